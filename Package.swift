@@ -13,5 +13,20 @@ let package = Package(
     name: "millrace",
     products: [],
     targets: [
+        .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .systemLibrary(name: "CLinux"),
+
+        .target(name: "Threads", dependencies: ["CLinux"], swiftSettings: strict),
+
+        .target(name: "Telemetry", swiftSettings: strict),
+        .target(
+            name: "Schema", path: "sql", exclude: ["storage.md"],
+            resources: [.embedInCode("migrations"), .embedInCode("functions")], swiftSettings: strict),
+
+        .target(name: "Postgres", dependencies: ["CPostgres", "Threads"], swiftSettings: strict),
+
+        .target(name: "Jobs", swiftSettings: strict),
+
+        .target(name: "Queues", dependencies: ["Jobs", "Postgres", "Schema"], swiftSettings: strict),
     ],
 )

@@ -1,0 +1,121 @@
+import CPostgres
+import Glibc
+import Threads
+
+/// One connection, an actor on its own thread: its calls block that thread and nothing else. Every statement has a deadline;
+/// one that passes it, or whose task is cancelled, is cancelled on the server too. Once broken, a connection stays broken.
+package actor Connection {
+    package nonisolated let options: ConnectionOptions
+    nonisolated let executor: ThreadExecutor
+    nonisolated let interrupt = Interrupt()
+    var handle: Handle?
+    var prepared: [String: String] = [:]
+    var preparing: Bool
+    var setsIsolation = false
+    /// The server side is shared with others: nothing may be left on it, and it hears no notifications.
+    package private(set) var isPooled = false
+    package private(set) var serverVersion: Int32 = 0
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    private init(_ options: ConnectionOptions, name: String) {
+        self.options = options
+        executor = ThreadExecutor(name: name)
+        preparing = options.prepare != .off
+    }
+
+    deinit {
+        executor.stop()
+    }
+
+    /// Connects within the options' deadline.
+    package static func open(_ options: ConnectionOptions, name: String = "pg") async throws(PostgresError)
+        -> Connection
+    {
+        let connection = Connection(options, name: name)
+        try await connection.connect()
+        return connection
+    }
+
+    package var isBroken: Bool {
+        handle.map(\.isBad) ?? true
+    }
+
+    package func close() {
+        handle = nil
+    }
+
+    private func connect() throws(PostgresError) {
+        let deadline = ContinuousClock.now + options.connectDeadline
+        let handle = try start()
+        var wants = PGRES_POLLING_WRITING
+        while wants != PGRES_POLLING_OK {
+            if wants == PGRES_POLLING_FAILED { throw .unreachable(reason: handle.complaint) }
+            let waited = handle.wait(
+                reading: wants == PGRES_POLLING_READING, writing: wants == PGRES_POLLING_WRITING, until: deadline,
+                interrupt: nil)
+            if waited == .deadline {
+                throw .unreachable(reason: "no answer within \(options.connectDeadline)")
+            }
+            wants = PQconnectPoll(handle.pointer)
+        }
+        PQsetnonblocking(handle.pointer, 1)
+        PQsetNoticeProcessor(handle.pointer, { _, _ in }, nil)
+        self.handle = handle
+        serverVersion = PQserverVersion(handle.pointer)
+        try look(at: handle)
+    }
+
+    private func start() throws(PostgresError) -> Handle {
+        let pairs = try options.keywords()
+        var keys = pairs.map { strdup($0.0) } + [nil]
+        var values = pairs.map { strdup($0.1) } + [nil]
+        defer { for string in keys + values { free(string) } }
+        let pointer = keys.withUnsafeMutableBufferPointer { keys in
+            values.withUnsafeMutableBufferPointer { values in
+                keys.withMemoryRebound(to: UnsafePointer<CChar>?.self) { keys in
+                    values.withMemoryRebound(to: UnsafePointer<CChar>?.self) { values in
+                        keys.baseAddress.flatMap { keys in
+                            values.baseAddress.flatMap { values in PQconnectStartParams(keys, values, 1) }
+                        }
+                    }
+                }
+            }
+        }
+        guard let pointer else { throw .unreachable(reason: "out of memory") }
+        let handle = Handle(pointer)
+        if handle.isBad { throw .unreachable(reason: handle.complaint) }
+        return handle
+    }
+
+    /// A pooler makes up the process number it tells its clients; the server knows its own.
+    private func look(at handle: Handle) throws(PostgresError) {
+        let rows = try perform(
+            Statement("select pg_backend_pid(), current_setting('default_transaction_isolation')"), prepare: false,
+            deadline: options.connectDeadline, honoursCancel: false
+        ) { row throws(PostgresError) in
+            (pid: try row.int(0), isolation: try row.string(1))
+        }
+        guard let row = rows.rows.first else { throw .unreachable(reason: "the server did not introduce itself") }
+        isPooled = row.pid != Int64(PQbackendPID(handle.pointer))
+        setsIsolation = isPooled && row.isolation != "read committed"
+        if !isPooled {
+            _ = try perform(
+                Statement("select set_config('default_transaction_isolation', 'read committed', false)"),
+                prepare: false,
+                deadline: options.connectDeadline, honoursCancel: false
+            ) { _ in }
+            // A server that loses us notices while a statement runs, and frees its locks.
+            _ = try? perform(
+                Statement("select set_config('client_connection_check_interval', '5s', false)"), prepare: false,
+                deadline: options.connectDeadline, honoursCancel: false
+            ) { _ in }
+        }
+    }
+}
+
+extension Connection {
+    func isIdle(_ handle: Handle) -> Bool {
+        PQtransactionStatus(handle.pointer) == PQTRANS_IDLE
+    }
+}

@@ -1,0 +1,89 @@
+import CPostgres
+import FoundationEssentials
+
+/// Where the database is, as libpq understands it, and how we use it.
+package struct ConnectionOptions: Sendable {
+    /// Prepared statements: `auto` gives them up when a pooler turns out to mix them up.
+    package enum Prepare: String, Sendable, CaseIterable {
+        case auto, on, off
+    }
+
+    /// A URI or key=value string; empty means libpq's own PG* variables.
+    package var location: String
+    package var prepare: Prepare
+    package var connectDeadline: Duration
+    package var statementDeadline: Duration
+    package var applicationName: String
+
+    package init(
+        location: String, prepare: Prepare = .auto, connectDeadline: Duration = .seconds(10),
+        statementDeadline: Duration = .seconds(10), applicationName: String = "millrace"
+    ) {
+        self.location = location
+        self.prepare = prepare
+        self.connectDeadline = connectDeadline
+        self.statementDeadline = statementDeadline
+        self.applicationName = applicationName
+    }
+
+    /// The parameters for libpq: the location as `dbname`, and our defaults for what it leaves open.
+    func keywords() throws(PostgresError) -> [(String, String)] {
+        let given = try Self.parse(location)
+        var pairs = [("fallback_application_name", applicationName)]
+        // A dead peer shows in half a minute, not in two hours.
+        for (key, value) in [
+            ("keepalives_idle", "10"), ("keepalives_interval", "5"), ("keepalives_count", "3"),
+            ("tcp_user_timeout", "25000"),
+        ] where given[key] == nil {
+            pairs.append((key, value))
+        }
+        let hosts = given["host"] ?? given["hostaddr"] ?? ""
+        if hosts.contains(","), given["target_session_attrs"] == nil {
+            pairs.append(("target_session_attrs", "read-write"))
+        }
+        pairs.append(("client_encoding", "UTF8"))
+        if !location.isEmpty {
+            pairs.append(("dbname", location))
+        }
+        return pairs
+    }
+
+    /// Everything wrong with the location, without connecting.
+    package func check() throws(PostgresError) {
+        _ = try Self.parse(location)
+    }
+
+    /// What a person may see of the location: user, host and database.
+    package var summary: String {
+        guard let given = try? Self.parse(location) else { return "(malformed)" }
+        let user = given["user"].map { "\($0)@" } ?? ""
+        let host = given["host"] ?? given["hostaddr"] ?? "local socket"
+        let port = given["port"].map { ":\($0)" } ?? ""
+        return "\(user)\(host)\(port)/\(given["dbname"] ?? "")"
+    }
+
+    private static func parse(_ location: String) throws(PostgresError) -> [String: String] {
+        if location.utf8.contains(0) { throw .misconfigured(reason: "the database URL holds a NUL byte") }
+        guard !location.isEmpty else { return [:] }
+        guard location.contains("=") || location.contains("://") else {
+            throw .misconfigured(reason: "the database URL is neither a postgresql:// URI nor key=value pairs")
+        }
+        var message: UnsafeMutablePointer<CChar>?
+        guard let options = PQconninfoParse(location, &message) else {
+            defer { PQfreemem(message) }
+            // libpq's message may quote the value, and with it a password: say only what kind of thing is wrong.
+            throw .misconfigured(
+                reason: "the database URL is malformed (see the form postgresql://user@host:port/database)")
+        }
+        defer { PQconninfoFree(options) }
+        var found: [String: String] = [:]
+        var option = options
+        while let keyword = option.pointee.keyword {
+            if let value = option.pointee.val {
+                found[String(cString: keyword)] = String(cString: value)
+            }
+            option += 1
+        }
+        return found
+    }
+}

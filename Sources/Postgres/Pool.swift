@@ -1,0 +1,138 @@
+import Synchronization
+import Threads
+
+/// A bounded set of connections, opened as they are needed; a broken one is dropped when it comes back.
+package final class Pool: Sendable {
+    private struct State {
+        var idle: [Connection] = []
+        var open = 0
+        var waiters: [(id: UInt64, continuation: CheckedContinuation<Turn, Never>)] = []
+        var nextWaiter: UInt64 = 0
+        var closed = false
+    }
+    private enum Turn: Sendable {
+        case use(Connection)
+        case open
+        case gaveUp
+    }
+
+    package let options: ConnectionOptions
+    package let size: Int
+    package let checkoutDeadline: Duration
+    private let state = Mutex(State())
+
+    package init(_ options: ConnectionOptions, size: Int, checkoutDeadline: Duration = .seconds(10)) {
+        self.options = options
+        self.size = size
+        self.checkoutDeadline = checkoutDeadline
+    }
+
+    /// Lends a connection to `body`, waiting for one at most the checkout deadline.
+    package func withConnection<Value: Sendable, Failure: Error>(
+        _ body: (Connection) async throws(Failure) -> Value
+    ) async throws -> Value {
+        let connection = try await checkOut()
+        do {
+            let value = try await body(connection)
+            await checkIn(connection)
+            return value
+        } catch {
+            await checkIn(connection)
+            throw error
+        }
+    }
+
+    package func close() async {
+        let (idle, waiters) = state.withLock { state in
+            defer {
+                state.idle = []
+                state.waiters = []
+                state.closed = true
+            }
+            return (state.idle, state.waiters)
+        }
+        for waiter in waiters { waiter.continuation.resume(returning: .gaveUp) }
+        for connection in idle { await connection.close() }
+    }
+
+    private func checkOut() async throws(PostgresError) -> Connection {
+        switch try await turn() {
+        case .use(let connection): return connection
+        case .gaveUp: throw Task.isCancelled ? .cancelled : .exhausted(size: size, after: checkoutDeadline)
+        case .open:
+            do {
+                return try await Connection.open(options, name: "pg-pool")
+            } catch {
+                passOn(nil)
+                throw error
+            }
+        }
+    }
+
+    private func turn() async throws(PostgresError) -> Turn {
+        let (now, id): (Turn?, UInt64) = state.withLock { state in
+            if state.closed { return (.gaveUp, 0) }
+            if let connection = state.idle.popLast() { return (.use(connection), 0) }
+            if state.open < size {
+                state.open += 1
+                return (.open, 0)
+            }
+            state.nextWaiter += 1
+            return (nil, state.nextWaiter)
+        }
+        if let now { return now }
+        let timer = Task { [self, checkoutDeadline] in  // ends with the wait: cancelled on the way out
+            try await Task.sleep(for: checkoutDeadline)
+            resume(id, .gaveUp)
+        }
+        defer { timer.cancel() }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let early: Turn? = state.withLock { state in
+                    if Task.isCancelled || state.closed { return .gaveUp }
+                    if let connection = state.idle.popLast() { return .use(connection) }
+                    state.waiters.append((id, continuation))
+                    return nil
+                }
+                if let early { continuation.resume(returning: early) }
+            }
+        } onCancel: {
+            resume(id, .gaveUp)
+        }
+    }
+
+    private func resume(_ id: UInt64, _ turn: Turn) {
+        let waiter = state.withLock { state in
+            state.waiters.firstIndex { $0.id == id }.map { state.waiters.remove(at: $0).continuation }
+        }
+        waiter?.resume(returning: turn)
+    }
+
+    private func checkIn(_ connection: Connection) async {
+        let keeps = await connection.isReusable
+        if !keeps { await connection.close() }
+        passOn(keeps ? connection : nil)
+    }
+
+    /// Gives a connection, or the right to open one, to whoever waits longest.
+    private func passOn(_ connection: Connection?) {
+        let waiter = state.withLock { state -> CheckedContinuation<Turn, Never>? in
+            if !state.waiters.isEmpty { return state.waiters.removeFirst().continuation }
+            if let connection, !state.closed {
+                state.idle.append(connection)
+            } else {
+                state.open -= 1
+            }
+            return nil
+        }
+        waiter?.resume(returning: connection.map { .use($0) } ?? .open)
+    }
+}
+
+extension Connection {
+    /// Whole, and outside any transaction.
+    var isReusable: Bool {
+        guard let handle, !handle.isBad else { return false }
+        return isIdle(handle)
+    }
+}

@@ -1,0 +1,85 @@
+/// What can go wrong between us and the database.
+package enum PostgresError: Error, Sendable, Equatable {
+    /// The server answered with an error of its own.
+    case server(ServerError)
+    /// No connection could be made.
+    case unreachable(reason: String)
+    /// The connection broke; whether the last statement took effect is unknown.
+    case lost(reason: String)
+    /// The statement's deadline passed; it was cancelled on the server too.
+    case timedOut(after: Duration)
+    /// The caller's task was cancelled, and the statement with it.
+    case cancelled
+    /// No connection of the pool came free in time.
+    case exhausted(size: Int, after: Duration)
+    /// A column did not hold what the code expects: the schema is another one.
+    case undecodable(column: Int, expected: String)
+    /// The connection settings cannot be used.
+    case misconfigured(reason: String)
+
+    package struct ServerError: Error, Sendable, Equatable {
+        package var sqlState: String
+        package var message: String
+        package var detail: String?
+        package var hint: String?
+        package var context: String?
+        package var constraint: String?
+    }
+}
+
+extension PostgresError: CustomStringConvertible, CustomDebugStringConvertible {
+    /// A sentence for an operator. Never holds values of a statement or a connection string.
+    package var description: String {
+        switch self {
+        case .server(let error):
+            "The database refused: \(error.message)." + (error.hint.map { " \($0)" } ?? "")
+        case .unreachable(let reason):
+            "The database cannot be reached: \(reason)."
+        case .lost(let reason):
+            "The connection to the database was lost: \(reason)."
+        case .timedOut(let after):
+            "The database gave no answer within \(after)."
+        case .cancelled:
+            "The statement was cancelled."
+        case .exhausted(let size, let after):
+            "All \(size) connections stayed busy for \(after)."
+        case .undecodable(let column, let expected):
+            "Column \(column + 1) of an answer is not \(expected): the schema and this program do not fit together."
+        case .misconfigured(let reason):
+            "The database settings cannot be used: \(reason)."
+        }
+    }
+
+    package var debugDescription: String {
+        guard case .server(let error) = self else { return description }
+        return "\(description) [\(error.sqlState)] \(error.detail ?? "") \(error.context ?? "")"
+    }
+}
+
+extension PostgresError {
+    package var sqlState: String? {
+        if case .server(let error) = self { error.sqlState } else { nil }
+    }
+
+    /// The statement may or may not have taken effect.
+    package var outcomeUnknown: Bool {
+        switch self {
+        case .lost, .timedOut, .cancelled: true
+        case .server(let error):
+            error.sqlState == "57P01" || error.sqlState == "57P02" || error.sqlState.hasPrefix("08")
+        case .unreachable, .exhausted, .undecodable, .misconfigured: false
+        }
+    }
+
+    /// The database is away or going away: the same call can succeed later.
+    package var isOutage: Bool {
+        switch self {
+        case .unreachable, .lost, .timedOut, .exhausted: true
+        case .server(let error):
+            // 57P0x: shutdown, crash, cannot connect now, or an idle session ended; 08: connection; 53300: too many of them; 25006: a standby
+            error.sqlState.hasPrefix("57P") || error.sqlState.hasPrefix("08") || error.sqlState == "53300"
+                || error.sqlState == "25006"
+        case .cancelled, .undecodable, .misconfigured: false
+        }
+    }
+}

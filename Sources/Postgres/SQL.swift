@@ -1,0 +1,38 @@
+/// The text of a statement. Only a literal makes one, so that no value is ever pasted into it.
+package struct SQL: ExpressibleByStringLiteral, Hashable, Sendable {
+    package let text: String
+
+    package init(stringLiteral literal: StaticString) {
+        text = literal.description
+    }
+
+    private init(text: String) {
+        self.text = text
+    }
+
+    /// A script that this project ships: a migration or a function file.
+    package static func shipped(_ bytes: [UInt8]) -> SQL {
+        SQL(text: String(decoding: bytes, as: UTF8.self))
+    }
+
+    /// Fills each `%I` of a literal with a name that libpq has quoted.
+    static func quoted(_ template: StaticString, names: [String]) -> SQL {
+        var parts = template.description.split(separator: "%I", omittingEmptySubsequences: false)[...]
+        var text = String(parts.removeFirst())
+        for (name, part) in zip(names, parts) {
+            text += name + part
+        }
+        return SQL(text: text)
+    }
+}
+
+/// A statement and its values.
+package struct Statement: Sendable {
+    package var sql: SQL
+    package var parameters: [Parameter]
+
+    package init(_ sql: SQL, _ parameters: [Parameter] = []) {
+        self.sql = sql
+        self.parameters = parameters
+    }
+}
