@@ -1,0 +1,41 @@
+/// The database's half of Millrace: numbered migrations, applied once, and functions, applied again by every migrate.
+package enum Schema {
+    package struct Script: Sendable {
+        package let name: String
+        package let bytes: [UInt8]
+    }
+
+    /// In order. Append only; never edit one that was released.
+    package static let migrations: [Script] = [
+        Script(name: "001_names_and_settings", bytes: PackageResources._01_names_and_settings_sql),
+        Script(name: "002_jobs_and_places", bytes: PackageResources._02_jobs_and_places_sql),
+        Script(name: "003_sessions_and_leases", bytes: PackageResources._03_sessions_and_leases_sql),
+        Script(name: "004_history", bytes: PackageResources._04_history_sql),
+    ]
+
+    /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
+    package static let functions: [Script] = [
+        Script(name: "clock", bytes: PackageResources.clock_sql),
+        Script(name: "names", bytes: PackageResources.names_sql),
+        Script(name: "access", bytes: PackageResources.access_sql),
+        Script(name: "wake", bytes: PackageResources.wake_sql),
+        Script(name: "enqueue", bytes: PackageResources.enqueue_sql),
+        Script(name: "claim", bytes: PackageResources.claim_sql),
+        Script(name: "finish", bytes: PackageResources.finish_sql),
+        Script(name: "sessions", bytes: PackageResources.sessions_sql),
+        Script(name: "views", bytes: PackageResources.views_sql),
+        Script(name: "control", bytes: PackageResources.control_sql),
+        Script(name: "status", bytes: PackageResources.status_sql),
+        Script(name: "maintenance", bytes: PackageResources.maintenance_sql),
+        Script(name: "schema", bytes: PackageResources.schema_sql),
+        Script(name: "grants", bytes: PackageResources.grants_sql),
+    ]
+
+    package static let testClock = Script(name: "test_clock", bytes: PackageResources.test_clock_sql)
+
+    /// The number of the last migration: the schema this program speaks.
+    package static var version: Int { migrations.count }
+
+    /// The oldest schema version whose workers still run on this schema.
+    package static let oldestWorker = 1
+}

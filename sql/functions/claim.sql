@@ -1,0 +1,129 @@
+-- Which numbers the sequence has given out, and which writers may still commit some of them. Two statements: the sequence
+-- first, so that a transaction absent from the snapshot draws only larger numbers (enqueue takes its id before it draws).
+create or replace function millrace.horizon(out seq bigint, out xmax text, out writers text[])
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    select s.last_value into seq from millrace.seq s;
+    select pg_snapshot_xmax(now.snapshot)::text, array(select pg_snapshot_xip(now.snapshot)::text) into xmax, writers
+      from (select pg_current_snapshot() as snapshot) now;
+end $$;
+
+-- Takes up to `wanted` jobs from the given lanes in their order, each between its floor and its ceiling, and writes one
+-- lease for each retention class met (and one for a lone suspect). The array wording keeps the limit from being run twice
+-- and is an index scan under a generic plan; see the decision record in storage.md beside this file.
+create or replace function millrace.claim(
+    the_session bigint, the_number bigint, the_kinds int[],
+    the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
+    short_queues int[], long_queues int[]
+) returns table (
+    seq bigint, id bigint, number bigint, kind int, queue int, lane int, attempt smallint, crashes smallint,
+    enqueued_at timestamptz, args jsonb, max_attempts smallint, keyed boolean,
+    options jsonb, metadata jsonb, tags text[], tenant text, claimed_at timestamptz
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan as $$
+declare
+    t timestamptz := millrace.now();
+    paused int[] := array(select q.id from millrace.queue q where q.paused_at is not null);
+begin
+    return query
+    with gone as materialized (
+        delete from millrace.ready r
+         where r.ctid = any (array(
+            select f.ctid
+              from unnest(the_queues, the_lanes, floors, ceilings, limits) p(queue, lane, floor, ceiling, most)
+             cross join lateral (
+                select c.ctid from millrace.ready c
+                 where c.queue = p.queue and c.lane = p.lane and c.seq > p.floor and c.seq <= p.ceiling
+                   and c.kind = any (the_kinds)
+                 order by c.seq
+                 limit p.most
+                   for update skip locked) f
+             where p.queue <> all (paused)
+             limit wanted))
+        returning r.seq, r.job, r.queue, r.kind, r.lane, r.attempt, r.crashes,
+            the_number + case when r.queue = any (short_queues) then 0 when r.queue = any (long_queues) then 2 else 1 end
+                + case when r.lane & 3 = 3 then 4 else 0 end as number
+    ), leased as (
+        insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes)
+        select the_session, g.number, t, count(*), min(g.job), max(g.job), array_agg(g.job),
+               case when max(g.attempt) > 0 then array_agg(g.attempt) end,
+               case when max(g.crashes) > 0 then array_agg(g.crashes) end
+          from gone g
+         group by g.number
+    )
+    select g.seq, g.job, g.number, g.kind, g.queue, g.lane, g.attempt, g.crashes,
+           j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
+           j.options, j.metadata, j.tags, j.tenant, t
+      from gone g
+      join millrace.job j on j.id = g.job
+       and j.id between (select min(b.job) from gone b) and (select max(b.job) from gone b);
+end $$;
+
+-- Which lanes hold anything a worker of these kinds could run, and from where: the backstop behind the floors, for rows that
+-- committed late, were locked by a claim that rolled back, or wait in a lane nobody knew. A loose walk from lane to lane.
+create or replace function millrace.lanes(the_kinds int[], the_queues int[])
+returns table (queue int, lane int, first bigint, last bigint)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+set enable_bitmapscan = off as $$
+declare
+    at_queue int := -1;
+    at_lane int := -1;
+begin
+    loop
+        select r.queue, r.lane into queue, lane from millrace.ready r
+         where (r.queue, r.lane) > (at_queue, at_lane) order by r.queue, r.lane limit 1;
+        exit when not found;
+        at_queue := queue;
+        at_lane := lane;
+        if the_queues is null or queue = any (the_queues) then
+            select r.seq into first from millrace.ready r
+             where r.queue = at_queue and r.lane = at_lane and r.kind = any (the_kinds) order by r.seq limit 1;
+            if found then
+                select r.seq into last from millrace.ready r
+                 where r.queue = at_queue and r.lane = at_lane and r.kind = any (the_kinds) order by r.seq desc limit 1;
+                return next;
+            end if;
+        end if;
+    end loop;
+end $$;
+
+-- Moves what has come due to its place in line, in order of time. The floor spares a walk over what was promoted before;
+-- without one (null) everything due is looked at. Returns how many, how far, and when the next is due.
+create or replace function millrace.promote(floor timestamptz, wanted int, out moved int, out upto timestamptz, out next_due timestamptz, out t timestamptz)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan as $$
+declare
+    queues int[];
+    lanes int[];
+begin
+    t := millrace.now();
+    perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
+    with due as materialized (
+        delete from millrace.timer d
+         where d.ctid = any (array(
+            select c.ctid from millrace.timer c
+             where c.due > coalesce(floor, '-infinity') and c.due <= t
+             order by c.due limit wanted for update skip locked))
+        returning d.*
+    ), ordered as (
+        select * from due order by due.due, due.job
+    ), placed as (
+        insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
+        select nextval('millrace.seq'), o.job, o.queue, o.kind, o.lane, o.attempt, o.crashes from ordered o
+    )
+    select count(*), max(due.due), array_agg(distinct due.queue), array_agg(distinct due.lane) into moved, upto, queues, lanes from due;
+    perform millrace.wake(q, l) from unnest(queues) q cross join unnest(lanes) l;
+    select d.due into next_due from millrace.timer d where d.due > coalesce(upto, floor, '-infinity') order by d.due limit 1;
+end $$;

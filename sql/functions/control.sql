@@ -1,0 +1,181 @@
+-- What people do to jobs. All of these are safe to repeat and answer false when there was nothing to do.
+
+-- Takes a waiting job out of its place. The job may move between two looks: the caller loops.
+create or replace function millrace.take_waiting(the_job bigint, out queue int, out kind int, out lane int, out attempt smallint, out crashes smallint)
+language plpgsql volatile as $$
+declare
+    head record;
+begin
+    select j.queue, j.lane into head from millrace.job j where j.id = the_job;
+    delete from millrace.ready r where r.queue = head.queue and r.lane = head.lane and r.seq = the_job
+    returning r.queue, r.kind, r.lane, r.attempt, r.crashes into queue, kind, lane, attempt, crashes;
+    if found then return; end if;
+    delete from millrace.ready r where r.job = the_job and r.seq <> r.job
+    returning r.queue, r.kind, r.lane, r.attempt, r.crashes into queue, kind, lane, attempt, crashes;
+    if found then return; end if;
+    delete from millrace.timer d where d.job = the_job
+    returning d.queue, d.kind, d.lane, d.attempt, d.crashes into queue, kind, lane, attempt, crashes;
+end $$;
+
+create or replace function millrace.must_see(the_job bigint) returns void
+language plpgsql stable as $$
+begin
+    if not exists (select from millrace.job j where j.id = the_job and millrace.may_see(j.owner, j.tenant)) then
+        perform millrace.refuse(format('there is no job %s', the_job), 'id', null, 'P0002', 'not_found');
+    end if;
+end $$;
+
+create or replace function millrace.cancel(id bigint) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    place record;
+    held record;
+    tries int := 0;
+begin
+    perform millrace.must_see(cancel.id);
+    loop
+        select * into place from millrace.take_waiting(cancel.id);
+        if place.queue is not null then
+            insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes)
+            select cancel.id, 0, nextval('millrace.seq'), millrace.now(), millrace.now(), place.kind, place.queue, q.retention, 2, place.attempt, place.crashes
+              from millrace.queue q where q.id = place.queue;
+            delete from millrace.unique_lock u using millrace.job j where j.id = cancel.id and u.hash = j.unique_hash and u.job = j.id;
+            return true;
+        end if;
+        select l.session, l.number, l.at into held from millrace.lease l
+         where l.lo <= cancel.id and l.hi >= cancel.id and cancel.id = any (l.ids)
+           and not exists (select from millrace.history h
+                            where h.class = (l.number & 3)::smallint and h.started = l.at and h.id = cancel.id
+                              and h.session = l.session and h.number = l.number);
+        if found then
+            insert into millrace.cancel (seq, session, number, job, at)
+            values (nextval('millrace.seq'), held.session, held.number, cancel.id, millrace.now());
+            return true;
+        end if;
+        tries := tries + 1;
+        if tries > 3 then
+            return false;                                 -- it has ended
+        end if;
+    end loop;
+end $$;
+
+-- Runs a job again: a scheduled one now, a dead or cancelled one from its first attempt (its errors stay).
+create or replace function millrace.retry(id bigint) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    head record;
+    waiting record;
+    holder bigint;
+begin
+    perform millrace.must_see(retry.id);
+    select j.* into head from millrace.job j where j.id = retry.id;
+    perform pg_current_xact_id();
+    delete from millrace.timer d where d.job = retry.id returning d.* into waiting;
+    if found then
+        insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
+        values (nextval('millrace.seq'), retry.id, waiting.queue, waiting.kind, waiting.lane, waiting.attempt, waiting.crashes);
+        perform millrace.wake(waiting.queue, waiting.lane);
+        return true;
+    end if;
+    -- The row lock settles two redrives at once: the second finds no ended run.
+    update millrace.history h set outcome = case h.outcome when 3 then 4 else 6 end
+     where h.id = retry.id and h.outcome in (2, 3);
+    if not found then
+        return false;
+    end if;
+    if head.unique_hash is not null then
+        holder := millrace.unique_take(head.unique_hash, retry.id);
+        if holder <> retry.id then
+            perform millrace.refuse(format('job %s holds the unique key %L now', holder, left(head.unique_key, 60)), 'unique_key',
+                'Cancel that job first, or let it finish.', '23505', 'conflict');
+        end if;
+    end if;
+    insert into millrace.ready (seq, job, queue, kind, lane)
+    values (nextval('millrace.seq'), retry.id, head.queue, head.kind, head.lane);
+    perform millrace.wake(head.queue, head.lane);
+    return true;
+end $$;
+
+-- Moves a waiting job to another time; a running or ended one is left alone.
+create or replace function millrace.reschedule(id bigint, run_at timestamptz) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    place record;
+    tries int := 0;
+begin
+    if reschedule.run_at is null or reschedule.run_at in ('infinity', '-infinity') then
+        perform millrace.refuse('run_at is no point in time', 'run_at');
+    end if;
+    perform millrace.must_see(reschedule.id);
+    perform pg_current_xact_id();
+    loop
+        select * into place from millrace.take_waiting(reschedule.id);
+        exit when place.queue is not null;
+        tries := tries + 1;
+        if tries > 3 then
+            return false;
+        end if;
+    end loop;
+    if reschedule.run_at > millrace.now() then
+        insert into millrace.timer (due, job, queue, kind, lane, attempt, crashes)
+        values (reschedule.run_at, reschedule.id, place.queue, place.kind, millrace.lane_of(place.lane, place.crashes, false), place.attempt, place.crashes);
+    else
+        insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
+        values (nextval('millrace.seq'), reschedule.id, place.queue, place.kind, millrace.lane_of(place.lane, place.crashes, false), place.attempt, place.crashes);
+    end if;
+    perform millrace.wake(place.queue, millrace.lane_of(place.lane, place.crashes, false));
+    return true;
+end $$;
+
+-- Removes a job and everything that is known of it. A running one is refused.
+create or replace function millrace.job_delete(the_job bigint) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform millrace.must_see(the_job);
+    if exists (select from millrace.job_running(the_job)) then
+        perform millrace.refuse(format('job %s is running', the_job), 'id', 'Cancel it first.', '55000', 'conflict');
+    end if;
+    perform millrace.take_waiting(the_job);
+    delete from millrace.unique_lock u using millrace.job j where j.id = the_job and u.hash = j.unique_hash and u.job = j.id;
+    delete from millrace.history h where h.id = the_job;
+    delete from millrace.job j where j.id = the_job;
+    return found;
+end $$;
+
+create or replace function millrace.pause(queue text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform millrace.queue_id(pause.queue);
+    update millrace.queue q set paused_at = millrace.now() where q.name = pause.queue and q.paused_at is null;
+    return found;
+end $$;
+
+create or replace function millrace.resume(queue text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    the_id int;
+begin
+    update millrace.queue q set paused_at = null where q.name = resume.queue and q.paused_at is not null returning q.id into the_id;
+    if not found then
+        if not exists (select from millrace.queue q where q.name = resume.queue) then
+            perform millrace.refuse(format('there is no queue %L', left(resume.queue, 60)), 'queue', null, 'P0002', 'not_found');
+        end if;
+        return false;
+    end if;
+    perform pg_notify('millrace', the_id::text);          -- rare: tell everybody
+    return true;
+end $$;
+
+-- How long ended jobs of a queue are kept: short (1 day), standard (14 days), long (a year).
+create or replace function millrace.retention_set(queue text, class text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    n int := array_position(array['short', 'standard', 'long'], retention_set.class) - 1;
+begin
+    if n is null then
+        perform millrace.refuse(format('the retention %L is unknown', left(retention_set.class, 60)), 'class', 'Give short, standard or long.');
+    end if;
+    perform millrace.queue_id(retention_set.queue);
+    update millrace.queue q set retention = n where q.name = retention_set.queue and q.retention <> n;
+    return found;
+end $$;

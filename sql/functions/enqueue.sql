@@ -1,0 +1,341 @@
+-- The lane of a waiting job: what its crashes make of it.
+create or replace function millrace.lane_of(the_lane int, the_crashes int, put_back boolean) returns int
+language sql immutable parallel safe as $$
+    select (the_lane & ~3) | case when the_crashes >= 3 then 3 when the_crashes = 2 then 2 when put_back then 0 else 1 end
+$$;
+
+create or replace function millrace.enqueue(
+    kind text, args jsonb default '{}', queue text default null, priority int default null,
+    run_at timestamptz default null, unique_key text default null, on_conflict text default 'skip',
+    limit_key text default null, tenant text default null, max_attempts int default null,
+    tags text[] default '{}', metadata jsonb default '{}', options jsonb default '{}'
+) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return (millrace.enqueue_one(enqueue.kind, enqueue.args, enqueue.queue, enqueue.priority, enqueue.run_at,
+        enqueue.unique_key, enqueue.on_conflict, enqueue.limit_key, enqueue.tenant, enqueue.max_attempts,
+        enqueue.tags, enqueue.metadata, enqueue.options)).id;
+end $$;
+
+-- One job: checked, written, put in its place, and somebody woken. created is false when a unique key's holder is returned.
+create or replace function millrace.enqueue_one(
+    the_kind text, the_args jsonb, the_queue text, the_priority int, the_run_at timestamptz,
+    the_key text, the_conflict text, the_limit_key text, the_tenant text, the_max_attempts int,
+    the_tags text[], the_metadata jsonb, the_options jsonb,
+    out id bigint, out created boolean
+)
+language plpgsql volatile as $$
+declare
+    kind_id int;
+    queue_id int;
+    queue_name text;
+    the_lane int := coalesce(the_priority, 4) * 4 + 1;
+    caller_tenant text;
+    t timestamptz := millrace.now();
+    the_hash bytea;
+    holder bigint;
+begin
+    if the_priority is not null and (the_priority < 0 or the_priority > 9) then
+        perform millrace.refuse(format('priority %s is out of range', the_priority), 'priority', 'Give 0 (first) to 9 (last); 4 is the default.');
+    end if;
+    if the_max_attempts is not null and (the_max_attempts < 1 or the_max_attempts > 1000) then
+        perform millrace.refuse(format('max_attempts %s is out of range', the_max_attempts), 'max_attempts', 'Give 1 to 1000.');
+    end if;
+    if the_args is null then
+        perform millrace.refuse('args is null', 'args', 'Give a JSON value, {} for none.');
+    end if;
+    if pg_column_size(the_args) > 1048576 then
+        perform millrace.refuse(format('args take %s bytes, more than the 1048576 allowed', pg_column_size(the_args)), 'args',
+            'Store large data elsewhere and pass a reference.', '53400', 'too_large');
+    end if;
+    if pg_column_size(the_metadata) > 65536 then
+        perform millrace.refuse('metadata takes more than 65536 bytes', 'metadata', 'Keep metadata small.', '53400', 'too_large');
+    end if;
+    if the_options is not null and the_options <> '{}' then
+        perform millrace.check_options(the_options);
+    end if;
+    if the_metadata is not null and jsonb_typeof(the_metadata) <> 'object' then
+        perform millrace.refuse('metadata is no JSON object', 'metadata', 'Give an object such as {"trace": "…"}.');
+    end if;
+    if cardinality(the_tags) > 32 then
+        perform millrace.refuse(format('%s tags are more than the 32 allowed', cardinality(the_tags)), 'tags');
+    end if;
+    if length(the_limit_key) not between 1 and 512 then
+        perform millrace.refuse('limit_key must have 1 to 512 characters', 'limit_key');
+    end if;
+    if length(the_tenant) not between 1 and 128 then
+        perform millrace.refuse('tenant must have 1 to 128 characters', 'tenant');
+    end if;
+    if the_conflict is null or the_conflict not in ('skip', 'replace', 'error') then
+        perform millrace.refuse(format('on_conflict %L is unknown', the_conflict), 'on_conflict', 'Give skip, replace or error.');
+    end if;
+    if the_run_at in ('infinity', '-infinity') then
+        perform millrace.refuse('run_at is infinite', 'run_at', 'Give a point in time.');
+    end if;
+
+    select k.id, coalesce(the_queue, q.name, 'default') into kind_id, queue_name
+      from millrace.kind k left join millrace.queue q on q.id = k.queue
+     where k.name = the_kind;
+    if not found then
+        kind_id := millrace.kind_id(the_kind);
+        queue_name := coalesce(the_queue, 'default');
+    end if;
+    queue_id := millrace.queue_id(queue_name);
+
+    if session_user <> current_user or current_setting('role') <> 'none' then
+        if not millrace.caller_is_trusted() then
+            perform millrace.check_client(the_kind, queue_name);
+            caller_tenant := millrace.caller_tenant();
+            if caller_tenant is not null then
+                if the_tenant <> caller_tenant then
+                    perform millrace.refuse('a caller may enqueue only for its own tenant', 'tenant', null, '42501', 'permission');
+                end if;
+                the_tenant := caller_tenant;
+            end if;
+        end if;
+    end if;
+
+    -- The transaction id first: a worker's floor relies on a transaction younger than its sample drawing only larger numbers.
+    perform pg_current_xact_id();
+    id := nextval('millrace.seq');
+    created := true;
+
+    if the_key is not null then
+        the_hash := millrace.unique_hash(the_key, the_kind, queue_name, the_tenant, the_options ->> 'unique_scope');
+        holder := millrace.unique_take(the_hash, id);
+        if holder <> id then
+            if the_conflict = 'error' then
+                perform millrace.refuse(format('the unique key %L is held by job %s', left(the_key, 60), holder), 'unique_key',
+                    'Wait for that job, or enqueue with on_conflict => ''skip''.', '23505', 'conflict');
+            elsif the_conflict = 'replace' then
+                perform millrace.refuse('on_conflict ''replace'' is not available yet', 'on_conflict',
+                    'Use skip or error.', '0A000', 'unsupported');
+            end if;
+            id := holder;
+            created := false;
+            return;
+        end if;
+    end if;
+    insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, run_at, args, unique_hash, unique_key,
+        limit_key, tenant, owner, tags, metadata, options)
+    values (id, kind_id, queue_id, the_lane, the_max_attempts, t, the_run_at, the_args, the_hash, the_key,
+        the_limit_key, the_tenant, millrace.caller(), nullif(the_tags, '{}'), nullif(the_metadata, '{}'), nullif(the_options, '{}'));
+
+    if the_run_at > t then
+        insert into millrace.timer (due, job, queue, kind, lane) values (the_run_at, id, queue_id, kind_id, the_lane);
+        if the_run_at > t + interval '2 s' then
+            return;                                       -- nobody need wake: every worker looks at the clock once a second
+        end if;
+    else
+        insert into millrace.ready (seq, job, queue, kind, lane) values (id, id, queue_id, kind_id, the_lane);
+    end if;
+    if the_options is null or the_options -> 'wake' is distinct from 'false' then
+        perform millrace.wake(queue_id, the_lane);
+    end if;
+end $$;
+
+create or replace function millrace.check_options(the_options jsonb) returns void
+language plpgsql immutable as $$
+declare
+    name text;
+    value jsonb;
+begin
+    if jsonb_typeof(the_options) <> 'object' then
+        perform millrace.refuse('options is no JSON object', 'options', 'Give an object such as {"timeout": 30}.');
+    end if;
+    for name, value in select * from jsonb_each(the_options) loop
+        case
+            when name = 'timeout' then
+                if jsonb_typeof(value) <> 'number' or value::numeric not between 0.001 and 604800 then
+                    perform millrace.refuse('options.timeout is no number of seconds', 'options.timeout', 'Give 0.001 to 604800.');
+                end if;
+            when name = 'expires_at' then
+                begin
+                    perform (value #>> '{}')::timestamptz;
+                exception when others then
+                    perform millrace.refuse('options.expires_at is no timestamp', 'options.expires_at',
+                        'Give for example "2030-01-31T12:00:00Z".');
+                end;
+            when name = 'unique_scope' then
+                if value #>> '{}' not in ('kind', 'queue', 'tenant', 'all') then
+                    perform millrace.refuse('options.unique_scope is unknown', 'options.unique_scope', 'Give kind, queue, tenant or all.');
+                end if;
+            when name = 'backoff' then
+                if jsonb_typeof(value) <> 'object' then
+                    perform millrace.refuse('options.backoff is no object', 'options.backoff', 'Give {"base": seconds, "cap": seconds}.');
+                end if;
+            when name = 'wake' then
+                if jsonb_typeof(value) <> 'boolean' then
+                    perform millrace.refuse('options.wake is no boolean', 'options.wake');
+                end if;
+            when name in ('unique_for', 'after', 'fence') then
+                perform millrace.refuse(format('options.%s is not available yet', name), 'options.' || name, null, '0A000', 'unsupported');
+            else
+                perform millrace.refuse(format('options.%s is unknown', left(name, 60)), 'options',
+                    'Known are timeout, expires_at, unique_scope, backoff and wake.');
+        end case;
+    end loop;
+end $$;
+
+create or replace function millrace.unique_hash(the_key text, the_kind text, the_queue text, the_tenant text, the_scope text)
+returns bytea
+language plpgsql immutable as $$
+begin
+    if length(the_key) not between 1 and 512 then
+        perform millrace.refuse('unique_key must have 1 to 512 characters', 'unique_key');
+    end if;
+    return substr(sha256(convert_to(concat_ws(chr(31), coalesce(the_scope, 'kind'),
+        case coalesce(the_scope, 'kind') when 'kind' then the_kind when 'queue' then the_queue when 'tenant' then coalesce(the_tenant, '') else '' end,
+        the_key), 'UTF8')), 1, 16);
+end $$;
+
+-- The job that holds the key now: the one given, or whoever came first. Waits for an open transaction that is taking it.
+create or replace function millrace.unique_take(the_hash bytea, the_job bigint) returns bigint
+language plpgsql as $$
+declare
+    holder bigint;
+begin
+    loop
+        insert into millrace.unique_lock (hash, job) values (the_hash, the_job) on conflict (hash) do nothing returning job into holder;
+        if found then
+            return holder;
+        end if;
+        select u.job into holder from millrace.unique_lock u where u.hash = the_hash;
+        if found then
+            return holder;
+        end if;
+        -- gone between the two statements: try again
+    end loop;
+end $$;
+
+-- Many at once, answered in order. An error names the job by its place, counted from 1, and nothing is written.
+create or replace function millrace.enqueue_many(jobs jsonb) returns table (id bigint, created boolean)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return query select e.id, e.created from millrace.enqueue_numbered(jobs, null, 'job') e;
+end $$;
+
+-- numbers: what to call each job in an error, when not its place.
+create or replace function millrace.enqueue_numbered(jobs jsonb, numbers bigint[], noun text)
+returns table (id bigint, created boolean)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    one jsonb;
+    n bigint;
+    ids bigint[];
+    news boolean[];
+    one_result record;
+    sentence text; explained text; advice text; code text;
+begin
+    if jobs is null or jsonb_typeof(jobs) <> 'array' then
+        perform millrace.refuse('jobs is no JSON array', 'jobs', 'Give [{"kind": "…", "args": {…}}, …].');
+    end if;
+    begin
+        -- Unique keys are taken in one order by everybody, or two callers could wait for each other.
+        for one, n in
+            select j.value, j.ordinality from jsonb_array_elements(jobs) with ordinality j
+             order by j.value ->> 'unique_key' collate "C" nulls first, j.value ->> 'kind' collate "C",
+                      j.value ->> 'queue' collate "C", j.value ->> 'tenant' collate "C", j.ordinality
+        loop
+            one_result := millrace.enqueue_object(one);
+            ids[n] := one_result.id;
+            news[n] := one_result.created;
+        end loop;
+    exception when others then
+        get stacked diagnostics sentence = message_text, explained = pg_exception_detail, advice = pg_exception_hint,
+            code = returned_sqlstate;
+        raise exception using message = format('%s %s: %s', noun, coalesce(numbers[n], n), sentence),
+            detail = explained, hint = advice, errcode = code;
+    end;
+    return query select r.id, r.created from unnest(ids, news) with ordinality r(id, created, place) order by r.place;
+end $$;
+
+-- What COPY has put into the caller's own temporary table millrace_batch (line bigint, job jsonb). Runs as the caller:
+-- the table is the caller's, and so is the risk of what stands behind its name.
+create or replace function millrace.enqueue_copied(chunk int default 2000) returns bigint
+language plpgsql volatile security invoker as $$
+declare
+    jobs jsonb;
+    lines bigint[];
+    total bigint := 0;
+    done bigint := 0;
+begin
+    loop
+        select jsonb_agg(b.job order by b.line), array_agg(b.line order by b.line) into jobs, lines
+          from (select line, job from pg_temp.millrace_batch where line > done order by line limit chunk) b;
+        exit when jobs is null;
+        perform millrace.enqueue_numbered(jobs, lines, 'line');
+        total := total + cardinality(lines);
+        done := lines[cardinality(lines)];
+    end loop;
+    return total;
+end $$;
+
+create or replace function millrace.enqueue_object(one jsonb, out id bigint, out created boolean)
+language plpgsql volatile as $$
+declare
+    unknown text;
+begin
+    if jsonb_typeof(one) <> 'object' then
+        perform millrace.refuse('it is no JSON object', 'jobs', 'Give {"kind": "…", "args": {…}}.');
+    end if;
+    if not one ? 'kind' then
+        perform millrace.refuse('it names no kind', 'kind', 'Give {"kind": "…", "args": {…}}.');
+    end if;
+    select name into unknown from jsonb_object_keys(one) name
+     where name not in ('kind', 'args', 'queue', 'priority', 'run_at', 'unique_key', 'on_conflict', 'limit_key', 'tenant',
+                        'max_attempts', 'tags', 'metadata', 'options') limit 1;
+    if found then
+        perform millrace.refuse(format('the field %L is unknown', left(unknown, 60)), unknown, 'The fields are those of millrace.enqueue.');
+    end if;
+    select e.id, e.created into enqueue_object.id, enqueue_object.created from millrace.enqueue_one(
+        one ->> 'kind', coalesce(one -> 'args', '{}'), one ->> 'queue', (one ->> 'priority')::int, (one ->> 'run_at')::timestamptz,
+        one ->> 'unique_key', coalesce(one ->> 'on_conflict', 'skip'), one ->> 'limit_key', one ->> 'tenant',
+        (one ->> 'max_attempts')::int,
+        case when one ? 'tags' then array(select jsonb_array_elements_text(one -> 'tags')) end,
+        one -> 'metadata', one -> 'options') e;
+end $$;
+
+-- The fast path for many jobs of one kind: one statement for all, no keys.
+create or replace function millrace.enqueue_bulk(
+    the_kind text, the_args text[], the_queue text default null, the_priority int default null,
+    the_run_at timestamptz default null, the_tenant text default null, the_max_attempts int default null
+) returns table (first bigint, last bigint)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    kind_id int;
+    queue_id int;
+    queue_name text;
+    the_lane int := coalesce(the_priority, 4) * 4 + 1;
+    t timestamptz := millrace.now();
+    later boolean := coalesce(the_run_at > t, false);
+    head record;
+    me text := millrace.caller();
+begin
+    if cardinality(the_args) = 0 then
+        return;
+    end if;
+    -- The first goes the long way and is checked like any other; the rest share all of it but their arguments.
+    select e.id into first from millrace.enqueue_one(the_kind, the_args[1]::jsonb, the_queue, the_priority, the_run_at,
+        null, 'skip', null, the_tenant, the_max_attempts, null, null, null) e;
+    last := first;
+    select j.* into strict head from millrace.job j where j.id = first;
+    if exists (select from unnest(the_args) a where octet_length(a) > 1048576) then
+        perform millrace.refuse('args of a job take more than the 1048576 bytes allowed', 'args',
+            'Store large data elsewhere and pass a reference.', '53400', 'too_large');
+    end if;
+    with new as materialized (
+        select nextval('millrace.seq') as id, a::jsonb as args from unnest(the_args[2:]) a
+    ), written as (
+        insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, run_at, args, tenant, owner)
+        select n.id, head.kind, head.queue, head.lane, head.max_attempts, t, the_run_at, n.args, head.tenant, me from new n
+    ), now_ready as (
+        insert into millrace.ready (seq, job, queue, kind, lane)
+        select n.id, n.id, head.queue, head.kind, head.lane from new n where not later
+    ), for_later as (
+        insert into millrace.timer (due, job, queue, kind, lane)
+        select the_run_at, n.id, head.queue, head.kind, head.lane from new n where later
+    )
+    select coalesce(max(n.id), last) into last from new n;
+    return next;
+end $$;

@@ -1,0 +1,100 @@
+-- Ends runs, any mix of leases in one statement. A partial lease is locked (a lock makes no row version, so a pinned horizon
+-- costs nothing); a lease whose last jobs end here is deleted, and only if history accounts for all the others. Answers with
+-- the lease numbers that were live: a job of any other changed nothing.
+-- outcomes: 1 succeeded, 2 cancelled, 3 dead, 4 retried, 5 snoozed, 6 released (7, crashed, is rescue's).
+-- attempts: the number the run carried. waits: seconds until the next run, null when no job of this flush goes on.
+create or replace function millrace.finish(
+    the_session bigint, ids bigint[], numbers bigint[], outcomes smallint[], kinds int[], queues int[],
+    attempts smallint[], crashes smallint[], ms int[], partial bigint[], complete bigint[], counts int[],
+    errors text[] default null, waits float8[] default null, keyed bigint[] default null
+) returns bigint[]
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan as $$
+declare
+    t timestamptz := millrace.now();
+    alive bigint[];
+    woken int[];
+    lanes int[];
+begin
+    if waits is not null then
+        -- A cancel that the worker has not read yet wins over another run.
+        select array_agg(case when f.outcome in (4, 5, 6) and c.job is not null then 2::smallint else f.outcome end order by f.place)
+          into outcomes
+          from unnest(ids, numbers, outcomes) with ordinality f(id, number, outcome, place)
+          left join lateral (select c.job from millrace.cancel c
+                              where c.session = the_session and c.number = f.number and c.job = f.id limit 1) c on f.outcome in (4, 5, 6);
+    end if;
+
+    with held as materialized (
+        select l.number, l.at from millrace.lease l
+         where l.session = the_session and l.number = any (partial)
+         order by l.number
+           for key share
+    ), ended as (
+        delete from millrace.lease l using unnest(complete, counts) c(number, n)
+         where l.session = the_session and l.number = c.number
+           and (l.n = c.n or l.n = c.n + (
+                select count(*) from millrace.history h
+                 where h.class = (l.number & 3)::smallint and h.started = l.at
+                   and h.id = any (l.ids) and h.session = l.session and h.number = l.number))
+        returning l.number, l.at
+    ), live as materialized (
+        select * from held union all select * from ended
+    ), recorded as (
+        insert into millrace.history (id, session, number, started, finished, kind, queue, ms, class, outcome, attempt, crashes, error)
+        select f.id, the_session, f.number, l.at, t, f.kind, f.queue, f.ms, f.number & 3, f.outcome, f.attempt, f.crashes, f.error
+          from live l
+          join unnest(ids, numbers, outcomes, kinds, queues, attempts, crashes, ms, errors)
+               f(id, number, outcome, kind, queue, attempt, crashes, ms, error) on f.number = l.number
+    )
+    select array_agg(l.number) into alive from live l;
+
+    if alive is null then
+        return '{}';
+    end if;
+
+    if waits is not null then
+        perform pg_current_xact_id();                     -- before numbers are drawn: see horizon()
+        with again as materialized (
+            select f.id, f.outcome, f.kind, f.queue, f.attempt, f.crashes, f.wait, j.lane
+              from unnest(ids, numbers, outcomes, kinds, queues, attempts, crashes, waits)
+                   f(id, number, outcome, kind, queue, attempt, crashes, wait)
+              join millrace.job j on j.id = f.id
+             where f.outcome in (4, 5, 6) and f.number = any (alive)
+        ), later as (
+            insert into millrace.timer (due, job, queue, kind, lane, attempt, crashes)
+            select t + make_interval(secs => a.wait), a.id, a.queue, a.kind, millrace.lane_of(a.lane, a.crashes, false),
+                   a.attempt - (a.outcome = 5)::int, a.crashes
+              from again a where a.outcome in (4, 5)
+        ), back as (
+            insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
+            select nextval('millrace.seq'), a.id, a.queue, a.kind, millrace.lane_of(a.lane, a.crashes, true), a.attempt - 1, a.crashes
+              from again a where a.outcome = 6
+        )
+        select array_agg(distinct a.queue), array_agg(distinct millrace.lane_of(a.lane, a.crashes, a.outcome = 6)) into woken, lanes
+          from again a where a.outcome = 6 or a.wait < 2;
+        perform millrace.wake(q, l) from unnest(woken) q cross join unnest(lanes) l;
+    end if;
+
+    if keyed is not null then
+        delete from millrace.unique_lock u
+         using millrace.job j, unnest(ids, numbers, outcomes) f(id, number, outcome)
+         where f.id = any (keyed) and f.number = any (alive) and f.outcome in (1, 2, 3)
+           and j.id = f.id and u.hash = j.unique_hash and u.job = j.id;
+    end if;
+    return alive;
+end $$;
+
+-- After a flush whose answer was lost: which of its jobs are recorded already.
+create or replace function millrace.recorded(the_session bigint, ids bigint[], numbers bigint[]) returns bigint[]
+language sql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off as $$
+    select coalesce(array_agg(f.id), '{}')
+      from unnest(ids, numbers) f(id, number)
+     where exists (select from millrace.history h where h.id = f.id and h.session = the_session and h.number = f.number)
+$$;

@@ -1,0 +1,39 @@
+-- Everything is closed, then each role gets its doors. Applied again by every migrate, so that a role made later gets them too.
+do $$
+declare
+    one record;
+    client text := millrace.role_name('client');
+    worker text := millrace.role_name('worker');
+    admin text := millrace.role_name('admin');
+    doors_client text[] := array['enqueue', 'enqueue_many', 'cancel', 'job', 'own_jobs', 'now'];
+    doors_worker text[] := array['enqueue', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'now',
+        'register_kinds', 'horizon', 'claim', 'lanes', 'promote', 'finish', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
+        'session_close', 'leases_held', 'cancels', 'maintain', 'queue_list', 'schema_state', 'depths', 'rates', 'orphans'];
+    doors_admin text[] := doors_worker || array['job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count',
+        'grant_enqueue', 'revoke_enqueue', 'own_jobs', 'errors_of', 'test_clock_advance'];
+begin
+    execute 'revoke all on schema millrace from public';
+    execute 'revoke all on all tables in schema millrace from public';
+    for one in select p.oid::regprocedure as signature from pg_proc p where p.pronamespace = 'millrace'::regnamespace loop
+        execute format('revoke all on function %s from public', one.signature);
+    end loop;
+    for one in
+        select p.oid::regprocedure as signature, p.proname, r.role
+          from pg_proc p
+          join lateral (values (client, doors_client), (worker, doors_worker), (admin, doors_admin)) r(role, doors) on p.proname = any (r.doors)
+         where p.pronamespace = 'millrace'::regnamespace and to_regrole(quote_ident(r.role)) is not null
+    loop
+        execute format('grant execute on function %s to %I', one.signature, one.role);
+    end loop;
+    foreach client in array array[client, worker, admin] loop
+        if to_regrole(quote_ident(client)) is not null then
+            execute format('grant usage on schema millrace to %I', client);
+        end if;
+    end loop;
+    if to_regrole(quote_ident(worker)) is not null then
+        execute format('grant select on millrace.workers, millrace.queues to %I', worker);
+    end if;
+    if to_regrole(quote_ident(admin)) is not null then
+        execute format('grant select on millrace.jobs, millrace.queues, millrace.workers to %I', admin);
+    end if;
+end $$;

@@ -1,0 +1,72 @@
+-- Refusals all look alike: a sentence, the field, and what to do.
+create or replace function millrace.refuse(
+    sentence text, field text default null, hint text default null, code text default '22023', class text default 'invalid'
+) returns void
+language plpgsql as $$
+begin
+    raise exception using
+        message = sentence,
+        errcode = code,
+        hint = coalesce(hint, ''),
+        detail = json_build_object('error', class, 'field', field)::text;
+end $$;
+
+create or replace function millrace.queue_id(the_name text) returns int
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    the_id int;
+begin
+    select q.id into the_id from millrace.queue q where q.name = the_name;
+    if found then
+        return the_id;
+    end if;
+    if the_name is null or the_name !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$' then
+        perform millrace.refuse(format('the queue name %L is malformed', left(the_name, 60)), 'queue',
+            'A name has 1 to 128 letters, digits and the signs _ . : / - and begins with a letter or digit.');
+    end if;
+    insert into millrace.queue (name) values (the_name) on conflict (name) do nothing returning id into the_id;
+    if the_id is null then
+        select q.id into strict the_id from millrace.queue q where q.name = the_name;
+    end if;
+    return the_id;
+end $$;
+
+create or replace function millrace.kind_id(the_name text) returns int
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    the_id int;
+begin
+    select k.id into the_id from millrace.kind k where k.name = the_name;
+    if found then
+        return the_id;
+    end if;
+    if the_name is null or the_name !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$' then
+        perform millrace.refuse(format('the kind %L is malformed', left(the_name, 60)), 'kind',
+            'A kind has 1 to 128 letters, digits and the signs _ . : / - and begins with a letter or digit.');
+    end if;
+    insert into millrace.kind (name) values (the_name) on conflict (name) do nothing returning id into the_id;
+    if the_id is null then
+        select k.id into strict the_id from millrace.kind k where k.name = the_name;
+    end if;
+    return the_id;
+end $$;
+
+-- A worker makes its kinds known; a kind's queue is where its jobs go when the caller names none.
+create or replace function millrace.register_kinds(the_names text[], the_queues text[]) returns int[]
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    ids int[] := '{}';
+    n int;
+    the_queue int;
+    the_kind int;
+begin
+    for n in 1 .. cardinality(the_names) loop
+        the_kind := millrace.kind_id(the_names[n]);
+        ids := ids || the_kind;
+        if the_queues[n] is not null then
+            the_queue := millrace.queue_id(the_queues[n]);
+            update millrace.kind k set queue = the_queue where k.id = the_kind and k.queue is distinct from the_queue;
+        end if;
+    end loop;
+    return ids;
+end $$;

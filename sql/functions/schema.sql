@@ -1,0 +1,14 @@
+-- What a worker reads before it starts.
+create or replace function millrace.schema_state(out version int, out oldest_worker int, out server int, out test_clock boolean)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    select max(m.number) into version from millrace.migration m;
+    select s.value::int into oldest_worker from millrace.setting s where s.name = 'oldest_worker';
+    server := current_setting('server_version_num')::int;
+    test_clock := to_regclass('millrace.test_clock') is not null;
+end $$;
+
+create or replace function millrace.queue_list() returns table (id int, name text, paused boolean, retention smallint)
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select q.id, q.name, q.paused_at is not null, q.retention from millrace.queue q order by q.id
+$$;

@@ -1,0 +1,147 @@
+create or replace function millrace.session_open(
+    the_id bigint, the_name text, the_host text, the_pid int, the_version text,
+    the_queues text[], the_kinds int[], the_slots int, is_direct boolean
+) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    t timestamptz := millrace.now();
+begin
+    insert into millrace.session (id, name, host, pid, version, started_at, queues, kinds, slots, direct)
+    values (the_id, the_name, the_host, the_pid, the_version, t, the_queues, the_kinds, the_slots, is_direct);
+    insert into millrace.beat (session, at) values (the_id, t);
+    insert into millrace.process (session, name, host, pid, version, started_at)
+    values (the_id, the_name, the_host, the_pid, the_version, t);
+end $$;
+
+-- True while the session stands; false when somebody has rescued its jobs: every lease is lost then.
+create or replace function millrace.beat(
+    the_session bigint, the_state text, the_running int, the_waiting int, the_stuck int,
+    the_queues int[] default null, the_kinds int[] default null, succeeded int[] default null, failed int[] default null,
+    dead int[] default null, cancelled int[] default null, snoozed int[] default null, ms bigint[] default null
+) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    t timestamptz := millrace.now();
+    stands boolean;
+begin
+    update millrace.beat b
+       set beat = b.beat + 1, at = t, state = the_state, running = the_running, waiting = the_waiting, stuck = the_stuck
+     where b.session = the_session;
+    stands := found;
+    if the_queues is not null then
+        insert into millrace.tally (at, session, queue, kind, succeeded, failed, dead, cancelled, snoozed, ms)
+        select t, the_session, x.* from unnest(the_queues, the_kinds, succeeded, failed, dead, cancelled, snoozed, ms) x;
+    end if;
+    return stands;
+end $$;
+
+-- What a watcher compares with what it saw before: each other session's beat, and whether its session lock is free.
+-- Shared, so that two watchers do not take each other for the worker.
+create or replace function millrace.watch(the_session bigint)
+returns table (session bigint, beat bigint, direct boolean, free boolean)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return query
+    select s.id, b.beat, s.direct, s.direct and pg_try_advisory_xact_lock_shared(s.id)
+      from millrace.session s join millrace.beat b on b.session = s.id
+     where s.id <> the_session
+     order by s.id;
+end $$;
+
+-- Puts a dead session's unfinished jobs back, each with a crash counted, a history row, and its attempt given back. Only if
+-- its beat still is the one the watcher saw stand still. A lease that a handler's own transaction holds is left for later.
+-- A job whose lone run (see lane_of) has crashed for the second time is quarantined.
+create or replace function millrace.rescue(
+    the_session bigint, seen_beat bigint, reason text default 'lost',
+    out leases int, out jobs int, out quarantined int, out remaining int
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off as $$
+declare
+    t timestamptz := millrace.now();
+    the_name text;
+    one record;
+    woken int[];
+    lanes int[];
+    lost_jobs int;
+    lost_dead int;
+begin
+    leases := 0; jobs := 0; quarantined := 0; remaining := 0;
+    select s.name into the_name from millrace.session s where s.id = the_session for update skip locked;
+    if not found then
+        return;
+    end if;
+    if seen_beat is not null and not exists (select from millrace.beat b where b.session = the_session and b.beat = seen_beat) then
+        return;
+    end if;
+    perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
+    for one in
+        select l.* from millrace.lease l where l.session = the_session order by l.number for update skip locked
+    loop
+        with unfinished as materialized (
+            select u.id, j.kind, j.queue, j.lane, j.unique_hash,
+                   coalesce(one.attempts[u.place], 0::smallint) as attempt, coalesce(one.crashes[u.place], 0::smallint) + 1 as crashes,
+                   exists (select from millrace.cancel c where c.session = the_session and c.number = one.number and c.job = u.id) as cancelled
+              from unnest(one.ids) with ordinality u(id, place)
+              join millrace.job j on j.id = u.id and j.id between one.lo and one.hi
+             where not exists (
+                select from millrace.history h
+                 where h.class = (one.number & 3)::smallint and h.started = one.at
+                   and h.id = u.id and h.session = the_session and h.number = one.number)
+        ), judged as materialized (
+            select u.*, case when u.cancelled then 2 when one.number & 4 <> 0 and u.crashes >= 5 then 3 else 7 end as outcome
+              from unfinished u
+        ), recorded as (
+            insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes, error)
+            select u.id, the_session, one.number, one.at, t, u.kind, u.queue, one.number & 3, u.outcome, u.attempt + 1, u.crashes,
+                   case u.outcome when 2 then null
+                       when 3 then format('quarantined: it ran alone when worker %s crashed, for the second time (%s crashes)', the_name, u.crashes)
+                       else format('worker %s was %s while the job ran or waited there', the_name, reason) end
+              from judged u
+        ), unlocked as (
+            delete from millrace.unique_lock k using judged u where u.outcome in (2, 3) and k.hash = u.unique_hash and k.job = u.id
+        ), back as (
+            insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
+            select nextval('millrace.seq'), u.id, u.queue, u.kind, millrace.lane_of(u.lane, u.crashes, true), u.attempt, u.crashes
+              from judged u where u.outcome = 7
+
+        ), counted as (
+            insert into millrace.tally (at, session, queue, kind, failed, dead)
+            select t, the_session, u.queue, u.kind, count(*) filter (where u.outcome <> 2), count(*) filter (where u.outcome = 3)
+              from judged u group by u.queue, u.kind
+        )
+        select count(*), count(*) filter (where u.outcome = 3), array_agg(distinct u.queue), array_agg(distinct millrace.lane_of(u.lane, u.crashes, true))
+          into lost_jobs, lost_dead, woken, lanes from judged u;
+        delete from millrace.lease l where l.session = the_session and l.number = one.number;
+        leases := leases + 1;
+        jobs := jobs + lost_jobs;
+        quarantined := quarantined + lost_dead;
+        perform millrace.wake(q, l) from unnest(woken) q cross join unnest(lanes) l;
+    end loop;
+    select count(*) into remaining from millrace.lease l where l.session = the_session;
+    if remaining = 0 then
+        delete from millrace.session s where s.id = the_session;
+        delete from millrace.cancel c where c.session = the_session;
+        update millrace.process p set ended_at = t, ending = reason where p.session = the_session and p.ended_at is null;
+    end if;
+end $$;
+
+-- A worker's own end. What it still holds goes back like a dead worker's, and is counted so.
+create or replace function millrace.session_close(the_session bigint, out jobs int)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    select r.jobs into jobs from millrace.rescue(the_session, null, 'stopped') r;
+end $$;
+
+-- Which of a session's leases live, and what is left in each: read after every reconnect.
+create or replace function millrace.leases_held(the_session bigint) returns bigint[]
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select coalesce(array_agg(l.number), '{}') from millrace.lease l where l.session = the_session
+$$;
+
+create or replace function millrace.cancels(the_session bigint, after bigint) returns table (seq bigint, number bigint, job bigint)
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select c.seq, c.number, c.job from millrace.cancel c where c.session = the_session and c.seq > after order by c.seq
+$$;

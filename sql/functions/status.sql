@@ -1,0 +1,52 @@
+-- What `status` prints; each is its own statement with its own deadline, so that one slow answer hides no other.
+
+-- Ended runs of the last `span`, from the workers' tallies.
+create or replace function millrace.rates(span interval default '5 min')
+returns table (queue text, kind text, succeeded bigint, failed bigint, dead bigint, cancelled bigint, snoozed bigint, ms bigint)
+language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+    select q.name, k.name, sum(y.succeeded), sum(y.failed), sum(y.dead), sum(y.cancelled), sum(y.snoozed), sum(y.ms)::bigint
+      from millrace.tally y
+      join millrace.queue q on q.id = y.queue
+      join millrace.kind k on k.id = y.kind
+     where y.at > millrace.now() - span
+     group by q.name, k.name order by q.name, k.name
+$$;
+
+-- Kinds that wait and that no living worker knows; each lane is looked at from its front, kind by kind, up to `cap` rows.
+create or replace function millrace.orphans(cap int default 100000)
+returns table (kind text, waiting bigint)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+declare
+    known int[] := array(select distinct x.k from millrace.session s cross join lateral unnest(s.kinds) x(k));
+begin
+    return query
+    select k.name, count(*) from (
+        select r.kind from millrace.ready r where r.kind <> all (known) limit cap) o
+      join millrace.kind k on k.id = o.kind
+     group by k.name order by 2 desc, 1;
+end $$;
+
+-- The oldest transaction that pins row versions, and whose it is.
+create or replace function millrace.pins()
+returns table (pid int, application text, usename text, state text, age_s float8)
+language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+    select a.pid, a.application_name, a.usename::text, a.state, extract(epoch from clock_timestamp() - a.xact_start)::float8
+      from pg_stat_activity a
+     where a.backend_xmin is not null and a.pid <> pg_backend_pid() and a.xact_start is not null and a.datname = current_database()
+     order by age(a.backend_xmin) desc limit 3
+$$;
+
+create or replace function millrace.sizes()
+returns table (name text, bytes bigint, dead bigint)
+language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+    select c.relname::text, pg_total_relation_size(c.oid), coalesce(s.n_dead_tup, 0)
+      from pg_class c left join pg_stat_all_tables s on s.relid = c.oid
+     where c.relnamespace = 'millrace'::regnamespace and c.relkind = 'r'
+     order by 2 desc
+$$;
+
+create or replace function millrace.dead_count(span interval default '1 day', cap int default 10000) returns bigint
+language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+    select count(*) from (select from millrace.history h where h.outcome = 3 and h.started > millrace.now() - span - interval '7 days'
+                             and h.finished > millrace.now() - span limit cap) d
+$$;

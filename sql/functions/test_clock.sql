@@ -1,0 +1,16 @@
+-- Stands in for clock.sql after `millrace migrate --test-clock`: a clock that tests can move.
+create table if not exists millrace.test_clock (
+    only boolean primary key default true check (only),
+    shift interval not null default '0'
+);
+insert into millrace.test_clock default values on conflict do nothing;
+
+create or replace function millrace.now() returns timestamptz
+language sql volatile as 'select clock_timestamp() + (select shift from millrace.test_clock)';
+
+create or replace function millrace.test_clock_advance(by interval) returns timestamptz
+language plpgsql as $$
+begin
+    update millrace.test_clock set shift = shift + by;
+    return millrace.now();
+end $$;

@@ -1,0 +1,170 @@
+-- The view of every job, a branch per place; the constant state folds the other branches away. Ask it by state, by id (with
+-- millrace.job), or a page at a time per state: an order across all branches reads everything.
+create or replace function millrace.errors_of(the_job bigint) returns jsonb
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select coalesce(jsonb_agg(jsonb_build_object('attempt', h.attempt, 'at', h.finished, 'outcome',
+               (array['succeeded', 'cancelled', 'dead', 'retried', 'snoozed', 'released', 'crashed'])[h.outcome], 'error', h.error)
+               order by h.finished), '[]')
+      from millrace.history h where h.id = the_job and h.error is not null
+$$;
+
+create or replace view millrace.jobs as
+select j.id, k.name as kind, q.name as queue, 'ready'::text as state, r.lane >> 2 as priority, j.args, coalesce(j.run_at, j.enqueued_at) as run_at,
+       r.attempt::int as attempt, j.max_attempts::int as max_attempts, r.crashes::int as crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}') as tags,
+       coalesce(j.metadata, '{}') as metadata, j.enqueued_at, null::timestamptz as started_at, null::timestamptz as finished_at,
+       null::text as worker, null::jsonb as progress, millrace.errors_of(j.id) as errors
+  from millrace.ready r
+  join millrace.job j on j.id = r.job
+  join millrace.kind k on k.id = r.kind
+  join millrace.queue q on q.id = r.queue
+union all
+select j.id, k.name, q.name, 'scheduled'::text, d.lane >> 2, j.args, d.due,
+       d.attempt, j.max_attempts, d.crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
+       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, null, millrace.errors_of(j.id)
+  from millrace.timer d
+  join millrace.job j on j.id = d.job
+  join millrace.kind k on k.id = d.kind
+  join millrace.queue q on q.id = d.queue
+union all
+select j.id, k.name, q.name, 'running'::text, j.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
+       coalesce(l.attempts[u.place], 0) + 1, j.max_attempts, coalesce(l.crashes[u.place], 0), j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
+       coalesce(j.metadata, '{}'), j.enqueued_at, l.at, null, s.name, null, millrace.errors_of(j.id)
+  from millrace.lease l
+ cross join lateral unnest(l.ids) with ordinality u(id, place)
+  join millrace.job j on j.id = u.id and j.id between l.lo and l.hi
+  join millrace.kind k on k.id = j.kind
+  join millrace.queue q on q.id = j.queue
+  join millrace.session s on s.id = l.session
+ where not exists (
+        select from millrace.history h
+         where h.class = (l.number & 3)::smallint and h.started = l.at and h.id = u.id and h.session = l.session and h.number = l.number)
+union all
+select h.id, k.name, q.name, (array['succeeded', 'cancelled', 'dead'])[h.outcome], j.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
+       h.attempt, j.max_attempts, h.crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
+       coalesce(j.metadata, '{}'), j.enqueued_at, case when h.session <> 0 then h.started end, h.finished, p.name, null, millrace.errors_of(h.id)
+  from millrace.history h
+  left join millrace.job j on j.id = h.id
+  join millrace.kind k on k.id = h.kind
+  join millrace.queue q on q.id = h.queue
+  left join millrace.process p on p.session = h.session
+ where h.outcome in (1, 2, 3);
+
+-- Where a running job is, without walking every lease's ids through the view.
+create or replace function millrace.job_running(the_job bigint)
+returns table (session bigint, number bigint, at timestamptz, attempt int, crashes int)
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    select l.session, l.number, l.at, coalesce(l.attempts[array_position(l.ids, the_job)], 0) + 1, coalesce(l.crashes[array_position(l.ids, the_job)], 0)::int
+      from millrace.lease l
+     where l.lo <= the_job and l.hi >= the_job and the_job = any (l.ids)
+       and not exists (
+            select from millrace.history h
+             where h.class = (l.number & 3)::smallint and h.started = l.at and h.id = the_job and h.session = l.session and h.number = l.number)
+$$;
+
+-- The fast look-up of one job; a client sees its own.
+create or replace function millrace.job(id bigint) returns setof millrace.jobs
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+    head record;
+    tries int;
+begin
+    select j.owner, j.tenant, j.queue, j.lane into head from millrace.job j where j.id = job.id;
+    if not found or not millrace.may_see(head.owner, head.tenant) then
+        return;
+    end if;
+    for tries in 1 .. 3 loop                              -- it may move between two looks
+        return query select v.* from millrace.jobs v where v.state = 'ready' and v.id = job.id;
+        if found then return; end if;
+        return query select v.* from millrace.jobs v where v.state = 'scheduled' and v.id = job.id;
+        if found then return; end if;
+        return query
+        select j.id, k.name, q.name, 'running'::text, j.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
+               r.attempt, j.max_attempts::int, r.crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
+               coalesce(j.metadata, '{}'), j.enqueued_at, r.at, null::timestamptz, s.name, null::jsonb, millrace.errors_of(j.id)
+          from millrace.job_running(job.id) r
+          join millrace.job j on j.id = job.id
+          join millrace.kind k on k.id = j.kind
+          join millrace.queue q on q.id = j.queue
+          join millrace.session s on s.id = r.session;
+        if found then return; end if;
+        return query select v.* from millrace.jobs v where v.state in ('succeeded', 'cancelled', 'dead') and v.id = job.id;
+        if found then return; end if;
+    end loop;
+end $$;
+
+-- A client's own jobs, newest first, a page at a time.
+create or replace function millrace.own_jobs(after bigint default null, page int default 50) returns setof millrace.jobs
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    one bigint;
+begin
+    if page is null or page not between 1 and 500 then
+        perform millrace.refuse('page must be 1 to 500', 'page');
+    end if;
+    for one in
+        select j.id from millrace.job j
+         where (own_jobs.after is null or j.id < own_jobs.after) and j.owner = millrace.caller()
+           and (millrace.caller_tenant() is null or j.tenant = millrace.caller_tenant())
+         order by j.id desc limit page
+    loop
+        return query select * from millrace.job(one);
+    end loop;
+end $$;
+
+-- Counts are capped, for a count of millions takes seconds: `cap` means that many or more. A function, because the planner
+-- takes the laterals for a day's work and would compile them.
+create or replace function millrace.depths(cap int default 10000)
+returns table (queue text, paused_at timestamptz, retention text, ready bigint, scheduled bigint, running bigint,
+    oldest_ready_at timestamptz, created_at timestamptz)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+begin
+    return query
+    with held as materialized (
+        select j.queue, count(*) as n
+          from millrace.lease l cross join lateral unnest(l.ids) u(id)
+          join millrace.job j on j.id = u.id and j.id between l.lo and l.hi
+         where not exists (
+                select from millrace.history h where h.class = (l.number & 3)::smallint and h.started = l.at
+                   and h.id = u.id and h.session = l.session and h.number = l.number)
+         group by j.queue
+    )
+    select q.name, q.paused_at, (array['short', 'standard', 'long'])[q.retention + 1],
+           (select count(*) from (select from millrace.ready r where r.queue = q.id limit cap) c),
+           (select count(*) from (select from millrace.timer d where d.queue = q.id limit cap) c),
+           coalesce((select h.n from held h where h.queue = q.id), 0),
+           (select min(greatest(j.enqueued_at, coalesce(j.run_at, j.enqueued_at)))
+              from generate_series(0, 39) lanes(lane)
+             cross join lateral (select r.job from millrace.ready r where r.queue = q.id and r.lane = lanes.lane order by r.seq limit 1) f
+              join millrace.job j on j.id = f.job),
+           q.created_at
+      from millrace.queue q order by q.name;
+end $$;
+
+create or replace view millrace.queues as select * from millrace.depths();
+
+create or replace view millrace.workers as
+select s.name as worker, s.host, s.pid, s.version, b.state, s.started_at, b.at as beat_at, s.slots, b.running, b.waiting, b.stuck,
+       coalesce(s.queues, '{}') as queues, array(select k.name from millrace.kind k where k.id = any (s.kinds) order by 1) as kinds,
+       s.direct, to_hex(s.id) as session
+  from millrace.session s join millrace.beat b on b.session = s.id;
+
+-- A page of one state, newest first; the CLI's list. Keyset: pass the last id seen.
+create or replace function millrace.job_list(
+    the_state text, the_queue text default null, the_kind text default null, the_tag text default null,
+    after bigint default null, page int default 50
+) returns setof millrace.jobs
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+begin
+    if page is null or page not between 1 and 500 then
+        perform millrace.refuse('page must be 1 to 500', 'page');
+    end if;
+    return query
+    select v.* from millrace.jobs v
+     where v.state = the_state
+       and (the_queue is null or v.queue = the_queue) and (the_kind is null or v.kind = the_kind)
+       and (the_tag is null or the_tag = any (v.tags))
+       and (job_list.after is null or v.id < job_list.after)
+     order by v.id desc limit page;
+end $$;
