@@ -1,0 +1,78 @@
+public import FoundationEssentials
+import Synchronization
+
+/// What a run knows of itself.
+public final class Context: Sendable {
+    /// The job's number.
+    public let id: Int64
+    /// The kind it was enqueued as.
+    public let kind: String
+    /// The queue it came from.
+    public let queue: String
+    /// Which run this is, counted from 1; snoozes, hand-backs and crashes do not count.
+    public let attempt: Int
+    /// How many runs counted so far may follow before the job is dead.
+    public let maxAttempts: Int
+    /// How often a worker was lost while it held this job.
+    public let crashes: Int
+    /// When it was enqueued.
+    public let enqueuedAt: Date
+    /// When this run's lease was taken.
+    public let claimedAt: Date
+    /// The fence of this run, never used again: good as part of an idempotency key for one run.
+    public let token: String
+    /// The tenant given at enqueue.
+    public let tenant: String?
+    /// The labels given at enqueue.
+    public let tags: [String]
+    /// The metadata object given at enqueue, as JSON text.
+    public let metadata: [UInt8]?
+
+    private let reason = Mutex<CancelReason?>(nil)
+
+    /// Why this run is being cancelled, nil while it is not. Set before the task is cancelled.
+    public var cancelReason: CancelReason? {
+        reason.withLock { $0 }
+    }
+
+    package func cancel(_ why: CancelReason) -> Bool {
+        reason.withLock { reason in
+            if reason != nil { return false }
+            reason = why
+            return true
+        }
+    }
+
+    package init(
+        id: Int64, kind: String, queue: String, attempt: Int, maxAttempts: Int, crashes: Int, enqueuedAt: Date,
+        claimedAt: Date,
+        token: String, tenant: String?, tags: [String], metadata: [UInt8]?
+    ) {
+        self.id = id
+        self.kind = kind
+        self.queue = queue
+        self.attempt = attempt
+        self.maxAttempts = maxAttempts
+        self.crashes = crashes
+        self.enqueuedAt = enqueuedAt
+        self.claimedAt = claimedAt
+        self.token = token
+        self.tenant = tenant
+        self.tags = tags
+        self.metadata = metadata
+    }
+}
+
+/// Why a run is cancelled from outside.
+public enum CancelReason: String, Sendable {
+    /// Somebody cancelled the job.
+    case requested
+    /// The run took longer than its timeout.
+    case timeout
+    /// The worker stops, and its drain deadline has passed; the job is handed back.
+    case stopping
+    /// The lease is gone: another worker may already run the job. Whatever this run reports is refused.
+    case leaseLost = "lease lost"
+    /// The worker has been cut off from the database for too long, and the kind is strict about it.
+    case cutOff = "cut off"
+}

@@ -1,0 +1,64 @@
+/// A kind of work: its arguments, and how it wishes to be treated.
+///
+/// ```swift
+/// struct SendReceipt: Job {
+///     static let kind = "receipt.send"
+///     var order: Int
+/// }
+/// ```
+public protocol Job: Codable, Sendable {
+    /// The name under which its jobs are stored. Changing it orphans those that wait.
+    static var kind: String { get }
+
+    /// How often, and how patiently, a failed run is tried again. Default: 20 attempts, doubling from a second up to an hour.
+    static var retries: RetryPolicy { get }
+
+    /// How long one run may take before it is cancelled. Default: as long as it likes.
+    static var timeout: Duration? { get }
+
+    /// What becomes of a run while its worker is cut off from the database. Default: ``WhenCutOff/keepRunning``.
+    static var whenCutOff: WhenCutOff { get }
+}
+
+extension Job {
+    /// 20 attempts, doubling from a second up to an hour, with full jitter.
+    public static var retries: RetryPolicy { .standard }
+    /// None.
+    public static var timeout: Duration? { nil }
+    /// Its finish is fenced anyway.
+    public static var whenCutOff: WhenCutOff { .keepRunning }
+}
+
+/// What becomes of a run while its worker cannot reach the database.
+public enum WhenCutOff: Sendable {
+    /// Optimistic: it goes on. Should another worker have taken the job meanwhile, this run's finish is refused.
+    case keepRunning
+    /// Strict: after 20 seconds it is cancelled, well before anybody else may start the job again.
+    case cancel
+}
+
+/// Where a job stands.
+public enum JobState: String, Sendable, CaseIterable {
+    /// Waits for a worker. Next: running, cancelled.
+    case ready
+    /// Waits for its time. Next: ready, cancelled.
+    case scheduled
+    /// Waits for other jobs. Next: ready, cancelled.
+    case blocked
+    /// A worker holds it. Next: succeeded, cancelled, dead; ready (handed back, rescued); scheduled (retry, snooze).
+    case running
+    /// Ended well.
+    case succeeded
+    /// Ended because somebody asked.
+    case cancelled
+    /// Ended without success: discarded, out of attempts, or quarantined. Next: ready, by redrive.
+    case dead
+
+    /// True when nothing more happens by itself.
+    public var isFinal: Bool {
+        switch self {
+        case .succeeded, .cancelled, .dead: true
+        case .ready, .scheduled, .blocked, .running: false
+        }
+    }
+}

@@ -1,0 +1,49 @@
+public import FoundationEssentials
+
+/// A job about to be enqueued, with everything SQL's `millrace.enqueue` takes.
+public struct NewJob: Sendable {
+    /// Its kind.
+    public var kind: String
+    /// Its arguments as JSON text.
+    public var args: [UInt8]
+    /// nil: the kind's own queue.
+    public var queue: String?
+    /// 0 first to 9 last; nil: 4.
+    public var priority: Int?
+    /// Not before this time; nil: at once.
+    public var runAt: Date?
+    /// At most one living job holds a key.
+    public var uniqueKey: String?
+    /// What happens when the key is held.
+    public var onConflict: OnConflict
+    /// The key of a concurrency or rate limit.
+    public var limitKey: String?
+    /// Whose job it is.
+    public var tenant: String?
+    /// nil: the kind's policy.
+    public var maxAttempts: Int?
+    /// Labels to find it by.
+    public var tags: [String]
+    /// A JSON object that travels along, trace context for example.
+    public var metadata: [UInt8]?
+    /// The further options of `millrace.enqueue` as a JSON object.
+    public var options: [UInt8]?
+
+    /// A job of a kind with arguments; set the rest on the value.
+    public init(kind: String, args: [UInt8] = Array("{}".utf8)) {
+        self.kind = kind
+        self.args = args
+        onConflict = .skip
+        tags = []
+    }
+}
+
+/// What enqueueing does when the unique key is held.
+public enum OnConflict: String, Sendable, CaseIterable {
+    /// Nothing is enqueued; the holder's number is returned.
+    case skip
+    /// While the holder waits it takes the new arguments and time.
+    case replace
+    /// The call fails.
+    case error
+}

@@ -1,0 +1,37 @@
+/// How often a failed run is tried again, and after how long.
+public struct RetryPolicy: Sendable, Equatable {
+    /// How many runs may count before the job is dead.
+    public var attempts: Int
+    /// The longest pause after the first failure; it doubles with each.
+    public var base: Duration
+    /// No pause is longer.
+    public var cap: Duration
+
+    /// Pauses are drawn between nothing and base × 2ⁿ, at most `cap`, so that jobs that failed together do not return together.
+    public init(attempts: Int = 20, base: Duration = .seconds(1), cap: Duration = .hours(1)) {
+        self.attempts = max(1, attempts)
+        self.base = max(.milliseconds(1), base)
+        self.cap = max(.milliseconds(1), cap)
+    }
+
+    /// 20 attempts from a second up to an hour.
+    public static let standard = RetryPolicy()
+    /// One run, no more.
+    public static let never = RetryPolicy(attempts: 1)
+
+    /// The pause after the given attempt (counted from 1); `fraction` in 0…1 is the jitter.
+    public func pause(afterAttempt attempt: Int, fraction: Double) -> Duration {
+        // 2⁶² steps of a millisecond exceed any cap: bound the exponent before it overflows.
+        let doubled = base * Double(UInt64(1) << UInt64(min(max(attempt - 1, 0), 40)))
+        return min(cap, doubled) * min(max(fraction, 0), 1)
+    }
+}
+
+extension Duration {
+    /// A span of whole minutes.
+    public static func minutes(_ count: Int) -> Duration { .seconds(count * 60) }
+    /// A span of whole hours.
+    public static func hours(_ count: Int) -> Duration { .seconds(count * 3600) }
+    /// A span of days of 24 hours.
+    public static func days(_ count: Int) -> Duration { .seconds(count * 86400) }
+}

@@ -1,0 +1,27 @@
+/// What a handler says of its run. Exactly one verdict ends a run; a thrown error is a retry, unless it says otherwise.
+public enum Verdict: Sendable, Equatable {
+    /// The work is done.
+    case done
+    /// It failed and should be tried again; nil leaves the pause to the kind's policy. Uses up an attempt.
+    case retry(after: Duration? = nil, reason: String = "the handler asked for a retry")
+    /// Not yet: run again later, without using up an attempt.
+    case snooze(for: Duration)
+    /// It can never succeed: the job is dead, with this reason.
+    case discard(String)
+}
+
+/// Whether trying again can help.
+public enum Retry: Sendable, Equatable {
+    /// It cannot.
+    case never
+    /// It can, after the kind's usual pause.
+    case usual
+    /// It can, after this long.
+    case after(Duration)
+}
+
+/// An error that knows whether trying again can help. Any other error is retried as usual.
+public protocol JobFailure: Error {
+    /// Whether trying again can help.
+    var retry: Retry { get }
+}

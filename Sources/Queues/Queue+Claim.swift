@@ -1,0 +1,142 @@
+package import FoundationEssentials
+package import Postgres
+
+/// A job in hand.
+package struct Claimed: Sendable {
+    package let seq: Int64
+    package let id: Int64
+    package let number: Int64
+    package let kind: Int32
+    package let lane: Lane
+    package let attempt: Int16
+    package let crashes: Int16
+    package let enqueuedAt: Date
+    package let claimedAt: Date
+    package let args: [UInt8]
+    package let maxAttempts: Int16?
+    package let keyed: Bool
+    package let options: [UInt8]?
+    package let metadata: [UInt8]?
+    package let tags: [String]
+    package let tenant: String?
+
+    package init(
+        seq: Int64, id: Int64, number: Int64, kind: Int32, lane: Lane, attempt: Int16 = 0, crashes: Int16 = 0,
+        enqueuedAt: Date = .distantPast, claimedAt: Date = .distantPast, args: [UInt8] = [], maxAttempts: Int16? = nil,
+        keyed: Bool = false, options: [UInt8]? = nil, metadata: [UInt8]? = nil, tags: [String] = [],
+        tenant: String? = nil
+    ) {
+        self.seq = seq
+        self.id = id
+        self.number = number
+        self.kind = kind
+        self.lane = lane
+        self.attempt = attempt
+        self.crashes = crashes
+        self.enqueuedAt = enqueuedAt
+        self.claimedAt = claimedAt
+        self.args = args
+        self.maxAttempts = maxAttempts
+        self.keyed = keyed
+        self.options = options
+        self.metadata = metadata
+        self.tags = tags
+        self.tenant = tenant
+    }
+}
+
+/// A stretch of one lane to claim from: above `floor`, up to `ceiling`, at most `limit` jobs.
+package struct Stretch: Sendable, Equatable {
+    package var lane: Lane
+    package var floor: Int64
+    package var ceiling: Int64
+    package var limit: Int32
+
+    package init(lane: Lane, floor: Int64, ceiling: Int64 = .max, limit: Int32) {
+        self.lane = lane
+        self.floor = floor
+        self.ceiling = ceiling
+        self.limit = limit
+    }
+}
+
+/// What the sequence had given out at a moment, and the writers that may still commit some of it.
+package struct Horizon: Sendable, Equatable {
+    package var seq: Int64
+    package var writers: Set<UInt64>
+
+    package init(seq: Int64, writers: Set<UInt64>) {
+        self.seq = seq
+        self.writers = writers
+    }
+}
+
+extension Queue {
+    /// Claims up to `wanted` jobs. `number` is a fresh multiple of 8.
+    package static func claim(
+        on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from stretches: [Stretch],
+        wanted: Int,
+        shortQueues: [Int32], longQueues: [Int32]
+    ) async throws(PostgresError) -> [Claimed] {
+        try await connection.query(
+            "select * from millrace.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+            [
+                .int8(session), .int8(number), .int4s(kinds), .int4s(stretches.map(\.lane.queue)),
+                .int4s(stretches.map(\.lane.code)), .int8s(stretches.map(\.floor)), .int8s(stretches.map(\.ceiling)),
+                .int4s(stretches.map(\.limit)), .int4(Int32(wanted)), .int4s(shortQueues), .int4s(longQueues),
+            ]
+        ) { row throws(PostgresError) in
+            Claimed(
+                seq: try row.int(0), id: try row.int(1), number: try row.int(2), kind: Int32(try row.int(3)),
+                lane: Lane(queue: Int32(try row.int(4)), code: Int32(try row.int(5))), attempt: Int16(try row.int(6)),
+                crashes: Int16(try row.int(7)), enqueuedAt: try row.date(8), claimedAt: try row.date(16),
+                args: try row.json(9), maxAttempts: try row.optionalInt(10).map { Int16($0) }, keyed: try row.bool(11),
+                options: row.optionalJSON(12), metadata: row.optionalJSON(13),
+                tags: row.isNull(14) ? [] : try row.strings(14), tenant: row.optionalString(15))
+        }
+    }
+
+    package static func horizon(on connection: Connection) async throws(PostgresError) -> Horizon {
+        let rows = try await connection.query("select seq, writers from millrace.horizon()") {
+            row throws(PostgresError) in
+            Horizon(seq: try row.int(0), writers: Set(try row.strings(1).compactMap { UInt64($0) }))
+        }
+        return try one(rows)
+    }
+
+    /// The lanes that hold anything these kinds could run, with the first and last place of it.
+    package static func lanes(
+        on connection: Connection, kinds: [Int32], queues: [Int32]?
+    ) async throws(PostgresError) -> [(lane: Lane, first: Int64, last: Int64)] {
+        try await connection.query(
+            "select * from millrace.lanes($1, $2)", [.int4s(kinds), .int4s(queues)]
+        ) { row throws(PostgresError) in
+            (Lane(queue: Int32(try row.int(0)), code: Int32(try row.int(1))), try row.int(2), try row.int(3))
+        }
+    }
+
+    package struct Promotion: Sendable {
+        package var moved: Int
+        package var upTo: Date?
+        package var nextDue: Date?
+        package var now: Date
+    }
+
+    package static func promote(
+        on connection: Connection, floor: Date?, wanted: Int
+    ) async throws(PostgresError) -> Promotion {
+        let rows = try await connection.query(
+            "select moved, upto, next_due, t from millrace.promote($1, $2)", [.timestamp(floor), .int4(Int32(wanted))]
+        ) { row throws(PostgresError) in
+            Promotion(
+                moved: Int(try row.int(0)), upTo: try row.optionalDate(1), nextDue: try row.optionalDate(2),
+                now: try row.date(3))
+        }
+        return try one(rows)
+    }
+
+    static func one<Element>(_ rows: [Element]) throws(PostgresError) -> Element {
+        guard let row = rows.first else { throw .undecodable(column: 0, expected: "a row") }
+        return row
+    }
+}

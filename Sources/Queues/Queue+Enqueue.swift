@@ -1,0 +1,77 @@
+package import FoundationEssentials
+package import Jobs
+package import Postgres
+
+extension Queue {
+    /// Enqueues one job on the caller's connection, inside its transaction if there is one. Returns its number, or the holder's.
+    package static func enqueue(_ job: NewJob, on connection: Connection) async throws(PostgresError) -> Int64 {
+        let rows = try await connection.query(
+            "select millrace.enqueue($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            [
+                .text(job.kind), .json(job.args), .text(job.queue), .int4(job.priority.map { Int32(clamping: $0) }),
+                .timestamp(job.runAt), .text(job.uniqueKey), .text(job.onConflict.rawValue), .text(job.limitKey),
+                .text(job.tenant), .int4(job.maxAttempts.map { Int32(clamping: $0) }), .texts(job.tags),
+                .json(job.metadata ?? Array("{}".utf8)), .json(job.options ?? Array("{}".utf8)),
+            ]
+        ) { row throws(PostgresError) in try row.int(0) }
+        return try one(rows)
+    }
+
+    /// Many jobs of one kind that differ in nothing but their arguments: the fast way. All or none.
+    package static func enqueueBulk(
+        kind: String, args: [[UInt8]], queue: String? = nil, priority: Int? = nil, runAt: Date? = nil,
+        tenant: String? = nil,
+        maxAttempts: Int? = nil, on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> ClosedRange<Int64>? {
+        try await connection.query(
+            "select first, last from millrace.enqueue_bulk($1, $2, $3, $4, $5, $6, $7)",
+            [
+                .text(kind), .texts(args.map { String(decoding: $0, as: UTF8.self) }), .text(queue),
+                .int4(priority.map { Int32(clamping: $0) }), .timestamp(runAt), .text(tenant),
+                .int4(maxAttempts.map { Int32(clamping: $0) }),
+            ], deadline: deadline
+        ) { row throws(PostgresError) in try row.int(0)...(try row.int(1)) }.first
+    }
+
+    /// Streams jobs, each a JSON object with the names of `millrace.enqueue`, through COPY. All or none; an error of the database
+    /// names the line. `next` gives a job's JSON text and its line, or nil at the end; what it throws calls everything off.
+    package static func enqueueCopied(
+        on connection: Connection, deadline: Duration, next: () throws -> (line: Int, json: [UInt8])?
+    ) async throws -> Int {
+        try await connection.execute("begin isolation level read committed")
+        do {
+            try await connection.execute(
+                "create temporary table millrace_batch (line bigint primary key, job jsonb not null) on commit drop")
+            _ = try await connection.copyIn("copy pg_temp.millrace_batch from stdin", deadline: deadline) {
+                var chunk: [UInt8] = []
+                while chunk.count < 64 * 1024, let (line, json) = try next() {
+                    chunk.append(contentsOf: "\(line)\t".utf8)
+                    appendEscaped(json, to: &chunk)
+                    chunk.append(UInt8(ascii: "\n"))
+                }
+                return chunk.isEmpty ? nil : chunk
+            }
+            let counts = try await connection.query("select millrace.enqueue_copied()", deadline: deadline) {
+                row throws(PostgresError) in Int(try row.int(0))
+            }
+            try await connection.execute("commit")
+            return try one(counts)
+        } catch {
+            _ = try? await connection.execute("rollback")
+            throw error
+        }
+    }
+
+    /// COPY's text form: a backslash before what would end a column or a row.
+    private static func appendEscaped(_ json: [UInt8], to chunk: inout [UInt8]) {
+        for byte in json {
+            switch byte {
+            case UInt8(ascii: "\\"): chunk += [byte, byte]
+            case UInt8(ascii: "\n"): chunk += Array("\\n".utf8)
+            case UInt8(ascii: "\r"): chunk += Array("\\r".utf8)
+            case UInt8(ascii: "\t"): chunk += Array("\\t".utf8)
+            default: chunk.append(byte)
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+package import Postgres
+
+/// How a run ended, as the database counts it.
+package enum Outcome: Int16, Sendable, CaseIterable {
+    case succeeded = 1
+    case cancelled = 2
+    case dead = 3
+    case retried = 4
+    case snoozed = 5
+    case released = 6
+
+    /// The job goes on: back in line, or later.
+    package var goesOn: Bool {
+        switch self {
+        case .succeeded, .cancelled, .dead: false
+        case .retried, .snoozed, .released: true
+        }
+    }
+}
+
+/// The end of one run.
+package struct Ended: Sendable {
+    package var job: Claimed
+    package var outcome: Outcome
+    package var milliseconds: Int32?
+    package var error: String?
+    package var wait: Duration?
+
+    package init(
+        job: Claimed, outcome: Outcome, milliseconds: Int32? = nil, error: String? = nil, wait: Duration? = nil
+    ) {
+        self.job = job
+        self.outcome = outcome
+        self.milliseconds = milliseconds
+        self.error = error
+        self.wait = wait
+    }
+}
+
+/// Ends of runs on their way to the database, with what each lease they touch becomes.
+package struct Flush: Sendable {
+    package var ended: [Ended]
+    /// Leases that still hold other jobs.
+    package var partial: [Int64]
+    /// Leases whose last jobs end here, with how many of them this flush carries.
+    package var complete: [(number: Int64, count: Int32)]
+
+    package init(ended: [Ended], partial: [Int64], complete: [(number: Int64, count: Int32)]) {
+        self.ended = ended
+        self.partial = partial
+        self.complete = complete
+    }
+}
+
+extension Queue {
+    /// Records ends; returns the lease numbers that were live. Ends under any other number changed nothing.
+    package static func finish(
+        on connection: Connection, session: Int64, _ flush: Flush, deadline: Duration? = nil
+    ) async throws(PostgresError) -> Set<Int64> {
+        let ended = flush.ended
+        let hasErrors = ended.contains { $0.error != nil }
+        let goesOn = ended.contains { $0.outcome.goesOn }
+        let keyed = ended.filter(\.job.keyed).map(\.job.id)
+        let rows = try await connection.query(
+            "select millrace.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+            [
+                .int8(session), .int8s(ended.map(\.job.id)), .int8s(ended.map(\.job.number)),
+                .int2s(ended.map(\.outcome.rawValue)), .int4s(ended.map(\.job.kind)),
+                .int4s(ended.map(\.job.lane.queue)),
+                .int2s(ended.map { $0.job.attempt + 1 }), .int2s(ended.map(\.job.crashes)),
+                .int4s(ended.map { $0.milliseconds ?? 0 }), .int8s(flush.partial.sorted()),
+                .int8s(flush.complete.map(\.number)), .int4s(flush.complete.map(\.count)),
+                .texts(hasErrors ? ended.map(\.error) : nil),
+                .float8s(goesOn ? ended.map { ($0.wait ?? .zero) / .seconds(1) } : nil),
+                .int8s(keyed.isEmpty ? nil : keyed),
+            ], deadline: deadline
+        ) { row throws(PostgresError) in Set(try row.ints(0)) }
+        return try one(rows)
+    }
+
+    /// After a flush whose answer was lost: which of its jobs are recorded.
+    package static func recorded(
+        on connection: Connection, session: Int64, _ flush: Flush
+    ) async throws(PostgresError) -> Set<Int64> {
+        let rows = try await connection.query(
+            "select millrace.recorded($1, $2, $3)",
+            [.int8(session), .int8s(flush.ended.map(\.job.id)), .int8s(flush.ended.map(\.job.number))]
+        ) { row throws(PostgresError) in Set(try row.ints(0)) }
+        return try one(rows)
+    }
+}

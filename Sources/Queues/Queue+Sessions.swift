@@ -1,0 +1,186 @@
+package import Postgres
+
+/// What a worker says of itself when it opens a session.
+package struct SessionCard: Sendable {
+    package var id: Int64
+    package var name: String
+    package var host: String
+    package var pid: Int32
+    package var version: String
+    package var queues: [String]?
+    package var kinds: [Int32]
+    package var slots: Int32
+    package var direct: Bool
+
+    package init(
+        id: Int64, name: String, host: String, pid: Int32, version: String, queues: [String]?, kinds: [Int32],
+        slots: Int32,
+        direct: Bool
+    ) {
+        self.id = id
+        self.name = name
+        self.host = host
+        self.pid = pid
+        self.version = version
+        self.queues = queues
+        self.kinds = kinds
+        self.slots = slots
+        self.direct = direct
+    }
+}
+
+/// Ended runs of one queue and kind since the last beat.
+package struct Tally: Sendable, Equatable {
+    package var succeeded: Int32 = 0
+    package var failed: Int32 = 0
+    package var dead: Int32 = 0
+    package var cancelled: Int32 = 0
+    package var snoozed: Int32 = 0
+    package var milliseconds: Int64 = 0
+
+    package init() {}
+}
+
+package struct TallyKey: Hashable, Sendable {
+    package var queue: Int32
+    package var kind: Int32
+
+    package init(queue: Int32, kind: Int32) {
+        self.queue = queue
+        self.kind = kind
+    }
+}
+
+/// Another worker's sign of life.
+package struct Sign: Sendable, Equatable {
+    package var session: Int64
+    package var beat: Int64
+    /// It holds a session lock, when it is alive and directly connected.
+    package var direct: Bool
+    package var lockIsFree: Bool
+
+    package init(session: Int64, beat: Int64, direct: Bool, lockIsFree: Bool) {
+        self.session = session
+        self.beat = beat
+        self.direct = direct
+        self.lockIsFree = lockIsFree
+    }
+}
+
+package struct Rescue: Sendable {
+    package var leases: Int
+    package var jobs: Int
+    package var quarantined: Int
+    package var remaining: Int
+}
+
+package struct QueueInfo: Sendable {
+    package var id: Int32
+    package var name: String
+    package var paused: Bool
+    package var retention: Int16
+}
+
+extension Queue {
+    package static func registerKinds(
+        on connection: Connection, _ kinds: [(name: String, queue: String?)]
+    ) async throws(PostgresError) -> [Int32] {
+        let rows = try await connection.query(
+            "select millrace.register_kinds($1, $2)", [.texts(kinds.map(\.name)), .texts(kinds.map(\.queue))]
+        ) { row throws(PostgresError) in try row.ints(0).map { Int32($0) } }
+        return try one(rows)
+    }
+
+    package static func openSession(on connection: Connection, _ card: SessionCard) async throws(PostgresError) {
+        try await connection.execute(
+            "select millrace.session_open($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            [
+                .int8(card.id), .text(card.name), .text(card.host), .int4(card.pid), .text(card.version),
+                .texts(card.queues),
+                .int4s(card.kinds), .int4(card.slots), .bool(card.direct),
+            ])
+    }
+
+    /// True while the session stands.
+    package static func beat(
+        on connection: Connection, session: Int64, state: String, running: Int, waiting: Int, stuck: Int,
+        tallies: [TallyKey: Tally]
+    ) async throws(PostgresError) -> Bool {
+        let pairs = Array(tallies)
+        let some = !pairs.isEmpty
+        let rows = try await connection.query(
+            "select millrace.beat($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            [
+                .int8(session), .text(state), .int4(Int32(running)), .int4(Int32(waiting)), .int4(Int32(stuck)),
+                .int4s(some ? pairs.map(\.key.queue) : nil), .int4s(some ? pairs.map(\.key.kind) : nil),
+                .int4s(some ? pairs.map(\.value.succeeded) : nil), .int4s(some ? pairs.map(\.value.failed) : nil),
+                .int4s(some ? pairs.map(\.value.dead) : nil), .int4s(some ? pairs.map(\.value.cancelled) : nil),
+                .int4s(some ? pairs.map(\.value.snoozed) : nil), .int8s(some ? pairs.map(\.value.milliseconds) : nil),
+            ]
+        ) { row throws(PostgresError) in try row.bool(0) }
+        return try one(rows)
+    }
+
+    package static func watch(on connection: Connection, session: Int64) async throws(PostgresError) -> [Sign] {
+        try await connection.query(
+            "select session, beat, direct, free from millrace.watch($1)", [.int8(session)]
+        ) { row throws(PostgresError) in
+            Sign(session: try row.int(0), beat: try row.int(1), direct: try row.bool(2), lockIsFree: try row.bool(3))
+        }
+    }
+
+    /// Puts back what a session held that was seen dead at `beat`.
+    package static func rescue(
+        on connection: Connection, session: Int64, beat: Int64
+    ) async throws(PostgresError) -> Rescue {
+        let rows = try await connection.query(
+            "select leases, jobs, quarantined, remaining from millrace.rescue($1, $2)", [.int8(session), .int8(beat)],
+            deadline: .seconds(60)
+        ) { row throws(PostgresError) in
+            Rescue(
+                leases: Int(try row.int(0)), jobs: Int(try row.int(1)), quarantined: Int(try row.int(2)),
+                remaining: Int(try row.int(3)))
+        }
+        return try one(rows)
+    }
+
+    /// Ends our own session; anything it still held goes back. Returns how many jobs that were.
+    package static func closeSession(on connection: Connection, session: Int64) async throws(PostgresError) -> Int {
+        let rows = try await connection.query(
+            "select jobs from millrace.session_close($1)", [.int8(session)]
+        ) { row throws(PostgresError) in Int(try row.int(0)) }
+        return try one(rows)
+    }
+
+    package static func leasesHeld(on connection: Connection, session: Int64) async throws(PostgresError) -> Set<Int64>
+    {
+        let rows = try await connection.query(
+            "select millrace.leases_held($1)", [.int8(session)]
+        ) { row throws(PostgresError) in Set(try row.ints(0)) }
+        return try one(rows)
+    }
+
+    package static func cancels(
+        on connection: Connection, session: Int64, after seq: Int64
+    ) async throws(PostgresError) -> [(seq: Int64, number: Int64, job: Int64)] {
+        try await connection.query(
+            "select seq, number, job from millrace.cancels($1, $2)", [.int8(session), .int8(seq)]
+        ) { row throws(PostgresError) in (try row.int(0), try row.int(1), try row.int(2)) }
+    }
+
+    package static func queues(on connection: Connection) async throws(PostgresError) -> [QueueInfo] {
+        try await connection.query("select id, name, paused, retention from millrace.queue_list()") {
+            row throws(PostgresError) in
+            QueueInfo(
+                id: Int32(try row.int(0)), name: try row.string(1), paused: try row.bool(2),
+                retention: Int16(try row.int(3)))
+        }
+    }
+
+    package static func maintain(on connection: Connection) async throws(PostgresError) -> (made: Int, dropped: Int) {
+        let rows = try await connection.query("select made, dropped from millrace.maintain()", deadline: .seconds(60)) {
+            row throws(PostgresError) in (Int(try row.int(0)), Int(try row.int(1)))
+        }
+        return try one(rows)
+    }
+}
