@@ -5,7 +5,7 @@ extension Connection {
     /// Streams rows in COPY text form to the server. `next` gives chunks until it returns nil; when it throws, the COPY is called
     /// off and nothing of it stays.
     package func copyIn(
-        _ sql: SQL, deadline: Duration? = nil, next: () throws -> [UInt8]?
+        _ sql: SQL, deadline: Duration? = nil, next: @Sendable () throws -> [UInt8]?
     ) async throws -> Int {
         let limit = deadline ?? options.statementDeadline
         let handle = try live()

@@ -38,8 +38,8 @@ final class Handle {
     }
 }
 
-/// Hands a PGcancel to the thread that uses and frees it; nobody else holds it.
-private final class CancelTicket: @unchecked Sendable {  // the pointer is touched by `redeem` alone, which is called once
+/// Hands a PGcancel to the thread that uses and frees it. Unchecked: `redeem` alone touches the pointer, and is called once.
+private final class CancelTicket: @unchecked Sendable {
     private let cancel: OpaquePointer
 
     init(_ cancel: OpaquePointer) {

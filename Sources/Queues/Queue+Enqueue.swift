@@ -36,7 +36,7 @@ extension Queue {
     /// Streams jobs, each a JSON object with the names of `millrace.enqueue`, through COPY. All or none; an error of the database
     /// names the line. `next` gives a job's JSON text and its line, or nil at the end; what it throws calls everything off.
     package static func enqueueCopied(
-        on connection: Connection, deadline: Duration, next: () throws -> (line: Int, json: [UInt8])?
+        on connection: Connection, deadline: Duration, next: @Sendable () throws -> (line: Int, json: [UInt8])?
     ) async throws -> Int {
         try await connection.execute("begin isolation level read committed")
         do {
