@@ -28,5 +28,7 @@ let package = Package(
         .target(name: "Jobs", swiftSettings: strict),
 
         .target(name: "Queues", dependencies: ["Jobs", "Postgres", "Schema"], swiftSettings: strict),
+        .target(
+            name: "Workers", dependencies: ["Jobs", "Postgres", "Queues", "Telemetry", "Threads"], swiftSettings: strict),
     ],
 )

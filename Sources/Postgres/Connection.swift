@@ -37,6 +37,11 @@ package actor Connection {
         return connection
     }
 
+    /// Ends the wait of the statement that runs now, if one does, as if its task had been cancelled.
+    package nonisolated func interruptNow() {
+        interrupt.fire()
+    }
+
     package var isBroken: Bool {
         handle.map(\.isBad) ?? true
     }

@@ -184,3 +184,15 @@ extension Queue {
         return try one(rows)
     }
 }
+
+extension Queue {
+    /// Puts back what leases hold that this worker never heard of: the answer to their claim was lost.
+    package static func returnLeases(
+        on connection: Connection, session: Int64, numbers: Set<Int64>
+    ) async throws(PostgresError) -> Int {
+        let rows = try await connection.query(
+            "select jobs from millrace.leases_return($1, $2)", [.int8(session), .int8s(numbers.sorted())]
+        ) { row throws(PostgresError) in Int(try row.int(0)) }
+        return try one(rows)
+    }
+}

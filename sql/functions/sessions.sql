@@ -145,3 +145,42 @@ create or replace function millrace.cancels(the_session bigint, after bigint) re
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select c.seq, c.number, c.job from millrace.cancel c where c.session = the_session and c.seq > after order by c.seq
 $$;
+
+-- Leases that the database has and the worker does not: their claim's answer was lost. Nothing of them has started.
+create or replace function millrace.leases_return(the_session bigint, numbers bigint[], out jobs int)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off as $$
+declare
+    t timestamptz := millrace.now();
+    one record;
+    queues int[];
+    lanes int[];
+    n int;
+begin
+    jobs := 0;
+    perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
+    for one in
+        delete from millrace.lease l where l.session = the_session and l.number = any (numbers) returning l.*
+    loop
+        with unfinished as materialized (
+            select u.id, j.kind, j.queue, j.lane, coalesce(one.attempts[u.place], 0::smallint) as attempt,
+                   coalesce(one.crashes[u.place], 0::smallint) as crashes
+              from unnest(one.ids) with ordinality u(id, place)
+              join millrace.job j on j.id = u.id and j.id between one.lo and one.hi
+             where not exists (
+                select from millrace.history h
+                 where h.class = (one.number & 3)::smallint and h.started = one.at
+                   and h.id = u.id and h.session = the_session and h.number = one.number)
+        ), back as (
+            insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
+            select nextval('millrace.seq'), u.id, u.queue, u.kind, millrace.lane_of(u.lane, u.crashes, true), u.attempt, u.crashes
+              from unfinished u
+        )
+        select count(*), array_agg(distinct u.queue), array_agg(distinct millrace.lane_of(u.lane, u.crashes, true))
+          into n, queues, lanes from unfinished u;
+        jobs := jobs + n;
+        perform millrace.wake(q, l) from unnest(queues) q cross join unnest(lanes) l;
+    end loop;
+end $$;

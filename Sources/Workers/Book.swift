@@ -1,0 +1,257 @@
+import Jobs
+package import Queues
+
+/// Everything a worker process holds: what waits to start, what runs, what has ended and is not recorded yet, and what is left
+/// of each lease. Pure; `Desk` puts a lock around it.
+package struct Book: Sendable {
+    struct Key: Hashable, Sendable {
+        let number: Int64
+        let id: Int64
+
+        init(_ job: Claimed) {
+            number = job.number
+            id = job.id
+        }
+
+        init(number: Int64, id: Int64) {
+            self.number = number
+            self.id = id
+        }
+    }
+
+    private struct LeaseEntry: Sendable {
+        var total: Int32
+        var recorded: Int32 = 0
+    }
+
+    private(set) var slots: Int
+    private var bounds: [Int32: Int]
+    private var waiting: [Claimed] = []
+    private var head = 0
+    private(set) var running: [Key: Run] = [:]
+    private var perQueue: [Int32: Int] = [:]
+    private var runningPerQueue: [Int32: Int] = [:]
+    private var leases: [Int64: LeaseEntry] = [:]
+    private var pending: [Ended] = []
+    private(set) var inFlight = 0
+    private var suspects = 0
+    private var lone = 0
+    private var tallies: [TallyKey: Tally] = [:]
+    package private(set) var totals = Totals()
+    var stopped = false
+
+    /// What the last line of a worker says.
+    package struct Totals: Sendable, Equatable {
+        package var finished = 0
+        package var handedBack = 0
+        package var refused = 0
+        package var abandoned = 0
+    }
+
+    package init(slots: Int, bounds: [Int32: Int] = [:]) {
+        self.slots = slots
+        self.bounds = bounds
+    }
+
+    var waitingCount: Int { waiting.count - head }
+    package var held: Int { waitingCount + running.count }
+    var pendingCount: Int { pending.count }
+    var isEmpty: Bool { held == 0 && pending.isEmpty && inFlight == 0 }
+
+    package var allowance: Plan.Allowance {
+        Plan.Allowance(suspects: lone > 0 ? 0 : max(0, 16 - suspects), lone: lone == 0 && suspects == 0)
+    }
+
+    mutating func setBound(_ bound: Int, queue: Int32) {
+        bounds[queue] = bound
+    }
+
+    /// For the queues with a bound of their own: how many more of them may be taken.
+    package var room: [Int32: Int] {
+        Dictionary(uniqueKeysWithValues: bounds.map { ($0.key, max(0, $0.value - (perQueue[$0.key] ?? 0))) })
+    }
+
+    /// Takes in a claim's jobs, in the order in which they should start.
+    package mutating func accept(_ jobs: [Claimed]) {
+        for job in jobs {
+            leases[job.number, default: LeaseEntry(total: 0)].total += 1
+            perQueue[job.lane.queue, default: 0] += 1
+            count(job, 1)
+        }
+        if head > 0, head == waiting.count {
+            waiting.removeAll(keepingCapacity: true)
+            head = 0
+        }
+        waiting.append(contentsOf: jobs)
+    }
+
+    /// The next job to start, if a slot is free. Jobs of a queue that is at its bound are passed over.
+    package mutating func next() -> Claimed? {
+        guard !stopped, running.count < slots, head < waiting.count else { return nil }
+        var index = head
+        while index < waiting.count, let bound = bounds[waiting[index].lane.queue],
+            (runningPerQueue[waiting[index].lane.queue] ?? 0) >= bound
+        {
+            index += 1
+        }
+        guard index < waiting.count else { return nil }
+        let job = waiting[index]
+        if index == head {
+            head += 1
+            if head > 512, head * 2 > waiting.count {
+                waiting.removeFirst(head)
+                head = 0
+            }
+        } else {
+            waiting.remove(at: index)
+        }
+        return job
+    }
+
+    mutating func started(_ run: Run) {
+        running[Key(run.job)] = run
+        runningPerQueue[run.job.lane.queue, default: 0] += 1
+    }
+
+    /// A run is over; its end, if there is one to tell, waits for the next flush.
+    mutating func ended(_ run: Run, _ end: Ended?) {
+        guard running.removeValue(forKey: Key(run.job)) != nil else { return }
+        leave(run.job)
+        runningPerQueue[run.job.lane.queue, default: 1] -= 1
+        if let end, leases[run.job.number] != nil {
+            pending.append(end)
+        } else {
+            totals.refused += 1
+        }
+    }
+
+    private mutating func leave(_ job: Claimed) {
+        perQueue[job.lane.queue, default: 1] -= 1
+        count(job, -1)
+    }
+
+    private mutating func count(_ job: Claimed, _ step: Int) {
+        switch job.lane.line {
+        case .putBack, .normal: break
+        case .suspect: suspects += step
+        case .lone: lone += step
+        }
+    }
+
+    /// Everything that has not started goes back, in its turn to be flushed.
+    package mutating func handBack() {
+        for job in waiting[head...] {
+            leave(job)
+            if leases[job.number] != nil { pending.append(Ended(job: job, outcome: .released, wait: .zero)) }
+        }
+        waiting = []
+        head = 0
+    }
+
+    /// The jobs of runs that ignore their cancellation go back; what they report later is refused.
+    mutating func abandon() -> [Run] {
+        let runs = Array(running.values)
+        for run in runs {
+            leave(run.job)
+            if leases[run.job.number] != nil {
+                pending.append(Ended(job: run.job, outcome: .released, wait: .zero))
+            }
+        }
+        totals.abandoned += runs.count
+        running = [:]
+        return runs
+    }
+
+    /// What waits to be recorded, at most `most`; nil when there is nothing, or a flush is under way.
+    package mutating func takeFlush(most: Int = 2000) -> Flush? {
+        guard inFlight == 0, !pending.isEmpty else { return nil }
+        let ended = Array(pending.prefix(most))
+        pending.removeFirst(ended.count)
+        inFlight = ended.count
+        return flush(of: ended)
+    }
+
+    func flush(of ended: [Ended]) -> Flush {
+        var counts: [Int64: Int32] = [:]
+        for end in ended { counts[end.job.number, default: 0] += 1 }
+        var flush = Flush(ended: ended, partial: [], complete: [])
+        for (number, count) in counts {
+            if let lease = leases[number], lease.recorded + count == lease.total {
+                flush.complete.append((number, count))
+            } else {
+                flush.partial.append(number)
+            }
+        }
+        return flush
+    }
+
+    /// A flush was answered: the leases in `live` took their jobs, all others are lost. Returns the runs that hold a lost one.
+    package mutating func flushed(_ flush: Flush, live: Set<Int64>) -> (refused: [Ended], lost: [Run]) {
+        inFlight -= flush.ended.count
+        var refused: [Ended] = []
+        for end in flush.ended {
+            if live.contains(end.job.number) {
+                leases[end.job.number]?.recorded += 1
+                tally(end)
+            } else {
+                refused.append(end)
+            }
+        }
+        for (number, _) in flush.complete where live.contains(number) { leases[number] = nil }
+        totals.refused += refused.count
+        return (refused, lose(Set(refused.map(\.job.number))))
+    }
+
+    /// These leases are gone: what waits of them is dropped, what runs is returned to be cancelled.
+    package mutating func lose(_ numbers: Set<Int64>) -> [Run] {
+        guard !numbers.isEmpty else { return [] }
+        for number in numbers { leases[number] = nil }
+        let kept = waiting[head...].filter { !numbers.contains($0.number) }
+        for job in waiting[head...] where numbers.contains(job.number) { leave(job) }
+        waiting = Array(kept)
+        head = 0
+        let dropped = pending.filter { numbers.contains($0.job.number) }
+        if !dropped.isEmpty {
+            totals.refused += dropped.count
+            pending.removeAll { numbers.contains($0.job.number) }
+        }
+        return running.values.filter { numbers.contains($0.job.number) }
+    }
+
+    package var leaseNumbers: Set<Int64> { Set(leases.keys) }
+
+    private mutating func tally(_ end: Ended) {
+        var tally = tallies[TallyKey(queue: end.job.lane.queue, kind: end.job.kind)] ?? Tally()
+        tally.milliseconds += Int64(end.milliseconds ?? 0)
+        switch end.outcome {
+        case .succeeded: tally.succeeded += 1
+        case .cancelled: tally.cancelled += 1
+        case .dead:
+            tally.dead += 1
+            tally.failed += 1
+        case .retried: tally.failed += 1
+        case .snoozed: tally.snoozed += 1
+        case .released: break
+        }
+        tallies[TallyKey(queue: end.job.lane.queue, kind: end.job.kind)] = tally
+        if end.outcome == .released { totals.handedBack += 1 } else { totals.finished += 1 }
+    }
+
+    mutating func takeTallies() -> [TallyKey: Tally] {
+        defer { tallies = [:] }
+        return tallies
+    }
+
+    mutating func putBack(tallies old: [TallyKey: Tally]) {
+        tallies.merge(old) { a, b in
+            var sum = a
+            sum.succeeded += b.succeeded
+            sum.failed += b.failed
+            sum.dead += b.dead
+            sum.cancelled += b.cancelled
+            sum.snoozed += b.snoozed
+            sum.milliseconds += b.milliseconds
+            return sum
+        }
+    }
+}

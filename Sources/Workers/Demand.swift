@@ -1,0 +1,33 @@
+/// How many jobs to claim: what the slots can start soon, and no more. Pure.
+package struct Demand: Sendable {
+    /// Jobs ended per second, a moving average over about a quarter of a second.
+    private(set) var rate = 0.0
+    private var ended = 0
+    private var since: ContinuousClock.Instant?
+
+    /// How far ahead is claimed, so that slots do not wait for a round trip.
+    static let ahead = 0.02
+    package static let most = 1000
+
+    package init() {}
+
+    package mutating func ended(_ count: Int, at now: ContinuousClock.Instant) {
+        ended += count
+        guard let since else {
+            self.since = now
+            return
+        }
+        let seconds = since.duration(to: now) / .seconds(1)
+        guard seconds >= 0.005 else { return }
+        let weight = min(1, seconds / 0.25)
+        rate += (Double(ended) / seconds - rate) * max(weight, rate == 0 ? 1 : 0)
+        ended = 0
+        self.since = now
+    }
+
+    /// `held`: running and waiting to start.
+    package func wanted(slots: Int, held: Int) -> Int {
+        let spare = Int(rate * Self.ahead)
+        return max(0, min(slots + min(spare, 2 * Self.most) - held, Self.most))
+    }
+}

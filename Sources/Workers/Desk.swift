@@ -1,0 +1,144 @@
+import Jobs
+import Postgres
+import Queues
+import Synchronization
+import Threads
+
+/// The worker's book behind a lock, with the signals that its loops sleep on.
+final class Desk: Sendable {
+    private struct State {
+        var book: Book
+        var demand = Demand()
+        var session: Int64 = 0
+        var counter: Int64
+        var draining = false
+    }
+
+    private let state: Mutex<State>
+    /// A slot is free, or the drain has begun.
+    let room = Signal()
+    /// Something waits to be recorded.
+    let flush = Signal()
+    /// Nothing is held any more.
+    let changed = Signal()
+
+    init(slots: Int) {
+        // The counter starts anywhere: together with the session's random number a token never comes again.
+        state = Mutex(State(book: Book(slots: slots), counter: Int64.random(in: 1..<(1 << 40))))
+    }
+
+    var session: Int64 { state.withLock { $0.session } }
+    var isDraining: Bool { state.withLock { $0.draining } }
+    var totals: Book.Totals { state.withLock { $0.book.totals } }
+    var counts: (running: Int, waiting: Int) { state.withLock { ($0.book.running.count, $0.book.waitingCount) } }
+    var isEmpty: Bool { state.withLock { $0.book.isEmpty } }
+    var unrecorded: Int { state.withLock { $0.book.pendingCount + $0.book.inFlight } }
+    var runs: [Run] { state.withLock { Array($0.book.running.values) } }
+    var leaseNumbers: Set<Int64> { state.withLock { $0.book.leaseNumbers } }
+    var allowance: Plan.Allowance { state.withLock { $0.book.allowance } }
+    var roomPerQueue: [Int32: Int] { state.withLock { $0.book.room } }
+
+    func begin(session: Int64) {
+        state.withLock { $0.session = session }
+    }
+
+    func setBound(_ bound: Int, queue: Int32) {
+        state.withLock { $0.book.setBound(bound, queue: queue) }
+    }
+
+    /// How many to claim now, under which session and number.
+    func order() -> (wanted: Int, session: Int64, number: Int64) {
+        state.withLock { state in
+            guard !state.draining else { return (0, state.session, 0) }
+            state.counter += 1
+            return (
+                state.demand.wanted(slots: state.book.slots, held: state.book.held), state.session, state.counter * 8
+            )
+        }
+    }
+
+    func accept(_ jobs: [Claimed]) {
+        state.withLock { $0.book.accept(jobs) }
+    }
+
+    /// Registers the next run, made of the next job, if a slot is free.
+    func next(_ make: (Claimed) -> Run) -> Run? {
+        state.withLock { state in
+            guard let job = state.book.next() else { return nil }
+            let run = make(job)
+            state.book.started(run)
+            return run
+        }
+    }
+
+    func ended(_ run: Run, _ end: Ended?) {
+        let wasFull = state.withLock { state in
+            let before = state.demand.wanted(slots: state.book.slots, held: state.book.held)
+            state.book.ended(run, end)
+            state.demand.ended(1, at: .now)
+            return before == 0 || state.draining
+        }
+        if wasFull { room.fire() }
+        flush.fire()
+        changed.fire()
+    }
+
+    func takeFlush() -> Flush? {
+        state.withLock { $0.book.takeFlush() }
+    }
+
+    /// The same ends as a flush of their own.
+    func regroup(_ ended: [Ended]) -> Flush {
+        state.withLock { $0.book.flush(of: ended) }
+    }
+
+    func run(number: Int64, id: Int64) -> Run? {
+        state.withLock { $0.book.running[Book.Key(number: number, id: id)] }
+    }
+
+    var pending: Int { state.withLock { $0.book.pendingCount } }
+
+    func flushed(_ flush: Flush, live: Set<Int64>) -> (refused: [Ended], lost: [Run]) {
+        defer { changed.fire() }
+        return state.withLock { $0.book.flushed(flush, live: live) }
+    }
+
+    func lose(_ numbers: Set<Int64>) -> [Run] {
+        defer { changed.fire() }
+        return state.withLock { $0.book.lose(numbers) }
+    }
+
+    /// No claims from here on; what has not started goes back.
+    func drain() {
+        state.withLock { state in
+            state.draining = true
+            state.book.stopped = true
+            state.book.handBack()
+        }
+        room.fire()
+        flush.fire()
+        changed.fire()
+    }
+
+    func abandon() -> [Run] {
+        defer {
+            flush.fire()
+            changed.fire()
+        }
+        return state.withLock { $0.book.abandon() }
+    }
+
+    /// Jobs that came in although the drain had begun go back.
+    func handBack() {
+        state.withLock { $0.book.handBack() }
+        flush.fire()
+    }
+
+    func takeTallies() -> [TallyKey: Tally] {
+        state.withLock { $0.book.takeTallies() }
+    }
+
+    func putBack(_ tallies: [TallyKey: Tally]) {
+        state.withLock { $0.book.putBack(tallies: tallies) }
+    }
+}

@@ -1,0 +1,125 @@
+package import Queues
+
+/// Where each lane is claimed from, so that no claim walks over what was consumed before. Pure.
+///
+/// A claim raises its lane's floor to the last place it took. Rows below it can still appear: their writer drew a number early
+/// and committed late. So every sample of the horizon (what the sequence has given out, who may still commit) orders each lane
+/// swept once more over the stretch that writers which have ended since the last sample could have filled.
+package struct Floors: Sendable {
+    struct Entry: Sendable, Equatable {
+        var floor: Int64 = 0
+        /// Above `lower`, up to `upper`: to be looked at once more.
+        var sweep: (lower: Int64, upper: Int64)?
+        /// A recent look found something here, or somebody said there is.
+        var live = false
+        var misses = 0
+
+        static func == (a: Entry, b: Entry) -> Bool {
+            a.floor == b.floor && a.live == b.live && a.sweep?.lower == b.sweep?.lower
+                && a.sweep?.upper == b.sweep?.upper
+        }
+    }
+
+    private(set) var entries: [Lane: Entry] = [:]
+    /// Writers in flight, each with the last number given out before it was first seen.
+    private var writers: [UInt64: Int64] = [:]
+    private var sampled: Int64 = 0
+
+    /// After so many looks in vain a lane is no longer looked at by every claim.
+    static let patience = 8
+
+    package init() {}
+
+    package var liveLanes: [Lane] {
+        entries.filter { $0.value.live || $0.value.sweep != nil }.map(\.key)
+    }
+
+    package func floor(of lane: Lane) -> Int64 {
+        entries[lane]?.floor ?? 0
+    }
+
+    package func pendingSweep(of lane: Lane) -> (lower: Int64, upper: Int64)? {
+        entries[lane]?.sweep
+    }
+
+    /// Somebody says that there is work in this lane.
+    package mutating func hint(_ lane: Lane) {
+        entries[lane, default: Entry()].live = true
+        entries[lane]?.misses = 0
+    }
+
+    /// After a reconnect nothing is certain: look at everything again.
+    package mutating func reset() {
+        entries = entries.mapValues { entry in Entry(floor: 0, sweep: nil, live: true) }
+        writers = [:]
+        sampled = 0
+    }
+
+    package mutating func sample(_ horizon: Horizon) {
+        var lower = sampled
+        for (writer, low) in writers where !horizon.writers.contains(writer) {
+            lower = min(lower, low)
+            writers[writer] = nil
+        }
+        for writer in horizon.writers where writers[writer] == nil {
+            writers[writer] = sampled
+        }
+        for (lane, entry) in entries where entry.floor > lower {
+            add(sweep: (lower, min(entry.floor, horizon.seq)), to: lane)
+        }
+        sampled = max(sampled, horizon.seq)
+    }
+
+    /// The backstop's finding: this lane holds work between these places. What lies below the floor is to be swept.
+    package mutating func found(_ lane: Lane, first: Int64, last: Int64) {
+        hint(lane)
+        let floor = floor(of: lane)
+        if first <= floor {
+            add(sweep: (first - 1, min(last, floor)), to: lane)
+        }
+    }
+
+    private mutating func add(sweep: (lower: Int64, upper: Int64), to lane: Lane) {
+        guard sweep.upper > sweep.lower else { return }
+        let old = entries[lane]?.sweep
+        entries[lane]?.sweep = old.map { (min($0.lower, sweep.lower), max($0.upper, sweep.upper)) } ?? sweep
+    }
+
+    /// What a claim of `wanted` jobs over these stretches, in this order, has brought.
+    package mutating func claimed(_ jobs: [Claimed], from stretches: [Stretch], wanted: Int) {
+        var highest = [Int64?](repeating: nil, count: stretches.count)
+        var counts = [Int](repeating: 0, count: stretches.count)
+        var places: [Lane: [Int]] = [:]
+        for (index, stretch) in stretches.enumerated() {
+            places[stretch.lane, default: []].append(index)
+        }
+        for job in jobs {
+            for index in places[job.lane] ?? []
+            where job.seq > stretches[index].floor && job.seq <= stretches[index].ceiling {
+                highest[index] = max(highest[index] ?? job.seq, job.seq)
+                counts[index] += 1
+            }
+        }
+        // A claim that came back full visited nothing behind the last stretch that gave something, and that one only in part.
+        let full = jobs.count >= wanted
+        let lastGiver = highest.lastIndex { $0 != nil } ?? 0
+        for (index, stretch) in stretches.enumerated() where !full || index <= lastGiver {
+            let cut = counts[index] >= stretch.limit || (full && index == lastGiver)
+            settle(stretch, highest: highest[index], cut: cut)
+        }
+    }
+
+    private mutating func settle(_ stretch: Stretch, highest: Int64?, cut: Bool) {
+        var entry = entries[stretch.lane] ?? Entry()
+        if stretch.ceiling == .max {
+            if let highest { entry.floor = max(entry.floor, highest) }
+            entry.misses = highest == nil ? entry.misses + 1 : 0
+            entry.live = highest != nil || (entry.live && entry.misses < Self.patience)
+        } else if cut, let highest, let sweep = entry.sweep {
+            entry.sweep = highest < sweep.upper ? (highest, sweep.upper) : nil
+        } else {
+            entry.sweep = nil
+        }
+        entries[stretch.lane] = entry
+    }
+}

@@ -1,0 +1,87 @@
+import FoundationEssentials
+package import Jobs
+
+/// What runs the jobs of one kind.
+package struct Handler: Sendable {
+    package typealias Body = @Sendable ([UInt8], Context) async throws -> Verdict
+
+    package var kind: String
+    package var queue: String?
+    package var retries: RetryPolicy
+    package var timeout: Duration?
+    package var whenCutOff: WhenCutOff
+    package var body: Body
+
+    package init(
+        kind: String, queue: String? = nil, retries: RetryPolicy = .standard, timeout: Duration? = nil,
+        whenCutOff: WhenCutOff = .keepRunning, body: @escaping Body
+    ) {
+        self.kind = kind
+        self.queue = queue
+        self.retries = retries
+        self.timeout = timeout
+        self.whenCutOff = whenCutOff
+        self.body = body
+    }
+
+    package init<Work: Job>(
+        _ type: Work.Type, queue: String? = nil, body: @escaping @Sendable (Work, Context) async throws -> Verdict
+    ) {
+        let decoder = JSONDecoder()
+        self.init(
+            kind: Work.kind, queue: queue, retries: Work.retries, timeout: Work.timeout, whenCutOff: Work.whenCutOff
+        ) { args, context in
+            let job: Work
+            do {
+                job = try decoder.decode(Work.self, from: Data(args))
+            } catch {
+                throw UndecodableArguments(kind: Work.kind, reason: Self.sentence(error))
+            }
+            return try await body(job, context)
+        }
+    }
+
+    /// The place of the fault, and not the value: arguments may be private.
+    private static func sentence(_ error: any Error) -> String {
+        guard let error = error as? DecodingError else { return "\(type(of: error))" }
+        func path(_ context: DecodingError.Context) -> String {
+            context.codingPath.isEmpty ? "the top level" : context.codingPath.map(\.stringValue).joined(separator: ".")
+        }
+        switch error {
+        case .keyNotFound(let key, let context): return "\(key.stringValue) is missing at \(path(context))"
+        case .typeMismatch(let type, let context): return "\(path(context)) is no \(type)"
+        case .valueNotFound(let type, let context): return "\(path(context)) is null, not \(type)"
+        case .dataCorrupted(let context): return "\(path(context)) is malformed"
+        @unknown default: return "they are malformed"
+        }
+    }
+}
+
+/// The arguments are not what the kind expects. Tried again all the same: a later version of the worker may understand them.
+struct UndecodableArguments: Error, CustomStringConvertible {
+    let kind: String
+    let reason: String
+
+    var description: String { "the arguments do not fit \(kind): \(reason)" }
+}
+
+/// Something around every run. Call `next` once to go on inwards.
+package typealias Middleware = @Sendable (Context, _ next: @Sendable () async throws -> Verdict) async throws -> Verdict
+
+/// The options a job carries that concern its run.
+struct RunOptions: Decodable {
+    struct Pauses: Decodable {
+        var base: Double?
+        var cap: Double?
+    }
+
+    var timeout: Double?
+    var expiresAt: String?
+    var backoff: Pauses?
+
+    enum CodingKeys: String, CodingKey {
+        case timeout
+        case expiresAt = "expires_at"
+        case backoff
+    }
+}

@@ -1,0 +1,108 @@
+import Postgres
+import Synchronization
+import Telemetry
+
+/// A connection that one loop keeps for itself: opened when needed, dropped when broken.
+final class Link: Sendable {
+    private struct State {
+        var connection: Connection?
+        var opened = 0
+    }
+
+    private let options: ConnectionOptions
+    private let name: String
+    private let outage: Outage
+    private let state = Mutex(State())
+
+    init(_ options: ConnectionOptions, name: String, outage: Outage) {
+        self.options = options
+        self.name = name
+        self.outage = outage
+    }
+
+    /// Grows with every new connection.
+    var generation: Int {
+        state.withLock { $0.opened }
+    }
+
+    var current: Connection? {
+        state.withLock { $0.connection }
+    }
+
+    func connection() async throws(PostgresError) -> Connection {
+        if let connection = current {
+            if await !connection.isBroken { return connection }
+            drop()
+        }
+        do {
+            let connection = try await Connection.open(options, name: name)
+            state.withLock { state in
+                state.connection = connection
+                state.opened += 1
+            }
+            outage.ended()
+            return connection
+        } catch {
+            outage.began(error)
+            throw error
+        }
+    }
+
+    func use<Value: Sendable>(
+        _ body: (Connection) async throws(PostgresError) -> Value
+    ) async throws(PostgresError) -> Value {
+        let connection = try await connection()
+        do {
+            return try await body(connection)
+        } catch {
+            if error.isOutage { outage.began(error) }
+            if await connection.isBroken || error.isOutage { drop() }
+            throw error
+        }
+    }
+
+    func drop() {
+        state.withLock { $0.connection = nil }
+    }
+
+    func close() async {
+        let connection = current
+        drop()
+        await connection?.close()
+    }
+}
+
+/// Says once that the database is away, and once that it is back.
+final class Outage: Sendable {
+    private let log: Log
+    private let since = Mutex<ContinuousClock.Instant?>(nil)
+
+    init(log: Log) {
+        self.log = log
+    }
+
+    var lasts: Duration? {
+        since.withLock { $0.map { $0.duration(to: .now) } }
+    }
+
+    func began(_ error: PostgresError) {
+        let first = since.withLock { since in
+            defer { since = since ?? .now }
+            return since == nil
+        }
+        if first {
+            log.warning(
+                "the database is away; handlers go on, nothing new is claimed", [("error", error.description)])
+        }
+    }
+
+    func ended() {
+        let lasted = since.withLock { since in
+            defer { since = nil }
+            return since.map { $0.duration(to: .now) }
+        }
+        if let lasted {
+            log.info("the database is back", [("after_s", "\(lasted / .seconds(1))")])
+        }
+    }
+}

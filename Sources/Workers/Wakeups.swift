@@ -1,0 +1,32 @@
+import Queues
+import Synchronization
+import Threads
+
+/// What the claim loop was told while it slept.
+final class Wakeups: Sendable {
+    struct News: Sendable {
+        var lanes: Set<Lane> = []
+        /// Look everywhere, and at what may have committed late.
+        var careful = false
+    }
+
+    private let news = Mutex(News())
+    let signal = Signal()
+
+    func hint(_ lane: Lane) {
+        _ = news.withLock { $0.lanes.insert(lane) }
+        signal.fire()
+    }
+
+    func lookEverywhere() {
+        news.withLock { $0.careful = true }
+        signal.fire()
+    }
+
+    func take() -> News {
+        news.withLock { news in
+            defer { news = News() }
+            return news
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import Postgres
+import Queues
+import Synchronization
+import Telemetry
+import Threads
+
+extension Worker {
+    /// One claim in flight, never two; slots that come free meanwhile join the next.
+    func claimLoop() async {
+        var plan = Plan()
+        var pace = Pace()
+        var backoff = Backoff()
+        var random = SystemRandomNumberGenerator()
+        var generation = 0
+        while !Task.isCancelled, !desk.isDraining {
+            let order = desk.order()
+            guard order.wanted > 0 else {
+                doorman.busy()
+                await desk.room.wait(for: .seconds(1))
+                continue
+            }
+            do throws(PostgresError) {
+                if generation != claimLink.generation || claimLink.current == nil {
+                    try await reconcile()
+                    generation = claimLink.generation
+                }
+                let found = try await look(order, plan: &plan, pace: &pace)
+                backoff.reset()
+                if found == 0 { await rest(&pace) }
+            } catch {
+                if error.outcomeUnknown || error.isOutage { generation = -1 }
+                await stumble(error, pause: backoff.next(using: &random))
+            }
+        }
+    }
+
+    /// How the claim loop moves: at once after work, every 2 ms for a moment, then asleep until somebody calls.
+    struct Pace {
+        var lastWork = ContinuousClock.now
+        var hurried = false
+        /// The next look goes everywhere, and at what committed late. None sleeps without one.
+        var careful = true
+
+        static let linger = Duration.milliseconds(20)
+    }
+
+    /// One claim; returns how many jobs it brought.
+    private func look(
+        _ order: (wanted: Int, session: Int64, number: Int64), plan: inout Plan, pace: inout Pace
+    ) async throws(PostgresError) -> Int {
+        let news = wakeups.take()
+        if news.careful { pace.careful = true }
+        var table = queues.withLock { $0 }
+        if news.lanes.contains(where: { table.names[$0.queue] == nil }) {
+            try await refreshQueues()
+            table = queues.withLock { $0 }
+        }
+        if pace.careful {
+            let horizon = try await claimLink.use { connection throws(PostgresError) in
+                try await Queue.horizon(on: connection)
+            }
+            floors.withLock { $0.sample(horizon) }
+        }
+        let now = floors.withLock { floors in
+            for lane in news.lanes { floors.hint(lane) }
+            return floors
+        }
+        let stretches = plan.stretches(
+            floors: now, queues: table.open, room: desk.roomPerQueue, wanted: order.wanted, allowance: desk.allowance,
+            hurried: !pace.careful)
+        guard !stretches.isEmpty else { return 0 }
+        let known = kinds.withLock { Array($0.keys) }
+        let jobs = try await claimLink.use { connection throws(PostgresError) in
+            try await Queue.claim(
+                on: connection, session: order.session, number: order.number, kinds: known, from: stretches,
+                wanted: order.wanted, shortQueues: table.short, longQueues: table.long)
+        }
+        floors.withLock { $0.claimed(jobs, from: stretches, wanted: order.wanted) }
+        guard !jobs.isEmpty else { return 0 }
+        pace.lastWork = .now
+        pace.careful = false
+        doorman.woke(full: jobs.count >= order.wanted && order.wanted > 8)
+        desk.accept(jobs.sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) })
+        startRuns()
+        return jobs.count
+    }
+
+    /// Nothing found: linger, then one careful look, then sleep.
+    private func rest(_ pace: inout Pace) async {
+        if !pace.careful {
+            if !doorman.holds, pace.lastWork.duration(to: .now) < Pace.linger {
+                await wakeups.signal.wait(for: .milliseconds(2))
+            } else {
+                pace.careful = true
+            }
+            return
+        }
+        pace.careful = false
+        doorman.quiet()
+        let jitter = Double.random(in: 1...1.1)
+        let called = await wakeups.signal.wait(for: options.poll * jitter)
+        if !called { pace.careful = true }
+    }
+
+    /// After a reconnect or a lost answer: leases that the database has and we do not go back.
+    private func reconcile() async throws(PostgresError) {
+        floors.withLock { $0.reset() }
+        let session = desk.session
+        let orphans = try await claimLink.use { connection throws(PostgresError) in
+            try await Queue.leasesHeld(on: connection, session: session)
+        }.subtracting(desk.leaseNumbers)
+        guard !orphans.isEmpty else { return }
+        let jobs = try await claimLink.use { connection throws(PostgresError) in
+            try await Queue.returnLeases(on: connection, session: session, numbers: orphans)
+        }
+        log.info("returned what a claim took whose answer was lost", [("jobs", "\(jobs)")])
+    }
+
+    private func stumble(_ error: PostgresError, pause: Duration) async {
+        switch error {
+        case .cancelled: return
+        case .server(let server) where server.constraint?.hasPrefix("lease_session") == true:
+            sessionGone.fire()  // the beat opens another
+            await sessionChanged.wait(for: .seconds(2))
+        case .server, .unreachable, .lost, .timedOut, .exhausted, .undecodable, .misconfigured:
+            if !error.isOutage { log.error("a claim failed", [("error", error.debugDescription)]) }
+            try? await Task.sleep(for: pause)
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import Jobs
+import Postgres
+import Queues
+import Synchronization
+import Telemetry
+import Threads
+
+extension Worker {
+    /// Records ends in batches, one flush in flight. Survives everything: what cannot be recorded now waits.
+    func flushLoop() async {
+        var last = ContinuousClock.now - .seconds(1)
+        while true {
+            if desk.pending == 0 {
+                if Task.isCancelled { return }
+                await desk.flush.wait()
+                continue
+            }
+            // A lone end goes out at once; under load, a few milliseconds gather many.
+            if desk.pending < 500, last.duration(to: .now) < .milliseconds(20), !desk.isDraining {
+                try? await Task.sleep(for: .milliseconds(4))
+            }
+            guard let flush = desk.takeFlush() else { continue }
+            last = .now
+            // Not interrupted by the loop's own cancellation: these jobs have ended.
+            await Task { await record(flush) }.value
+        }
+    }
+
+    private func record(_ flush: Flush) async {
+        var backoff = Backoff()
+        var random = SystemRandomNumberGenerator()
+        var unsure = false
+        let deadline = DrainClock()
+        while true {
+            do throws(PostgresError) {
+                let live = try await send(flush, unsure: unsure)
+                settle(flush, live: live)
+                return
+            } catch {
+                guard error.isOutage || error == .cancelled || error.outcomeUnknown else {
+                    await isolate(flush, error)
+                    return
+                }
+                unsure = unsure || error.outcomeUnknown
+                if desk.isDraining, deadline.passed(.seconds(10) + options.drainDeadline) { return }
+                try? await Task.sleep(for: backoff.next(using: &random))
+            }
+        }
+    }
+
+    private struct DrainClock {
+        let began = ContinuousClock.now
+        func passed(_ limit: Duration) -> Bool { began.duration(to: .now) > limit }
+    }
+
+    /// After a lost answer, first asks what was recorded: a flush is one transaction, so if any of it is, all of it is.
+    private func send(_ flush: Flush, unsure: Bool) async throws(PostgresError) -> Set<Int64> {
+        let session = desk.session
+        return try await flushLink.use { connection throws(PostgresError) in
+            if unsure {
+                let recorded = try await Queue.recorded(on: connection, session: session, flush)
+                if !recorded.isEmpty {
+                    return Set(flush.ended.filter { recorded.contains($0.job.id) }.map(\.job.number))
+                }
+            }
+            return try await Queue.finish(on: connection, session: session, flush)
+        }
+    }
+
+    private func settle(_ flush: Flush, live: Set<Int64>) {
+        let (refused, lost) = desk.flushed(flush, live: live)
+        for end in refused {
+            log.warning(
+                "a finish was refused: the lease is lost, and another worker has the job",
+                [
+                    ("job.id", "\(end.job.id)"), ("job.outcome", "\(end.outcome)"),
+                    ("job.token", Token(session: desk.session, number: end.job.number).description),
+                ])
+        }
+        for run in lost { run.cancel(.leaseLost) }
+        if flush.ended.contains(where: { $0.outcome == .retried || $0.outcome == .snoozed }) { promotion.fire() }
+    }
+
+    /// The database refuses the flush itself: one bad end must not hold up the others. Halves, down to the one.
+    private func isolate(_ flush: Flush, _ error: PostgresError) async {
+        guard flush.ended.count > 1 else {
+            log.error(
+                "an end could not be recorded; the job will be run again",
+                (flush.ended.first.map { [("job.id", "\($0.job.id)")] } ?? []) + [("error", error.debugDescription)])
+            settle(flush, live: [])
+            return
+        }
+        let middle = flush.ended.count / 2
+        for half in [flush.ended[..<middle], flush.ended[middle...]] {
+            await record(desk.regroup(Array(half)))
+        }
+    }
+}

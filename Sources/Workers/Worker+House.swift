@@ -1,0 +1,270 @@
+import FoundationEssentials
+import Jobs
+import Postgres
+import Queues
+import Synchronization
+import Telemetry
+import Threads
+
+extension Worker {
+    /// One sign of life for all jobs; also the watch over the others. The last thing that stops.
+    func beatLoop() async {
+        var watch = Watch(limits: options.watch)
+        var generation = houseLink.generation
+        var lastBeat = ContinuousClock.now
+        while !Task.isCancelled {
+            do throws(PostgresError) {
+                let stands = try await beat()
+                if generation != houseLink.generation {
+                    watch.reconnected()
+                    generation = houseLink.generation
+                    try await checkLeases()
+                }
+                lastBeat = .now
+                if !stands { try await renewSession() }
+                try await rescue(&watch)
+            } catch {
+                if !error.isOutage, error != .cancelled {
+                    log.error("a beat failed", [("error", error.debugDescription)])
+                }
+                if lastBeat.duration(to: .now) > options.cutOffAfter { cutOff() }
+            }
+            await sessionGone.wait(for: outage.lasts == nil ? options.beat : .milliseconds(250))
+        }
+    }
+
+    private func beat() async throws(PostgresError) -> Bool {
+        let tallies = desk.takeTallies()
+        let counts = desk.counts
+        let stuck = desk.runs.count { $0.isStuck }
+        do throws(PostgresError) {
+            return try await houseLink.use { connection throws(PostgresError) in
+                try await Queue.beat(
+                    on: connection, session: desk.session, state: desk.isDraining ? "draining" : "working",
+                    running: counts.running, waiting: counts.waiting, stuck: stuck, tallies: tallies)
+            }
+        } catch {
+            desk.putBack(tallies)
+            throw error
+        }
+    }
+
+    /// Leases that are gone from the database: their jobs belong to others now.
+    private func checkLeases() async throws(PostgresError) {
+        let ours = desk.leaseNumbers
+        let live = try await houseLink.use { connection throws(PostgresError) in
+            try await Queue.leasesHeld(on: connection, session: desk.session)
+        }
+        cancelLost(ours.subtracting(live))
+    }
+
+    private func cancelLost(_ numbers: Set<Int64>) {
+        let lost = desk.lose(numbers)
+        for run in lost { run.cancel(.leaseLost) }
+        if !lost.isEmpty { log.warning("leases were lost; their runs are cancelled", [("runs", "\(lost.count)")]) }
+    }
+
+    /// Somebody took us for dead. Everything we held is lost; begin anew under another number.
+    private func renewSession() async throws(PostgresError) {
+        log.warning("this worker was taken for dead and its jobs given to others; opening a new session")
+        cancelLost(desk.leaseNumbers)
+        let direct: Bool
+        if let connection = listenLink.current { direct = await !connection.isPooled } else { direct = false }
+        try await openSession(direct: direct)
+        sessionChanged.fire()
+    }
+
+    private func rescue(_ watch: inout Watch) async throws(PostgresError) {
+        let signs = try await houseLink.use { connection throws(PostgresError) in
+            try await Queue.watch(on: connection, session: desk.session)
+        }
+        for (session, beat) in watch.look(signs, at: .now) {
+            log.warning("a worker is lost; rescuing its jobs", [("session", String(session, radix: 16))])
+            let began = ContinuousClock.now
+            let rescue = try await houseLink.use { connection throws(PostgresError) in
+                try await Queue.rescue(on: connection, session: session, beat: beat)
+            }
+            log.warning(
+                "jobs were rescued",
+                [
+                    ("session", String(session, radix: 16)), ("jobs", "\(rescue.jobs)"),
+                    ("quarantined", "\(rescue.quarantined)"),
+                    ("took_ms", "\(Int(began.duration(to: .now) / .milliseconds(1)))"),
+                ])
+            if rescue.jobs > 0 { wakeups.lookEverywhere() }
+        }
+    }
+
+    /// For too long without the database: kinds that are strict about it stop here, long before anybody starts their jobs again.
+    private func cutOff() {
+        for run in desk.runs where run.whenCutOff == .cancel { run.cancel(.cutOff) }
+    }
+
+    /// Timeouts, cancels from outside, and handlers that ignore both.
+    func pulseLoop() async {
+        var seen: Int64 = 0
+        var session: Int64 = 0
+        while !Task.isCancelled {
+            let now = ContinuousClock.now
+            var next = now + .milliseconds(500)
+            let runs = desk.runs
+            for run in runs {
+                if let deadline = run.deadline {
+                    if deadline <= now { run.cancel(.timeout) } else { next = min(next, deadline) }
+                }
+                if run.turnsStuck(at: now, grace: options.stuckGrace) {
+                    log.warning("a handler ignores its cancellation and keeps its slot", run.data)
+                }
+            }
+            if !runs.isEmpty, outage.lasts == nil {
+                if session != desk.session { (session, seen) = (desk.session, 0) }
+                do throws(PostgresError) {
+                    let cancels = try await houseLink.use { connection throws(PostgresError) in
+                        try await Queue.cancels(on: connection, session: session, after: seen)
+                    }
+                    for cancel in cancels {
+                        seen = max(seen, cancel.seq)
+                        desk.run(number: cancel.number, id: cancel.job)?.cancel(.requested)
+                    }
+                } catch {
+                    if !error.isOutage, error != .cancelled {
+                        log.error("reading cancels failed", [("error", error.debugDescription)])
+                    }
+                }
+            }
+            let pause = ContinuousClock.now.duration(to: next)
+            if pause > .zero { await pulse.wait(for: pause) }
+        }
+    }
+
+    /// Moves what comes due. Sleeps until the next due time it knows, at most a second; while busy it looks more often, for then
+    /// nobody notifies.
+    func promoteLoop() async {
+        var floor: Date?
+        var fullPause = Duration.seconds(1)
+        var lastFull = ContinuousClock.now - .seconds(60)
+        while !Task.isCancelled, !desk.isDraining {
+            var pause = doorman.holds ? Duration.seconds(1) : .milliseconds(50)
+            do throws(PostgresError) {
+                let full = lastFull.duration(to: .now) > fullPause
+                let began = ContinuousClock.now
+                let promotion = try await houseLink.use { connection throws(PostgresError) in
+                    try await Queue.promote(on: connection, floor: full ? nil : floor, wanted: 5000)
+                }
+                if full {
+                    lastFull = .now
+                    fullPause = max(.seconds(1), began.duration(to: .now) * 20)
+                }
+                if let upTo = promotion.upTo { floor = max(floor ?? upTo, upTo) }
+                if promotion.moved > 0 { wakeups.lookEverywhere() }
+                if let due = promotion.nextDue {
+                    pause = min(pause, max(.milliseconds(1), .seconds(due.timeIntervalSince(promotion.now))))
+                }
+            } catch {
+                if !error.isOutage, error != .cancelled {
+                    log.error("promoting failed", [("error", error.debugDescription)])
+                }
+                floor = nil
+                pause = .seconds(1)
+            }
+            await promotion.wait(for: pause)
+        }
+    }
+
+    /// Once a second: what may have committed late, what the floors may hide, which queues there are; once a minute: partitions.
+    func sweepLoop() async {
+        var lanesPause = Duration.seconds(1)
+        var lastLanes = ContinuousClock.now
+        var lastMaintenance = ContinuousClock.now - .seconds(50)
+        while !Task.isCancelled, !desk.isDraining {
+            do throws(PostgresError) {
+                try await refreshQueues()
+                let horizon = try await sweepLink.use { connection throws(PostgresError) in
+                    try await Queue.horizon(on: connection)
+                }
+                floors.withLock { $0.sample(horizon) }
+                if lastLanes.duration(to: .now) > lanesPause {
+                    let took = try await lookBelowFloors()
+                    lastLanes = .now
+                    lanesPause = max(.seconds(1), took * 20)
+                }
+                if lastMaintenance.duration(to: .now) > .seconds(60) {
+                    lastMaintenance = .now
+                    try await maintain()
+                }
+            } catch {
+                if !error.isOutage, error != .cancelled {
+                    log.error("housekeeping failed", [("error", error.debugDescription)])
+                }
+            }
+            try? await Task.sleep(for: .seconds(1))
+        }
+    }
+
+    private func lookBelowFloors() async throws(PostgresError) -> Duration {
+        let began = ContinuousClock.now
+        let known = kinds.withLock { Array($0.keys) }
+        let table = queues.withLock { $0 }
+        let lanes = try await sweepLink.use { connection throws(PostgresError) in
+            try await Queue.lanes(on: connection, kinds: known, queues: table.serves.map { Array($0) })
+        }
+        let took = began.duration(to: .now)
+        floors.withLock { floors in
+            for lane in lanes { floors.found(lane.lane, first: lane.first, last: lane.last) }
+        }
+        if !lanes.isEmpty, doorman.holds { wakeups.lookEverywhere() }
+        return took
+    }
+
+    private func maintain() async throws(PostgresError) {
+        do throws(PostgresError) {
+            let work = try await sweepLink.use { connection throws(PostgresError) in
+                try await Queue.maintain(on: connection)
+            }
+            if work.made + work.dropped > 0 {
+                log.info("partitions were made or dropped", [("made", "\(work.made)"), ("dropped", "\(work.dropped)")])
+            }
+        } catch {
+            // 55P03: a long transaction reads the tables; the partitions stand days ahead, so there is time.
+            guard error.sqlState == "55P03" else { throw error }
+        }
+    }
+
+    /// Hears who calls.
+    func listenLoop() async {
+        var backoff = Backoff()
+        var random = SystemRandomNumberGenerator()
+        var generation = listenLink.generation
+        while !Task.isCancelled {
+            do throws(PostgresError) {
+                let connection = try await listenLink.connection()
+                if generation != listenLink.generation {
+                    generation = listenLink.generation
+                    try await connection.execute("select pg_advisory_lock($1)", [.int8(desk.session)])
+                    try await connection.listen("millrace")
+                    wakeups.lookEverywhere()
+                }
+                let notes = try await connection.notifications(until: .now + .seconds(30))
+                for note in notes { hear(note.payload) }
+                backoff.reset()
+            } catch {
+                if error == .cancelled { continue }
+                listenLink.drop()
+                outage.began(error)
+                try? await Task.sleep(for: backoff.next(using: &random))
+            }
+        }
+    }
+
+    private func hear(_ payload: String) {
+        let parts = payload.split(separator: ".").map { Int32($0) }
+        switch (parts.first ?? nil, parts.count > 1 ? parts[1] : nil) {
+        case (let queue?, let code?):
+            guard queues.withLock({ $0.serves?.contains(queue) ?? true }) else { return }
+            wakeups.hint(Lane(queue: queue, code: code))
+            promotion.fire()
+        case (_?, nil): wakeups.lookEverywhere()
+        default: doorman.signal.fire()
+        }
+    }
+}

@@ -1,0 +1,112 @@
+import Glibc
+import Postgres
+import Queues
+import Synchronization
+import Telemetry
+import Threads
+
+extension Worker {
+    /// Connects, checks the schema, makes itself known. Waits for a database that is away; anything else is an error. nil: a stop
+    /// was asked for meanwhile. True: it hears notifications and holds its session lock.
+    func open() async throws -> Bool? {
+        var backoff = Backoff()
+        var random = SystemRandomNumberGenerator()
+        while stops.count == 0 {
+            do throws(PostgresError) {
+                return try await introduce()
+            } catch {
+                if error.sqlState == "3F000" || error.sqlState == "42883" || error.sqlState == "42P01" {
+                    throw Failure.schema(found: nil, needed: Self.schemaVersion, oldest: nil)
+                }
+                guard error.isOutage else { throw Failure.database(error) }
+                outage.began(error)
+                try? await Task.sleep(for: backoff.next(using: &random))
+            }
+            if let mismatch { throw mismatch }
+        }
+        return nil
+    }
+
+    static var schemaVersion: Int { Queue.schemaVersion }
+
+    private var mismatch: Failure? {
+        misfit.withLock { $0 }
+    }
+
+    private func introduce() async throws(PostgresError) -> Bool {
+        let known = try await houseLink.use { connection throws(PostgresError) in
+            let state = try await Queue.schemaState(on: connection)
+            if state.version < Self.schemaVersion || state.oldestWorker > Self.schemaVersion {
+                misfit.withLock {
+                    $0 = .schema(found: state.version, needed: Self.schemaVersion, oldest: state.oldestWorker)
+                }
+                throw .misconfigured(reason: "the schema does not fit")
+            }
+            return try await Queue.registerKinds(on: connection, handlers.map { ($0.kind, $0.queue) })
+        }
+        kinds.withLock { $0 = Dictionary(zip(known, handlers), uniquingKeysWith: { first, _ in first }) }
+        try await refreshQueues()
+        let direct = try await hears()
+        try await openSession(direct: direct)
+        return direct
+    }
+
+    /// Whether notifications reach us: through a transaction pooler they do not.
+    private func hears() async throws(PostgresError) -> Bool {
+        let connection = try await listenLink.connection()
+        if await connection.isPooled {
+            await listenLink.close()
+            if options.direct != nil {
+                log.warning("MILLRACE_DIRECT_URL leads to a pooler as well; polling instead of listening")
+            }
+            return false
+        }
+        return true
+    }
+
+    /// A fresh session: its number is random and never used again. The lock comes first, so that nobody sees it free.
+    func openSession(direct: Bool) async throws(PostgresError) {
+        let session = Int64.random(in: 1 ... .max)
+        if direct {
+            try await listenLink.use { connection throws(PostgresError) in
+                try await connection.execute("select pg_advisory_unlock_all()")
+                try await connection.execute("select pg_advisory_lock($1)", [.int8(session)])
+                try await connection.listen("millrace")
+            }
+        }
+        let ids = kinds.withLock { Array($0.keys) }
+        try await houseLink.use { connection throws(PostgresError) in
+            try await Queue.openSession(
+                on: connection,
+                SessionCard(
+                    id: session, name: options.name, host: Options.host, pid: getpid(), version: Self.version,
+                    queues: options.queues.isEmpty ? nil : options.queues.map(\.name), kinds: ids,
+                    slots: Int32(options.slots), direct: direct))
+        }
+        desk.begin(session: session)
+    }
+
+    func refreshQueues() async throws(PostgresError) {
+        let infos = try await houseLink.use { connection throws(PostgresError) in try await Queue.queues(on: connection)
+        }
+        let bounds = Dictionary(options.queues.map { ($0.name, $0.slots) }, uniquingKeysWith: { first, _ in first })
+        var table = QueueTable()
+        for info in infos {
+            table.names[info.id] = info.name
+            if info.retention == 0 { table.short.append(info.id) }
+            if info.retention == 2 { table.long.append(info.id) }
+            guard bounds.isEmpty || bounds[info.name] != nil else { continue }
+            if !info.paused { table.open.append(info.id) }
+            if let bound = bounds[info.name] ?? nil { desk.setBound(bound, queue: info.id) }
+        }
+        if !bounds.isEmpty {
+            table.serves = Set(infos.filter { bounds[$0.name] != nil }.map(\.id))
+        }
+        let before = queues.withLock { queues in
+            defer { queues = table }
+            return queues
+        }
+        doorman.serve(queues: table.serves.map { Array($0) })
+        if Set(before.open) != Set(table.open) { wakeups.lookEverywhere() }
+    }
+}

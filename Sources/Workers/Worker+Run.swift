@@ -1,0 +1,106 @@
+import FoundationEssentials
+import Jobs
+import Queues
+import Synchronization
+import Telemetry
+import Threads
+
+extension Worker {
+    /// Starts as many waiting jobs as slots are free.
+    func startRuns() {
+        while let run = desk.next({ makeRun($0) }) {
+            // One task a job, outside any group: each must be cancellable by itself. The drain waits for all of them.
+            run.attach(Task { await self.perform(run) })
+        }
+    }
+
+    private func makeRun(_ job: Claimed) -> Run {
+        let handler = kinds.withLock { $0[job.kind] }
+        let options = job.options.flatMap { try? JSONDecoder().decode(RunOptions.self, from: Data($0)) }
+        let timeout = options?.timeout.map { Duration.seconds($0) } ?? handler?.timeout
+        let context = Context(
+            id: job.id, kind: handler?.kind ?? "?", queue: queues.withLock { $0.names[job.lane.queue] } ?? "?",
+            attempt: Int(job.attempt) + 1,
+            maxAttempts: job.maxAttempts.map { Int($0) } ?? handler?.retries.attempts ?? 1,
+            crashes: Int(job.crashes), enqueuedAt: job.enqueuedAt, claimedAt: job.claimedAt,
+            token: Token(session: desk.session, number: job.number).description + "-\(job.id)", tenant: job.tenant,
+            tags: job.tags, metadata: job.metadata)
+        let run = Run(job: job, context: context, timeout: timeout, whenCutOff: handler?.whenCutOff ?? .keepRunning)
+        if run.deadline != nil { pulse.fire() }
+        return run
+    }
+
+    private func perform(_ run: Run) async {
+        let job = run.job
+        guard let handler = kinds.withLock({ $0[job.kind] }) else {
+            desk.ended(run, Ended(job: job, outcome: .released, wait: .zero))
+            return
+        }
+        let options = job.options.flatMap { try? JSONDecoder().decode(RunOptions.self, from: Data($0)) }
+        let end: Ended?
+        if let expiry = options?.expiresAt.flatMap(Self.date), expiry <= job.claimedAt {
+            end = Ended(job: job, outcome: .cancelled, error: "expired before it could run")
+        } else {
+            end = await judge(run, handler: handler, pauses: options?.backoff)
+        }
+        if let end, end.outcome == .dead {
+            log.warning("a job died", run.data + [("error", end.error ?? "")])
+        } else if let end, end.outcome == .retried {
+            log.info("a run failed and will be tried again", run.data + [("error", end.error ?? "")])
+        } else if end == nil {
+            log.warning("a run ended after its lease was lost; its result is refused", run.data)
+        } else {
+            log.debug("a run ended", run.data)
+        }
+        desk.ended(run, end)
+        startRuns()
+    }
+
+    private func judge(_ run: Run, handler: Handler, pauses: RunOptions.Pauses?) async -> Ended? {
+        var retries = handler.retries
+        if let base = pauses?.base { retries.base = .seconds(max(0.001, base)) }
+        if let cap = pauses?.cap { retries.cap = .seconds(max(0.001, cap)) }
+        let said = await handle(run, handler: handler)
+        return Judge(retries: retries, maxAttempts: run.context.maxAttempts).end(
+            run.job, said: said, cancelled: run.context.cancelReason,
+            milliseconds: Int32(clamping: Int64(run.started.duration(to: .now) / .milliseconds(1))),
+            jitter: Double.random(in: 0...1))
+    }
+
+    private func handle(_ run: Run, handler: Handler) async -> Judge.Said {
+        let args = run.job.args
+        let context = run.context
+        var step: @Sendable () async throws -> Verdict = { try await handler.body(args, context) }
+        for layer in middleware.reversed() {
+            let inner = step
+            step = { try await layer(context, inner) }
+        }
+        do {
+            return .verdict(try await step())
+        } catch let failure as any JobFailure {
+            return .threw(Self.sentence(failure), failure.retry)
+        } catch {
+            return .threw(Self.sentence(error), .usual)
+        }
+    }
+
+    private static func sentence(_ error: any Error) -> String {
+        let text = "\(error)"
+        return text.isEmpty ? "\(type(of: error))" : text
+    }
+
+    /// Timestamps as Postgres and JSON write them.
+    private static func date(_ text: String) -> Date? {
+        try? Date(text, strategy: .iso8601)
+    }
+}
+
+extension Run {
+    /// For log lines.
+    var data: [(String, String)] {
+        [
+            ("job.id", "\(job.id)"), ("job.kind", context.kind), ("job.attempt", "\(context.attempt)"),
+            ("job.token", context.token),
+        ]
+    }
+}

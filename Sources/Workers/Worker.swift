@@ -1,0 +1,248 @@
+import FoundationEssentials
+import Glibc
+import Jobs
+package import Postgres
+import Queues
+import Synchronization
+package import Telemetry
+import Threads
+
+/// A worker process: claims jobs, runs them, records how they ended, and stops without losing any.
+package final class Worker: Sendable {
+    package struct Options: Sendable {
+        package var database: ConnectionOptions
+        /// Where LISTEN and session locks work, when `database` is a transaction pooler.
+        package var direct: ConnectionOptions?
+        /// None: every queue. A number bounds how many of a queue's jobs run here at once.
+        package var queues: [(name: String, slots: Int?)] = []
+        package var slots = 100
+        package var name: String
+        package var drainDeadline = Duration.seconds(30)
+        package var poll = Duration.seconds(1)
+        package var beat = Duration.seconds(2)
+        package var watch = Watch.Limits()
+        /// How long after its cancellation a handler counts as stuck.
+        package var stuckGrace = Duration.seconds(5)
+        package var cutOffAfter = Duration.seconds(20)
+
+        package init(database: ConnectionOptions, name: String? = nil) {
+            self.database = database
+            self.name = name ?? "\(Self.host)-\(getpid())"
+        }
+
+        package static var host: String {
+            var buffer = [CChar](repeating: 0, count: 256)
+            gethostname(&buffer, 255)
+            return buffer.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "?" }
+        }
+    }
+
+    package struct Report: Sendable, Equatable {
+        package var finished: Int
+        package var handedBack: Int
+        package var refused: Int
+        package var abandoned: Int
+        /// Ends that could not be recorded because the database stayed away; those jobs will run again.
+        package var unrecorded: Int
+    }
+
+    package enum Failure: Error, Sendable, CustomStringConvertible {
+        case schema(found: Int?, needed: Int, oldest: Int?)
+        case database(PostgresError)
+        case noHandlers
+
+        package var description: String {
+            switch self {
+            case .schema(nil, _, _): "The database has no Millrace schema. Run: millrace migrate"
+            case .schema(.some(let found), let needed, _) where found < needed:
+                "The schema is version \(found), and this worker needs \(needed). Run: millrace migrate"
+            case .schema(.some(let found), let needed, let oldest):
+                "The schema is version \(found) and serves workers from version \(oldest ?? found) on; this one is \(needed). Use a newer worker."
+            case .database(let error): error.description
+            case .noHandlers: "The worker has no handlers: register at least one kind of job."
+            }
+        }
+    }
+
+    package static let version = "0.1.0"
+
+    let options: Options
+    let handlers: [Handler]
+    let middleware: [Middleware]
+    let log: Log
+    let desk: Desk
+    let wakeups = Wakeups()
+    let floors = Mutex(Floors())
+    let outage: Outage
+    let claimLink: Link
+    let flushLink: Link
+    let houseLink: Link
+    /// Its statements may walk far; they must not hold up a beat.
+    let sweepLink: Link
+    let listenLink: Link
+    let doorman: Doorman
+    let kinds = Mutex<[Int32: Handler]>([:])
+    let queues = Mutex(QueueTable())
+    let stops = Stops()
+    let promotion = Signal()
+    let pulse = Signal()
+    let sessionChanged = Signal()
+    let started = Signal()
+    let sessionGone = Signal()
+    let misfit = Mutex<Failure?>(nil)
+
+    package init(options: Options, handlers: [Handler], middleware: [Middleware] = [], log: Log) {
+        self.options = options
+        self.handlers = handlers
+        self.middleware = middleware
+        self.log = log.with("worker", options.name)
+        desk = Desk(slots: options.slots)
+        outage = Outage(log: self.log)
+        let direct = options.direct ?? options.database
+        claimLink = Link(options.database, name: "mr-claim", outage: outage)
+        flushLink = Link(options.database, name: "mr-flush", outage: outage)
+        houseLink = Link(options.database, name: "mr-house", outage: outage)
+        sweepLink = Link(options.database, name: "mr-sweep", outage: outage)
+        listenLink = Link(direct, name: "mr-listen", outage: outage)
+        doorman = Doorman(
+            link: Link(direct, name: "mr-door", outage: outage), wakeups: wakeups, poll: options.poll, log: self.log)
+    }
+
+    /// Stops claiming, hands back what has not started, lets the rest finish until the deadline. A second call stops at once.
+    package func drain() {
+        stops.request()
+    }
+
+    /// Runs until drained. What it could not settle is in the report.
+    package func run() async throws -> Report {
+        guard !handlers.isEmpty else { throw Failure.noHandlers }
+        guard let direct = try await open() else {
+            return Report(finished: 0, handedBack: 0, refused: 0, abandoned: 0, unrecorded: 0)
+        }
+        log.info(
+            "worker started",
+            [
+                ("slots", "\(options.slots)"), ("kinds", handlers.map(\.kind).sorted().joined(separator: ",")),
+                ("queues", options.queues.isEmpty ? "all" : options.queues.map(\.name).joined(separator: ",")),
+                ("wakes", direct ? "notified" : "polling"),
+            ])
+        started.fire()
+        await withTaskGroup(of: Void.self) { group in
+            // The beat and the flush outlive the drain; the others end with it.
+            let living = Task { await liveOn(direct: direct) }  // awaited below, after the drain
+            group.addTask { await self.work(direct: direct) }
+            await stops.firstRequest()
+            await settle()
+            group.cancelAll()
+            await group.waitForAll()
+            living.cancel()
+            await living.value
+        }
+        return await close()
+    }
+
+    /// Returns when the worker has started; for tests.
+    package func hasStarted() async {
+        await started.wait()
+    }
+
+    private func work(direct: Bool) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.claimLoop() }
+            group.addTask { await self.promoteLoop() }
+            group.addTask { await self.sweepLoop() }
+            if direct {
+                group.addTask { await self.listenLoop() }
+                group.addTask { await self.doorman.run() }
+            }
+        }
+    }
+
+    private func liveOn(direct: Bool) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.beatLoop() }
+            group.addTask { await self.flushLoop() }
+            group.addTask { await self.pulseLoop() }
+        }
+    }
+
+    /// The drain: what runs may finish until the deadline, then it is cancelled, then abandoned; all ends are recorded.
+    private func settle() async {
+        log.info("draining", [("running", "\(desk.counts.running)"), ("handing_back", "\(desk.counts.waiting)")])
+        desk.drain()
+        await quiet(for: options.drainDeadline, orStop: true)
+        let late = desk.runs
+        if !late.isEmpty {
+            log.warning("cancelling what still runs", [("running", "\(late.count)")])
+            for run in late { run.cancel(.stopping) }
+            await quiet(for: options.stuckGrace, orStop: false)
+            let stuck = desk.abandon()
+            for run in stuck {
+                log.error("abandoned a handler that ignores its cancellation", run.data)
+            }
+        }
+        // What has ended still has to be recorded: the database may be away for a moment.
+        let deadline = ContinuousClock.now + .seconds(10)
+        while desk.unrecorded > 0, ContinuousClock.now < deadline {
+            await desk.changed.wait(for: .milliseconds(100))
+        }
+    }
+
+    /// Waits until nothing runs, at most so long; a second stop request ends the wait.
+    private func quiet(for limit: Duration, orStop: Bool) async {
+        let deadline = ContinuousClock.now + limit
+        while desk.counts.running > 0, ContinuousClock.now < deadline {
+            if orStop, stops.count > 1 { return }
+            desk.handBack()
+            await desk.changed.wait(for: .milliseconds(100))
+        }
+    }
+
+    private func close() async -> Report {
+        let unrecorded = desk.unrecorded
+        _ = try? await houseLink.use { connection throws(PostgresError) in
+            try await Queue.closeSession(on: connection, session: desk.session)
+        }
+        for link in [claimLink, flushLink, houseLink, sweepLink, listenLink] { await link.close() }
+        let totals = desk.totals
+        let report = Report(
+            finished: totals.finished, handedBack: totals.handedBack, refused: totals.refused,
+            abandoned: totals.abandoned,
+            unrecorded: unrecorded)
+        log.info(
+            "worker stopped",
+            [
+                ("finished", "\(report.finished)"), ("handed_back", "\(report.handedBack)"),
+                ("refused", "\(report.refused)"),
+                ("abandoned", "\(report.abandoned)"), ("unrecorded", "\(report.unrecorded)"),
+            ])
+        return report
+    }
+}
+
+/// Requests to stop, counted: the first drains, the second stops at once.
+final class Stops: Sendable {
+    private let requests = Mutex(0)
+    private let signal = Signal()
+
+    var count: Int { requests.withLock { $0 } }
+
+    func request() {
+        requests.withLock { $0 += 1 }
+        signal.fire()
+    }
+
+    func firstRequest() async {
+        while count == 0, !Task.isCancelled { await signal.wait() }
+    }
+}
+
+/// What the worker knows of queues.
+struct QueueTable: Sendable {
+    var names: [Int32: String] = [:]
+    /// Those it serves and that are not paused.
+    var open: [Int32] = []
+    var serves: Set<Int32>?
+    var short: [Int32] = []
+    var long: [Int32] = []
+}
