@@ -13,5 +13,8 @@ let package = Package(
     name: "millrace",
     products: [],
     targets: [
+        .systemLibrary(name: "CLinux"),
+        .target(name: "Clusters", dependencies: ["CLinux"], swiftSettings: strict),
+        .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
     ],
 )
