@@ -108,13 +108,20 @@ import Testing
         }
     }
 
+    private func stranger(of cluster: Cluster) async throws -> pid_t {
+        let (program, arguments) = try User.toRun(cluster.directory).command("sh", ["-c", "sleep 300 & echo $!"])
+        return try #require(pid_t(try await run(program, arguments).lines.last ?? ""))
+    }
+
     @Test func `a stale pid file does not stop a start`() async throws {
         try await withCluster { cluster in
             _ = try await cluster.start(deadline: ample)
             let text = try #require(Files.read(cluster.data + "/postmaster.pid"))
             try await cluster.stop(.immediate, deadline: ample)
-            // 1. The machine restarts; 2. our own pid is that of the dead server; 3. so Postgres believes in it.
-            let stale = "\(getpid())" + text.drop { $0.isNumber }
+            // 1. The machine restarts; 2. a process of the same user gets the dead server's pid; 3. Postgres believes in it.
+            let stranger = try await stranger(of: cluster)
+            defer { kill(stranger, SIGKILL) }
+            let stale = "\(stranger)" + text.drop { $0.isNumber }
             try cluster.write(stale, to: "data/postmaster.pid")
             try cluster.write(stale, to: "socket/.s.PGSQL.5432.lock")
             #expect(!cluster.isRunning())
@@ -263,6 +270,7 @@ import Testing
                     try await run("mount", ["-o", "remount,size=300m", directory])
                     #expect(try await cluster.start(deadline: ample) == .created)
                     try await cluster.stop(.fast, deadline: ample)
+                    unlink(cluster.log)  // its last block would have room for the reason
                     try await run("sh", ["-c", "cat /dev/zero > \(directory)/filler || true"])
                     #expect(await failure(starting: cluster) == .diskFull(directory: cluster.directory))
 
