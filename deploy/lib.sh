@@ -48,7 +48,7 @@ quietly() {
     if ((status)); then
         cat "$log" >&2
         rm -f "$log"
-        fail "$what failed (exit $status); everything it said is above."
+        fail "$what failed (exit $status); everything it said is above.${advice:+ Is the network there? $advice}"
     fi
     rm -f "$log"
 }
@@ -78,11 +78,11 @@ is_there() {
 
 # need_packages <package…>: installs what is missing, and says what that is.
 need_packages() {
-    local package missing=() as_root=() advice # the functions below see them
+    local package missing=() as_root=() advice # the functions called from here see them
     for package in "$@"; do is_there "$package" || missing+=("$package"); done
     ((${#missing[@]})) || return 0
 
-    advice="Install it yourself: apt-get install --no-install-recommends ${missing[*]}"
+    advice="Install it yourself: apt-get install --no-install-recommends ${missing[*]}."
     if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
         fail "These Debian packages, or what your system calls them, are missing: ${missing[*]}." \
             "There is no apt-get here to install them with; please do that, then run this again."
@@ -120,7 +120,7 @@ need_packages() {
     undo_all
 }
 
-update_lists() { quietly "apt-get update. $advice. It" "${as_root[@]}" apt-get update -q; }
+update_lists() { quietly "apt-get update" "${as_root[@]}" apt-get update -q; }
 
 apt_install() {
     # Another apt-get may be at work, on a fresh machine the automatic upgrade.
@@ -129,7 +129,7 @@ apt_install() {
     # Lists grow old: what they name may be gone from the archive. So a first failure is only the reason to update.
     "${command[@]}" >/dev/null 2>&1 && return
     update_lists
-    quietly "Installing $*. Is the network there? $advice. It" "${command[@]}"
+    quietly "Installing $*" "${command[@]}"
 }
 
 # Debian starts what it installs. We only want the programs, so until the end every start is refused.

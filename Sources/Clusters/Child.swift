@@ -92,7 +92,8 @@ struct Child {
             }
             if !collect(from: output, into: &collected, waiting: 20, bound: bound) { usleep(1000) }
         }
-        while collect(from: output, into: &collected, waiting: 0, bound: bound) {}
+        // What it said last; not for ever, since something it left in the background may go on talking.
+        for _ in 0..<64 where !collect(from: output, into: &collected, waiting: 0, bound: bound) { break }
         // WIFEXITED and its family are macros that Swift does not see.
         let signal = status & 0x7f
         let ending = signal == 0 ? Ending.exited((status >> 8) & 0xff) : .signalled(signal)

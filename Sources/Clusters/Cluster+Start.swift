@@ -3,16 +3,17 @@ import Glibc
 extension Cluster {
     @available(*, noasync)
     func start(within limit: Limit) throws(ClusterError) -> Started {
+        try checkName()
         let user = try User.toRun(directory)
         try makeDirectory(for: user)
         try checkReach(of: user, within: limit)
         return try locked(for: user, within: limit) { () throws(ClusterError) in
             try checkVersion()
-            if try awaitServer(within: limit) { return .alreadyRunning }
+            if try settle(within: limit) { return .alreadyRunning }
             let isNew = !Files.exists(data)
             if isNew { try create(as: user, within: limit) }
             guard let processes else { throw .damaged(directory: directory, reason: "the file name is missing") }
-            try clearRemains(of: processes, within: limit)
+            clearRemains()
             try configure(for: user)
             try launch(as: user, processes, within: limit)
             return isNew ? .created : .reused
@@ -21,19 +22,22 @@ extension Cluster {
 
     // MARK: The directory
 
+    /// pg_ctl hands the path to a shell in double quotes, and a comma separates socket directories.
+    private func checkName() throws(ClusterError) {
+        guard let character = resolved.first(where: { "\"$`\\,\n".contains($0) }) else { return }
+        throw .unusableDirectory(directory, reason: "Postgres cannot do with \(character.debugDescription) in its path")
+    }
+
     private func makeDirectory(for user: User) throws(ClusterError) {
         if let names = Files.list(directory) {
             guard names.contains(Self.lockName) || names.allSatisfy({ $0 == "lost+found" }) else {
                 throw .foreignDirectory(directory)
             }
         } else if errno != ENOENT {
-            guard errno == EACCES, let owner = Files.status(directory)?.owner else {
-                throw Files.trouble(with: directory)
-            }
-            throw .belongsToAnother(directory: directory, user: User.name(of: owner))
+            throw errno == EACCES ? closed() : Files.trouble(with: directory)
         }
         try Files.makeParents(of: directory)
-        try Files.makePrivate(directory, for: user)
+        try Files.makePrivate(resolved, for: user)
     }
 
     private func checkReach(of user: User, within limit: Limit) throws(ClusterError) {
@@ -62,14 +66,52 @@ extension Cluster {
 
     // MARK: Before the server
 
-    /// True when a server runs and is ready; waits for one that is starting or stopping.
-    private func awaitServer(within limit: Limit) throws(ClusterError) -> Bool {
-        while let server {
-            if server.status == .ready { return true }
-            try limit.check(or: stillStarting(from: 0))
+    /// True when a server runs and is ready; false when no process of this cluster is left.
+    ///
+    /// Waits for a server that is starting or stopping. One that was killed leaves its children, which end by
+    /// themselves unless stuck.
+    private func settle(within limit: Limit) throws(ClusterError) -> Bool {
+        var patience: Limit?
+        while let processes {
+            if let server {
+                patience = nil
+                if server.status == .ready {
+                    try checkPort(of: server)
+                    if try answers(within: limit) { return true }
+                }
+                try limit.check(or: stillStarting(from: 0))
+            } else {
+                let orphans = processes.all()
+                if orphans.isEmpty { return false }
+                let until = patience ?? Limit(.seconds(5))
+                patience = until
+                // They write nothing without their postmaster that recovery would not mend.
+                if until.isOver { orphans.forEach { kill($0, SIGKILL) } }
+                try limit.check(or: leftOver(orphans))
+            }
             usleep(10_000)
         }
         return false
+    }
+
+    /// A pid file says ready until its server is gone; one that was just killed, or hangs, does not answer any more.
+    private func answers(within limit: Limit) throws(ClusterError) -> Bool {
+        let program = binaries.program("pg_isready")
+        guard Files.isProgram(program) else { return true }  // it comes with the clients, which may be elsewhere
+        let place = SocketPlace(directory: resolved, port: port).current
+        let child = try Child.run(program, ["-q", "-t", "5", "-h", place, "-p", "\(port)"], within: limit)
+        return child.succeeded
+    }
+
+    private func leftOver(_ orphans: [pid_t]) -> ClusterError {
+        let list = orphans.map(String.init).joined(separator: ", ")
+        return .late(
+            step: "Waiting for the processes of a killed server", advice: "Still there: \(list). Start again.", log: [])
+    }
+
+    private func checkPort(of server: PidFile) throws(ClusterError) {
+        guard let other = server.port, other != port else { return }
+        throw .unusableDirectory(directory, reason: "its server runs with port \(other), not \(port); stop it first")
     }
 
     /// Makes the data directory beside its final place: a creation cut short leaves nothing that looks like a cluster.
@@ -106,21 +148,8 @@ extension Cluster {
         output.contains("No space left on device") || output.contains("Disk quota exceeded") || Files.isFull(directory)
     }
 
-    /// A server that was killed leaves its children, which end by themselves unless stuck, and files that name its pid.
-    private func clearRemains(of processes: Processes, within limit: Limit) throws(ClusterError) {
-        let patience = Limit(.seconds(5))
-        var orphans = processes.all()
-        while !orphans.isEmpty {
-            // They write nothing without their postmaster that recovery would not mend.
-            if patience.isOver { orphans.forEach { kill($0, SIGKILL) } }
-            try limit.check(
-                or: .late(
-                    step: "Waiting for the processes of a killed server",
-                    advice: "Processes \(orphans.map(String.init).joined(separator: ", ")) do not end. Start again.",
-                    log: []))
-            usleep(10_000)
-            orphans = processes.all()
-        }
+    /// Removes the files that name the pid of a server that is gone.
+    private func clearRemains() {
         let pidFile = data + "/postmaster.pid"
         // Postgres itself sees that a dead pid is stale, and needs the file for that; a living stranger fools it.
         if let pid = Files.read(pidFile).flatMap(PidFile.init)?.pid, kill(pid, 0) == 0 || errno == EPERM {

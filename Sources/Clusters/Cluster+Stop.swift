@@ -3,7 +3,7 @@ import Glibc
 extension Cluster {
     @available(*, noasync)
     func stop(_ mode: Stop, within limit: Limit) throws(ClusterError) {
-        guard isOurs else { return }
+        guard try isOurs() else { return }
         try locked(for: try User.toRun(directory), within: limit) { () throws(ClusterError) in
             try stopServer(mode, within: limit)
         }
@@ -13,9 +13,9 @@ extension Cluster {
     @available(*, noasync)
     func stopServer(_ mode: Stop, within limit: Limit) throws(ClusterError) {
         guard let processes else { return }
-        if let server {
-            guard kill(server.pid, mode.signal) == 0 || errno == ESRCH else { throw Files.trouble(with: directory) }
-        }
+        // A server that has just been launched has no pid file yet; all processes may be told to crash, not to be smart.
+        let told = mode == .immediate ? processes.all() : [server?.pid].compactMap(\.self)
+        for pid in told where kill(pid, mode.signal) != 0 && errno != ESRCH { throw Files.trouble(with: directory) }
         while !processes.all().isEmpty {
             try limit.check(
                 or: .late(step: "Stopping Postgres", advice: mode.advice, log: lastLines(of: Files.tail(log))))
@@ -26,7 +26,7 @@ extension Cluster {
     @available(*, noasync)
     func remove(within limit: Limit) throws(ClusterError) {
         guard Files.exists(directory) else { return }
-        guard isOurs else { throw .foreignDirectory(directory) }
+        guard try isOurs() else { throw .foreignDirectory(directory) }
         try locked(for: try User.toRun(directory), within: limit) { () throws(ClusterError) in
             try stopServer(.immediate, within: limit)
             SocketPlace(directory: resolved, port: port).forget()
@@ -42,7 +42,17 @@ extension Cluster {
         if !child.succeeded { throw .failed(step: "Deleting \(path)", log: child.lines) }
     }
 
-    private var isOurs: Bool { Files.exists("\(directory)/\(Self.lockName)") }
+    private func isOurs() throws(ClusterError) -> Bool {
+        if Files.exists("\(directory)/\(Self.lockName)") { return true }
+        if errno == EACCES { throw closed() }
+        return false
+    }
+
+    /// The current `errno` says that we may not look into the directory.
+    func closed() -> ClusterError {
+        guard let owner = Files.status(directory)?.owner else { return Files.trouble(with: directory) }
+        return .belongsToAnother(directory: directory, user: User.name(of: owner))
+    }
 }
 
 extension Cluster.Stop {

@@ -109,7 +109,7 @@ enum Files {
     /// Makes a directory, or takes one, that only `user` and root can enter.
     static func makePrivate(_ path: String, for user: User) throws(ClusterError) {
         guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw trouble(with: path) }
-        let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
         guard descriptor >= 0 else { throw trouble(with: path) }
         defer { close(descriptor) }
         guard fchown(descriptor, user.id, user.group) == 0, fchmod(descriptor, 0o700) == 0 else {

@@ -9,12 +9,14 @@ struct PidFile: Equatable {
     }
 
     let pid: pid_t
+    let port: Int?
     let status: Status
 
     init?(_ text: String) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         guard let first = lines.first, let pid = pid_t(first.trimmed), pid > 0 else { return nil }
         self.pid = pid
+        port = lines.count > 3 ? Int(lines[3].trimmed) : nil
         switch lines.count > 7 ? lines[7].trimmed : "" {
         case "ready", "standby": status = .ready
         case "stopping": status = .stopping
@@ -44,12 +46,17 @@ struct Processes {
         Files.read("/proc/\(pid)/cmdline").map(isOurs(commandLine:)) ?? false
     }
 
-    /// The postmaster has the name as an argument, its children in their titles: `postgres: name: checkpointer`.
+    /// The postmaster has the name as an argument, its children in their titles: `postgres: name: checkpointer`; and
+    /// so that none is overlooked that is about to be, pg_ctl and the shell it starts count too.
     func isOurs(commandLine: String) -> Bool {
         if commandLine.hasPrefix("postgres: \(name): ") { return true }
         let arguments = commandLine.split(separator: "\0")
         guard let program = arguments.first?.split(separator: "/").last else { return false }
-        return program == "postgres" && arguments.contains("cluster_name=\(name)")
+        return switch program {
+        case "postgres": arguments.contains("cluster_name=\(name)")
+        case "pg_ctl", "sh": arguments.contains { $0.contains("cluster_name=\(name)") }
+        default: false
+        }
     }
 
     func all() -> [pid_t] {

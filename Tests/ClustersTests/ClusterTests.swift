@@ -39,6 +39,13 @@ import Testing
         }
     }
 
+    @Test func `may have blanks, quotes and letters of all kinds in its path`() async throws {
+        try await withCluster(under: "it's a größe; & (b)") { cluster in
+            _ = try await cluster.start(deadline: ample)
+            #expect(try await cluster.ask("select 1") == "1")
+        }
+    }
+
     @Test func `takes settings, and takes new ones at the next start`() async throws {
         try await withCluster(settings: ["work_mem": "7MB", "application_name": "it's"]) { cluster in
             _ = try await cluster.start(deadline: ample)
@@ -96,6 +103,21 @@ import Testing
     }
 }
 
+@Suite struct `as root` {
+    @Test func `the cluster of another user goes on under that user`() async throws {
+        guard geteuid() == 0 else { try Test.cancel("only root runs Postgres as another user") }
+        try await withCluster { cluster in
+            _ = try await cluster.start(deadline: ample)
+            try await cluster.stop(.fast, deadline: ample)
+            try await run("chown", ["-R", "nobody:", cluster.directory])
+            #expect(try await cluster.start(deadline: ample) == .reused)
+            let server = try #require(cluster.server)
+            #expect(Files.status("/proc/\(server.pid)")?.owner == Files.status(cluster.data)?.owner)
+            #expect(try await cluster.ask("select 1") == "1")
+        }
+    }
+}
+
 @Suite struct `after a crash` {
     @Test func `a killed server is started again and has lost nothing`() async throws {
         try await withCluster { cluster in
@@ -138,11 +160,25 @@ import Testing
         }
     }
 
+    @Test func `a start past its deadline goes on, and the next one waits for it`() async throws {
+        try await withCluster { cluster in
+            _ = try await cluster.start(deadline: ample)
+            try await cluster.stop(.fast, deadline: ample)
+            for milliseconds in [10, 30, 60] {  // before, during and after the launch
+                _ = await failure(starting: cluster, deadline: .milliseconds(milliseconds))
+                #expect(try await cluster.start(deadline: ample) != .created)
+                #expect(try await cluster.ask("select 1") == "1")
+                try await cluster.stop(.immediate, deadline: ample)
+            }
+        }
+    }
+
     @Test func `a cancelled start leaves nothing running`() async throws {
         try await withCluster { cluster in
             _ = try await cluster.start(deadline: ample)
             try await cluster.stop(.fast, deadline: ample)
             let start = Task { try await cluster.start(deadline: ample) }
+            while cluster.remains.isEmpty { await Task.yield() }  // the launch has begun, and takes a tenth of a second
             start.cancel()
             await #expect(throws: ClusterError.cancelled) { try await start.value }
             #expect(cluster.remains.isEmpty)
@@ -227,6 +263,23 @@ import Testing
             #expect(
                 await failure(starting: cluster)
                     == .otherMajor(directory: cluster.directory, found: "13", have: cluster.binaries.major))
+        }
+    }
+
+    @Test func `with another port than the running server's`() async throws {
+        try await withCluster { cluster in
+            _ = try await cluster.start(deadline: ample)
+            let other = Cluster(directory: cluster.directory, binaries: cluster.binaries, port: 5433)
+            let error = await failure(starting: other)
+            #expect(error.map { "\($0)" }?.contains("port 5432, not 5433") == true)
+        }
+    }
+
+    @Test func `where a shell would read something else in the path`() async throws {
+        try await withCluster(under: "a$HOME") { cluster in
+            let error = await failure(starting: cluster)
+            #expect(error.map { "\($0)" }?.contains("Postgres cannot do with") == true)
+            #expect(!Files.exists(cluster.directory))
         }
     }
 

@@ -22,6 +22,7 @@ import Testing
     @Test func `tells who runs and whether it is ready`() {
         #expect(PidFile(Self.ready)?.pid == 123)
         #expect(PidFile(Self.ready)?.status == .ready)
+        #expect(PidFile(Self.ready)?.port == 5432)
         #expect(PidFile("77\n/d/data\n1700000000\n5432\n/d/socket\n\n  1 2\nstopping\n")?.status == .stopping)
     }
 
@@ -42,6 +43,9 @@ import Testing
         let server = "/usr/lib/postgresql/15/bin/postgres\0-D\0/d/data\0-c\0port=5432\0-c\0cluster_name=millrace-abc\0"
         #expect(processes.isOurs(commandLine: server))
         #expect(processes.isOurs(commandLine: "postgres: millrace-abc: checkpointer \0"))
+        let shell =
+            "/bin/sh\0-c\0exec \"/bin/postgres\" -D \"/d\" -c port=1 -c cluster_name=millrace-abc < \"/dev/null\"\0"
+        #expect(processes.isOurs(commandLine: shell))
     }
 
     @Test(arguments: [
