@@ -11,24 +11,37 @@ let strict: [SwiftSetting] = [
 
 let package = Package(
     name: "millrace",
-    products: [],
+    products: [
+        .executable(name: "millrace", targets: ["MillraceCommand"])
+    ],
     targets: [
         .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CLinux"),
+        .systemLibrary(name: "CTerminal"),
 
         .target(name: "Threads", dependencies: ["CLinux"], swiftSettings: strict),
-
         .target(name: "Telemetry", swiftSettings: strict),
         .target(
             name: "Schema", path: "sql", exclude: ["storage.md"],
             resources: [.embedInCode("migrations"), .embedInCode("functions")], swiftSettings: strict),
 
         .target(name: "Postgres", dependencies: ["CPostgres", "Threads"], swiftSettings: strict),
+        .target(name: "Clusters", dependencies: ["CLinux"], swiftSettings: strict),
 
         .target(name: "Jobs", swiftSettings: strict),
 
         .target(name: "Queues", dependencies: ["Jobs", "Postgres", "Schema"], swiftSettings: strict),
+
         .target(
             name: "Workers", dependencies: ["Jobs", "Postgres", "Queues", "Telemetry", "Threads"], swiftSettings: strict),
+
+        .executableTarget(
+            name: "MillraceCommand",
+            dependencies: [
+                "CTerminal", "Clusters", "Jobs", "Postgres", "Queues", "Schema", "Telemetry", "Threads", "Workers",
+            ], swiftSettings: strict),
+
+        .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
+        .testTarget(name: "MillraceCommandTests", dependencies: ["MillraceCommand"], swiftSettings: strict),
     ],
 )

@@ -1,0 +1,35 @@
+#ifndef MILLRACE_CLINUX_H
+#define MILLRACE_CLINUX_H
+
+// Swift's Glibc module is built without _GNU_SOURCE, so what glibc adds to POSIX is invisible to Swift, and stays so
+// whatever a header that imports the module defines. These shims declare the originals themselves.
+
+#include <pthread.h>
+#include <spawn.h>
+#include <sys/eventfd.h>
+
+extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *_Nonnull actions, int from);
+extern int pthread_setname_np(pthread_t thread, const char *_Nonnull name);
+extern int pipe2(int ends[_Nonnull 2], int flags);
+
+/// Closes every descriptor from `from` on in the child, also those that some library opened without O_CLOEXEC.
+static inline int millrace_spawn_close_from(posix_spawn_file_actions_t *_Nonnull actions, int from) {
+    return posix_spawn_file_actions_addclosefrom_np(actions, from);
+}
+
+/// Names the calling thread for `top -H` and debuggers; Linux keeps 15 characters.
+static inline int millrace_name_thread(const char *_Nonnull name) {
+    return pthread_setname_np(pthread_self(), name);
+}
+
+/// A pipe that is close-on-exec from its first moment, so that no child spawned meanwhile on another thread keeps it open.
+static inline int millrace_pipe(int ends[_Nonnull 2], int flags) {
+    return pipe2(ends, flags);
+}
+
+/// Glibc's Swift module leaves <sys/eventfd.h> out.
+static inline int millrace_eventfd(void) {
+    return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+#endif

@@ -1,0 +1,108 @@
+import Glibc
+
+/// A private Postgres in a directory of its own, reached through a Unix socket only.
+///
+/// The directory holds `data`, `postgres.log`, `socket` and a lock file, which also marks it as ours.
+package struct Cluster: Sendable {
+    package enum Started: Equatable, Sendable {
+        case created
+        case reused
+        case alreadyRunning
+    }
+
+    /// How sessions end: `smart` waits for them, `fast` rolls them back, `immediate` is a crash on purpose.
+    package enum Stop: Equatable, Sendable {
+        case smart
+        case fast
+        case immediate
+    }
+
+    package let directory: String
+    package let binaries: Binaries
+    package let settings: [String: String]
+    package let port: Int
+
+    /// - Parameter port: only names the socket, as clients expect.
+    package init(directory: String, binaries: Binaries, settings: [String: String] = [:], port: Int = 5432) {
+        self.directory = Self.absolute(directory)
+        self.binaries = binaries
+        self.settings = settings
+        self.port = port
+    }
+
+    /// Starts the cluster, creating it first in a new or empty directory, and answers when it accepts connections.
+    ///
+    /// - Parameter deadline: past it a server that is still recovering goes on doing so; start again to wait for it.
+    package func start(deadline: Duration) async throws(ClusterError) -> Started {
+        let limit = Limit(deadline)
+        return try await onOwnThread(within: limit) { () throws(ClusterError) in try start(within: limit) }
+    }
+
+    /// Stops the cluster and answers when its processes are gone; one that does not run is left as it is.
+    package func stop(_ mode: Stop, deadline: Duration) async throws(ClusterError) {
+        let limit = Limit(deadline)
+        try await onOwnThread(within: limit) { () throws(ClusterError) in try stop(mode, within: limit) }
+    }
+
+    /// Stops the cluster at once and deletes it with everything in it.
+    package func remove(deadline: Duration) async throws(ClusterError) {
+        let limit = Limit(deadline)
+        try await onOwnThread(within: limit) { () throws(ClusterError) in try remove(within: limit) }
+    }
+
+    /// Whether the cluster's server process lives; it may still be starting.
+    package func isRunning() -> Bool { server != nil }
+
+    /// The connection string, valid after a start and from then on.
+    package func url(database: String = "millrace", user: String = "millrace") -> String {
+        let host = percentEncoded(SocketPlace(directory: resolved, port: port).current)
+        return "postgresql://\(percentEncoded(user))@/\(percentEncoded(database))?host=\(host)&port=\(port)"
+    }
+
+    private static func absolute(_ path: String) -> String {
+        var path = path
+        if !path.hasPrefix("/"), let here = Files.resolved(".") { path = here + "/" + path }
+        while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+        return path
+    }
+}
+
+// What start and stop share.
+extension Cluster {
+    /// Two names of one directory must give one socket path.
+    var resolved: String { Files.resolved(directory) ?? directory }
+    var data: String { directory + "/data" }
+    var log: String { directory + "/postgres.log" }
+
+    var processes: Processes? {
+        guard let line = Files.read(directory + "/name")?.split(separator: "\n").first else { return nil }
+        return Processes(name: String(line))
+    }
+
+    /// The living server, told from a stranger who inherited its process id.
+    var server: PidFile? {
+        guard let processes, let text = Files.read(data + "/postmaster.pid"), let file = PidFile(text),
+            processes.isOurs(file.pid)
+        else { return nil }
+        return file
+    }
+
+    static let lockName = "cluster.lock"
+
+    /// Runs `body` while no other process starts or stops this cluster.
+    func locked<Value>(
+        for user: User, within limit: Limit, _ body: () throws(ClusterError) -> Value,
+    ) throws(ClusterError) -> Value {
+        let path = "\(directory)/\(Self.lockName)"
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw Files.trouble(with: directory) }
+        defer { close(descriptor) }
+        guard fchown(descriptor, user.id, user.group) == 0 else { throw Files.trouble(with: directory) }
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+            guard errno == EWOULDBLOCK || errno == EINTR else { throw Files.trouble(with: directory) }
+            try limit.check(or: .busy(directory: directory))
+            usleep(10_000)
+        }
+        return try body()
+    }
+}

@@ -1,0 +1,73 @@
+import Glibc
+
+/// Where the socket is: in the cluster's directory, or, when that path is too long for a socket, in a short private one.
+struct SocketPlace {
+    /// `sun_path` holds 108 bytes with its closing NUL.
+    static let longest = 107
+
+    let directory: String
+    let port: Int
+
+    private var own: String { directory + "/socket" }
+    private var memory: String { directory + "/socket-directory" }
+
+    static func fits(_ directory: String, port: Int) -> Bool {
+        "\(directory)/.s.PGSQL.\(port)".utf8.count <= longest
+    }
+
+    /// The place chosen by the last start.
+    var current: String {
+        if Self.fits(own, port: port) { return own }
+        return remembered ?? own
+    }
+
+    private var remembered: String? {
+        Files.read(memory)?.split(separator: "\n").first.map(String.init)
+    }
+
+    /// Makes the place ready for `user`, private to it; the same one as before if that is still there.
+    func prepare(for user: User) throws(ClusterError) -> String {
+        if Self.fits(own, port: port) {
+            try Files.makePrivate(own, for: user)
+            return own
+        }
+        if let remembered, let status = Files.status(remembered), status.isDirectory, status.owner == user.id,
+            status.permissions == 0o700
+        {
+            return remembered
+        }
+        var template = Array("/tmp/millrace-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw Files.trouble(with: "/tmp") }
+        let place = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        guard chown(place, user.id, user.group) == 0 else { throw Files.trouble(with: place) }
+        try Files.replace(memory, with: place + "\n", owner: user, in: directory)
+        return place
+    }
+
+    /// Removes what lies outside of the cluster's directory.
+    func forget() {
+        guard let remembered, remembered.hasPrefix("/tmp/millrace-") else { return }
+        unlink("\(remembered)/.s.PGSQL.\(port)")
+        unlink("\(remembered)/.s.PGSQL.\(port).lock")
+        rmdir(remembered)
+    }
+}
+
+/// Encodes everything but what an URI leaves unreserved.
+func percentEncoded(_ text: String) -> String {
+    let digits = Array("0123456789ABCDEF")
+    var encoded = ""
+    for byte in text.utf8 {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+            UInt8(ascii: "~"):
+            encoded.unicodeScalars.append(Unicode.Scalar(byte))
+        default:
+            encoded += "%"
+            encoded.append(digits[Int(byte >> 4)])
+            encoded.append(digits[Int(byte & 15)])
+        }
+    }
+    return encoded
+}

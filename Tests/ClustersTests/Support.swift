@@ -1,0 +1,86 @@
+import Glibc
+import Testing
+
+@testable import Clusters
+
+let ample = Duration.seconds(120)
+
+/// An empty directory that every user can reach, gone afterwards with all clusters given it.
+func withDirectory(_ body: (String) async throws -> Void) async throws {
+    var template = Array("/tmp/mill-test-XXXXXX".utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    let directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    chmod(directory, 0o755)
+    let outcome: Result<Void, any Error>
+    do {
+        outcome = .success(try await body(directory))
+    } catch {
+        outcome = .failure(error)
+    }
+    try await run("rm", ["-rf", directory])
+    try outcome.get()
+}
+
+/// A cluster to be, ended and removed afterwards.
+func withCluster(
+    settings: [String: String] = [:], under path: String = "cluster", _ body: (Cluster) async throws -> Void,
+) async throws {
+    try await withDirectory { directory in
+        let binaries = try Cluster.Binaries.locate(environment: [:])
+        try await ending(Cluster(directory: "\(directory)/\(path)", binaries: binaries, settings: settings), body)
+    }
+}
+
+func ending(_ cluster: Cluster, _ body: (Cluster) async throws -> Void) async throws {
+    let outcome: Result<Void, any Error>
+    do {
+        outcome = .success(try await body(cluster))
+    } catch {
+        outcome = .failure(error)
+    }
+    try await cluster.remove(deadline: ample)
+    try outcome.get()
+}
+
+@discardableResult
+func run(_ program: String, _ arguments: [String]) async throws -> Child {
+    let limit = Limit(ample)
+    return try await onOwnThread(within: limit) { () throws(ClusterError) in
+        try Child.run(program, arguments, within: limit)
+    }
+}
+
+extension Cluster {
+    /// What psql prints for a statement.
+    func ask(_ sql: String) async throws -> String {
+        let options = ["-X", "-q", "-A", "-t", "-d", url(), "-c", sql]
+        let answer = try await run(binaries.program("psql"), options)
+        try #require(answer.succeeded, "\(answer.output)")
+        return answer.lines.joined(separator: "\n")
+    }
+
+    func killServer() throws {
+        let server = try #require(self.server)
+        kill(server.pid, SIGKILL)
+    }
+
+    var remains: [pid_t] { processes?.all() ?? [] }
+
+    /// Where this cluster's sockets are.
+    var socketDirectory: String { SocketPlace(directory: resolved, port: port).current }
+
+    func write(_ text: String, to file: String) throws {
+        let user = try User.toRun(directory)
+        try Files.replace("\(directory)/\(file)", with: text, owner: user, in: directory)
+    }
+}
+
+/// The error a start ends with.
+func failure(starting cluster: Cluster, deadline: Duration = ample) async -> ClusterError? {
+    do throws(ClusterError) {
+        _ = try await cluster.start(deadline: deadline)
+        return nil
+    } catch {
+        return error
+    }
+}

@@ -1,0 +1,194 @@
+# shellcheck shell=bash
+# What the scripts in this directory share. Sourced, not run; the caller has set -euo pipefail.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+if [[ -t 2 && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]]; then
+    bold=$'\e[1m' red=$'\e[31m' plain=$'\e[0m'
+else
+    bold='' red='' plain=''
+fi
+
+say() { printf '%s\n' "${bold}==>${plain} $*" >&2; }
+
+fail() {
+    printf '%s\n' "${red}error:${plain} $*" >&2
+    exit 1
+}
+
+# What must be undone however the script ends: one command line each, the last one first.
+undo=()
+undo_all() {
+    local i
+    for ((i = ${#undo[@]} - 1; i >= 0; i--)); do eval "${undo[i]}" || true; done
+    undo=()
+}
+trap undo_all EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# quietly <what> <command…>: on a terminal shows the last line of its output as it goes; prints all of it if it fails.
+quietly() {
+    local what=$1 log status=0
+    shift
+    log=$(mktemp)
+    if [[ -t 2 && ${TERM:-dumb} != dumb ]]; then
+        local width line
+        width=$(tput cols 2>/dev/null || echo 80)
+        set +e
+        "$@" 2>&1 | tee "$log" | while IFS= read -r line; do
+            printf '\r\e[K    %s' "${line:0:width-6}" >&2
+        done
+        status=${PIPESTATUS[0]}
+        set -e
+        printf '\r\e[K' >&2
+    else
+        "$@" >"$log" 2>&1 || status=$?
+    fi
+    if ((status)); then
+        cat "$log" >&2
+        rm -f "$log"
+        fail "$what failed (exit $status); everything it said is above.${advice:+ Is the network there? $advice}"
+    fi
+    rm -f "$log"
+}
+
+is_installed() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
+
+# The programs of a Postgres server 14 or newer, whoever installed them; the binary looks in the same places.
+has_postgres() {
+    local directory major
+    [[ -n ${MILLRACE_POSTGRES_BIN:-} ]] && return 0 # wrong or right, the binary says it better
+    for directory in /usr/lib/postgresql/*/bin; do
+        major=${directory%/bin} major=${major##*/}
+        [[ $major =~ ^[0-9]+$ && $major -ge 14 && -x $directory/postgres && -x $directory/initdb ]] && return 0
+    done
+    command -v postgres >/dev/null && command -v initdb >/dev/null
+}
+
+is_there() {
+    case $1 in
+    postgresql | postgresql-[0-9]*) has_postgres ;;
+    libpq-dev) is_installed libpq-dev || pkg-config --exists libpq 2>/dev/null ;;
+    pkg-config) command -v pkg-config >/dev/null ;;
+    pgbouncer) command -v pgbouncer >/dev/null || [[ -x /usr/sbin/pgbouncer ]] ;;
+    *) is_installed "$1" ;;
+    esac
+}
+
+# need_packages <package…>: installs what is missing, and says what that is.
+need_packages() {
+    local package missing=() as_root=() advice # the functions called from here see them
+    for package in "$@"; do is_there "$package" || missing+=("$package"); done
+    ((${#missing[@]})) || return 0
+
+    advice="Install it yourself: apt-get install --no-install-recommends ${missing[*]}."
+    if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+        fail "These Debian packages, or what your system calls them, are missing: ${missing[*]}." \
+            "There is no apt-get here to install them with; please do that, then run this again."
+    fi
+    if ((EUID != 0)); then
+        command -v sudo >/dev/null || fail "Missing: ${missing[*]}. You are not root and there is no sudo. $advice"
+        as_root=(sudo)
+        [[ -t 0 ]] || as_root=(sudo -n)
+        "${as_root[@]}" true || fail "Missing: ${missing[*]}. sudo does not let you install them. $advice"
+    fi
+
+    say "Installing what is missing: ${missing[*]}"
+    # Cheap when the lists are there: asks nobody but the cache.
+    for package in "${missing[@]}"; do
+        apt-cache show "$package" >/dev/null 2>&1 && continue
+        update_lists
+        break
+    done
+    local i
+    for i in "${!missing[@]}"; do
+        [[ ${missing[i]} == postgresql-[0-9]* ]] || continue
+        # A system that has another version has it under the plain name.
+        apt-cache show "${missing[i]}" >/dev/null 2>&1 || missing[i]=postgresql
+    done
+    without_services
+    if [[ " ${missing[*]} " == *" postgresql"* ]]; then
+        # First alone, because it brings the file that keeps the server's package from making a cluster of its own.
+        apt_install postgresql-common
+        without_main_cluster
+    fi
+    apt_install "${missing[@]}"
+    if [[ " ${missing[*]} " == *" pgbouncer "* && -d /run/systemd/system ]]; then
+        "${as_root[@]}" systemctl disable --quiet pgbouncer || true # the tests start their own
+    fi
+    undo_all
+}
+
+update_lists() { quietly "apt-get update" "${as_root[@]}" apt-get update -q; }
+
+apt_install() {
+    # Another apt-get may be at work, on a fresh machine the automatic upgrade.
+    local command=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300
+        install --no-install-recommends "$@")
+    # Lists grow old: what they name may be gone from the archive. So a first failure is only the reason to update.
+    "${command[@]}" >/dev/null 2>&1 && return
+    update_lists
+    quietly "Installing $*" "${command[@]}"
+}
+
+# Debian starts what it installs. We only want the programs, so until the end every start is refused.
+without_services() {
+    local policy=/usr/sbin/policy-rc.d
+    [[ -e $policy ]] && return 0 # somebody decided already
+    undo+=("${as_root[*]} rm -f $policy")
+    printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+    "${as_root[@]}" chmod 755 "$policy"
+}
+
+without_main_cluster() {
+    local file=/etc/postgresql-common/createcluster.conf
+    [[ -e $file ]] || return 0
+    "${as_root[@]}" cp -a "$file" "$file.millrace"
+    undo+=("${as_root[*]} mv -f $file.millrace $file")
+    printf '\ncreate_main_cluster = false\n' | "${as_root[@]}" tee -a "$file" >/dev/null
+}
+
+need_swift() {
+    if ! command -v swift >/dev/null && [[ -x /opt/swift/usr/bin/swift ]]; then PATH=$PATH:/opt/swift/usr/bin; fi
+    command -v swift >/dev/null ||
+        fail "Swift is missing. Install Swift 6.2 or newer from https://www.swift.org/install/linux and put it in the PATH."
+    local version
+    version=$(swift --version 2>/dev/null | grep -oE 'Swift version [0-9]+\.[0-9]+' | head -n 1 | grep -oE '[0-9.]+$') ||
+        fail "swift --version does not answer; is the Swift in $(command -v swift) whole?"
+    if ((${version%%.*} < 6 || (${version%%.*} == 6 && ${version#*.} < 2))); then
+        fail "The Swift in $(command -v swift) is $version; Millrace needs 6.2 or newer: https://www.swift.org/install/linux"
+    fi
+}
+
+# build release|debug [product]: sets $binary for a product. Does nothing when no source is newer than the binary.
+build() {
+    local configuration=$1 product=${2:-} options directory
+    options=(--package-path "$root" -c "$configuration" --explicit-target-dependency-import-check error)
+    if [[ $configuration == release ]]; then
+        directory=$(dirname "$(dirname "$(readlink -f "$(command -v swift)")")")
+        # The binary then runs where no Swift is; not every toolchain brings the archives.
+        [[ -d $directory/lib/swift_static ]] && options+=(--static-swift-stdlib)
+    fi
+    if [[ -n $product ]]; then
+        options+=(--product "$product")
+        binary=$root/.build/$configuration/$product
+        is_current "$binary" && return 0
+    fi
+    local begin
+    begin=$(date +%s.%N)
+    say "Building${product:+ $product} ($configuration; the first time takes minutes)"
+    quietly "The build" swift build "${options[@]}"
+    # The linker leaves a binary alone that would not change, and the next look would take it for old. Not the time of
+    # now: what was edited during the build is not in it.
+    if [[ -n $product ]]; then touch -d "@$begin" "$binary"; fi
+}
+
+is_current() {
+    [[ -x $1 ]] || return 1
+    local sources=("$root/Package.swift") part newer
+    for part in Sources sql; do [[ -d $root/$part ]] && sources+=("$root/$part"); done
+    # Directories too: their time tells of a file that is gone.
+    newer=$(find "${sources[@]}" -newer "$1" -print -quit)
+    [[ -z $newer ]]
+}
