@@ -11,7 +11,14 @@ let strict: [SwiftSetting] = [
 
 let package = Package(
     name: "millrace",
-    products: [],
+    products: [
+        .executable(name: "millrace", targets: ["MillraceCommand"])
+    ],
     targets: [
+        .systemLibrary(name: "CTerminal", path: "Sources/CTerminal"),
+        .executableTarget(
+            name: "MillraceCommand", dependencies: ["CTerminal"], path: "Sources/MillraceCommand", swiftSettings: strict
+        ),
+        .testTarget(name: "MillraceCommandTests", dependencies: ["MillraceCommand"], swiftSettings: strict),
     ],
 )
