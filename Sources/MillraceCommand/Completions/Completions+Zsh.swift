@@ -5,8 +5,8 @@ extension Completions {
         #compdef millrace
         # millrace completions for zsh: millrace completions zsh > a file _millrace in a directory of $fpath
         _millrace() {
-            local key='' word='' next='' flag='' index=2 base=1
-            local -a flags words
+            local key='' word='' next='' flag=''
+            integer index=2 base=1
             while (( index < CURRENT )); do
                 word="${words[index]}"
                 if [[ -n $flag ]]; then
