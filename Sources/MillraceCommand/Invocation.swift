@@ -12,10 +12,14 @@ struct Invocation: Sendable {
     /// `--timeout`: how long the whole wait may take.
     var timeout: Duration? { parsed.duration("timeout") }
 
-    /// Asks for `--yes` before a destructive change; on a terminal the verb may ask the person instead.
-    func requireYes(to deed: String) throws(Failure) {
+    /// Before a destructive change: `--yes`, or a yes of the person at the terminal, or a failure.
+    /// - Parameter deed: what would happen, as in "deleting 12 jobs".
+    func confirm(_ deed: String) throws(Failure) {
         guard !parsed.isOn("yes") else { return }
-        throw Failure(
-            .misused, "\(deed) needs --yes when nobody can be asked", hint: "--dry-run shows what would happen")
+        guard let answer = surroundings.ask("\(deed): go on? [y/N] ") else {
+            throw Failure(
+                .misused, "\(deed) needs --yes when nobody can be asked", hint: "--dry-run shows what would happen")
+        }
+        guard ["y", "yes"].contains(answer.lowercased()) else { throw Failure("nothing was changed") }
     }
 }

@@ -81,13 +81,22 @@ private func tree(_ run: @escaping @Sendable (Invocation) async throws -> ExitCo
         #expect(await millrace("go", tree: paint).output == "x\n")
     }
 
-    @Test func `destructive verbs ask for a yes`() async {
+    @Test func `a destructive verb needs a yes`() async {
         let careful = tree { invocation in
-            try invocation.requireYes(to: "deleting every job")
+            try invocation.confirm("deleting 12 jobs")
             return .done
         }
-        #expect(await millrace("go", tree: careful).code == .misused)
+        let alone = await millrace("go", tree: careful)
+        #expect(alone.code == .misused && alone.errors.contains("deleting 12 jobs needs --yes"))
         #expect(await millrace("go", "--yes", tree: careful).code == .done)
+        for (answer, code) in [("y", ExitCode.done), ("YES", .done), ("", .failed), ("n", .failed)] {
+            var surroundings = Surroundings.fake()
+            surroundings.ask = { _ in answer }
+            let console = Capture().console
+            #expect(
+                await Application.run(arguments: ["go"], surroundings: surroundings, console: console, tree: careful)
+                    == code)
+        }
     }
 
     @Test func `config shows every setting, warns, and ends with 2 when something is wrong`() async throws {

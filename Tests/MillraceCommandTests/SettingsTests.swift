@@ -124,10 +124,22 @@ private func load(
         "postgres://me:p/w@db/app", "postgres://me:p@w@db/app", "postgres://me:12/w@db", "postgres://me:pw%zz@db",
         "postgres://db/app?password", "postgres://db:pw/app", "host=db password='pw", "host=db pw", "just-a-name",
         "mysql://me:pw@db/app", "postgres://me:1/x?a=b@db",
+        "postgres://me:p@$1$w/db", "postgres://me:pw/app",
     ])
     func `what libpq would misread is refused and shown not at all`(text: String) {
         #expect(ConnectionText.complaint(text) != nil)
         #expect(Secrets.masked(connection: text) == "***")
+    }
+
+    @Test func `a hidden setting is masked, and a refusal does not repeat it`() {
+        let token = Setting("token", .integer(1000...9999), secrecy: .hidden, help: "A secret number.")
+        let good = Settings.load(parsed: nil, surroundings: .fake(["MILLRACE_TOKEN": "4711"]), table: [token])
+        #expect(good.entry(token)?.shown == "***" && good.integer(token) == 4711)
+        let bad = Settings.load(parsed: nil, surroundings: .fake(["MILLRACE_TOKEN": "hunter2"]), table: [token])
+        #expect(bad.problems == ["MILLRACE_TOKEN takes a whole number from 1000 to 9999"])
+        let file = Settings.load(
+            parsed: nil, surroundings: .fake(["MILLRACE_TOKEN_FILE": "/t"], files: ["/t": "4711\r\n"]), table: [token])
+        #expect(file.integer(token) == 4711)
     }
 
     @Test func `no secret ever appears in any output`() async {
@@ -144,10 +156,13 @@ private func load(
             let texts = [
                 "postgres://me:\(secret)@db:5432/app", "postgres://me:\(encoded)@db/app?sslpassword=\(encoded)",
                 "postgres://db/app?password=\(secret)", "host=db password='\(secret)'", "host=db password=\(secret)",
-                "password = \(secret) host=db", "postgres//\(secret)@db?password=\(secret)",
+                // Without a host; an @ in there would make the rest of it a host to every reader.
+                "postgres://me:\(secret.filter { $0 != "@" })/app", "password = \(secret) host=db",
+                "postgres//\(secret)@db?password=\(secret)",
             ]
             let text = texts.randomElement(using: &generator) ?? texts[0]
             let outcomes = [
+                await millrace(text), await millrace("config", text), await millrace("help", text, text),
                 await millrace("config", environment: ["DATABASE_URL": text, "MILLRACE_DIRECT_URL": text]),
                 await millrace("config", "--json", environment: ["DATABASE_URL_FILE": "/f"], files: ["/f": text]),
                 await millrace("config", "--database-url", text, "--direct-url=\(text)"),

@@ -86,7 +86,8 @@ struct ConnectionText: Sendable, Equatable {
     /// Several hosts may stand there, each with a port of its own.
     private static func check(_ authority: Substring) throws(Refusal) {
         for host in authority.split(separator: ",", omittingEmptySubsequences: false) {
-            guard !host.contains("@"), !host.contains(" ") else { throw ambiguous }
+            // What no host's name contains is the rest of a password that was not encoded.
+            guard host.allSatisfy({ $0.isLetter || $0.isNumber || ".-_%:[]".contains($0) }) else { throw ambiguous }
             let behind = host.hasPrefix("[") ? host.drop { $0 != "]" }.dropFirst() : host.drop { $0 != ":" }
             if host.hasPrefix("["), !host.contains("]") { throw Refusal(complaint: "has a [ without its ]") }
             guard !behind.isEmpty else { continue }
