@@ -87,6 +87,27 @@ import Testing
     }
 }
 
+@Suite struct PaintedTests {
+    private let red = "\u{1b}[31m"
+    private let off = "\u{1b}[0m"
+
+    @Test func `colours take no columns and end behind a cut`() {
+        let line = "ab\(red)日本\(off)cd"
+        #expect(Painted.width(line) == 8)
+        #expect(Painted.cut(line, to: 8) == line)
+        #expect(Painted.cut(line, to: 7) == "ab\(red)日本\(off)…\(off)")
+        #expect(Painted.cut(line, to: 6) == "ab\(red)日…\(off)")
+        #expect(Painted.cut(line, to: 2) == "a…")
+    }
+
+    @Test func `every control but a colour is made visible`() {
+        #expect(Painted.cut("\u{1b}[2Ja\u{1b}", to: 80) == "␛[2Ja␛")
+        for columns in 0..<12 {
+            #expect(Painted.width(Painted.cut("x\(red)日本\u{1b}[2K\(off)yz😀", to: columns)) <= columns)
+        }
+    }
+}
+
 @Suite struct LiveFrameTests {
     @Test func `a terminal gets the new picture in place of the old one`() {
         var frame = LiveFrame()

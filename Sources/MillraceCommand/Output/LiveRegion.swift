@@ -4,13 +4,11 @@ import Synchronization
 struct LiveFrame: Sendable {
     private var drawn: [String] = []
 
-    /// Lines are plain text: colours would be cut in two at the terminal's edge.
+    /// Lines may be painted; text from elsewhere goes through `DisplayWidth.harmless` or a table's cell first.
     mutating func redraw(_ lines: [String], above: [String] = [], columns: Int, rows: Int) -> String {
-        let lines = lines.prefix(max(1, rows - 1)).map {
-            DisplayWidth.cut(DisplayWidth.harmless($0), to: max(1, columns - 1))
-        }
+        let lines = lines.prefix(max(1, rows - 1)).map { Painted.cut($0, to: max(1, columns - 1)) }
         // The window may be narrower by now, and what was one row may have become several.
-        let height = drawn.reduce(0) { $0 + max(1, (DisplayWidth.of($1) + columns - 1) / max(1, columns)) }
+        let height = drawn.reduce(0) { $0 + max(1, (Painted.width($1) + columns - 1) / max(1, columns)) }
         var text = height > 0 ? "\u{1b}[\(height)A\r" : ""
         text += "\u{1b}[J"
         for line in above + lines { text += line + "\n" }
