@@ -1,0 +1,89 @@
+import Glibc
+
+/// From a command line to an exit code: parse, configure, check, run, and say what went wrong.
+enum Application {
+    static func run(
+        arguments: [String], surroundings: Surroundings, console: Console, tree: CommandTree = Verbs.tree
+    ) async -> ExitCode {
+        let environment = surroundings.environment
+        var console = console
+        console.movesCursor = environment["TERM"] != "dumb"
+        console.allowsColors = console.movesCursor && (environment["NO_COLOR"] ?? "").isEmpty
+        let code: ExitCode
+        switch Parser(tree: tree, environment: environment).parse(arguments) {
+        case .help(let path):
+            console.output.write(HelpPage(tree: tree, columns: console.output.columns).text(for: path))
+            code = .done
+        case .misuse(let misuse) where misuse.isEmptyLine:
+            console.errors.write(HelpPage(tree: tree, columns: console.errors.columns).text(for: []))
+            code = .misused
+        case .misuse(let misuse):
+            for line in misuse.lines { console.plainError(line) }
+            code = .misused
+        case .version(let parsed), .run(let parsed):
+            configure(&console, by: parsed)
+            code = await run(parsed, surroundings, console, tree)
+        }
+        return settled(code, console)
+    }
+
+    private static func configure(_ console: inout Console, by parsed: Parsed) {
+        if parsed.origin("no-color") != nil { console.allowsColors = console.movesCursor && !parsed.isOn("no-color") }
+        if parsed.isOn("json") { console.format = .json }
+        if parsed.isOn("jsonl") { console.format = .jsonLines }
+        if parsed.isOn("verbose") { console.verbosity = .verbose }
+        if parsed.isOn("quiet") { console.verbosity = .quiet }
+    }
+
+    private static func run(
+        _ parsed: Parsed, _ surroundings: Surroundings, _ console: Console, _ tree: CommandTree
+    ) async -> ExitCode {
+        var settings = Settings()
+        if parsed.command.settings != .unused {
+            settings = .load(parsed: parsed, surroundings: surroundings, known: tree.environmentNames)
+            for warning in settings.warnings { console.warning(warning) }
+        }
+        if parsed.command.settings == .checked, !settings.problems.isEmpty {
+            for problem in settings.problems { console.failure(problem) }
+            console.plainError("see millrace config")
+            return .misused
+        }
+        let invocation = Invocation(
+            parsed: parsed, settings: settings, console: console, surroundings: surroundings, tree: tree)
+        do {
+            return try await parsed.command.run(invocation)
+        } catch let failure as any CommandFailure {
+            console.failure(failure.sentence)
+            if let hint = failure.hint { console.plainError(hint) }
+            return failure.exitCode
+        } catch is CancellationError {
+            console.failure("interrupted")
+            return .failed
+        } catch {
+            console.failure(sentence(for: error))
+            return .failed
+        }
+    }
+
+    /// An error without a description of its own would be printed with everything it carries, payloads included.
+    private static func sentence(for error: any Error) -> String {
+        if let described = error as? any CustomStringConvertible { return described.description }
+        return "\(type(of: error))"
+    }
+
+    /// Results that nobody got are no success: a full disk, for instance.
+    private static func settled(_ code: ExitCode, _ console: Console) -> ExitCode {
+        guard let failure = console.output.failure, code == .done else { return code }
+        console.failure("the results could not be written: \(failure)")
+        return .failed
+    }
+}
+
+@main
+enum Main {
+    static func main() async {
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        let code = await Application.run(arguments: arguments, surroundings: .live(), console: .standard())
+        exit(code.rawValue)
+    }
+}

@@ -1,0 +1,67 @@
+/// What the shells complete, taken from the tree; each script is written from the same places.
+struct Completions {
+    let tree: CommandTree
+
+    /// A place on the line: behind a path of words.
+    struct Place {
+        /// `["jobs"]`; empty for the beginning.
+        let path: [String]
+        let words: [(word: String, summary: String)]
+        let flags: [Flag]
+        /// What may stand there as an argument, for choices.
+        let choices: [String]
+        let takesFiles: Bool
+
+        var key: String { path.joined(separator: " ") }
+    }
+
+    var places: [Place] {
+        var paths: [[String]] = [[]]
+        for command in tree.commands {
+            for length in 1...command.path.count {
+                let path = Array(command.path.prefix(length))
+                if !paths.contains(path) { paths.append(path) }
+            }
+        }
+        return paths.map(place)
+    }
+
+    private func place(at path: [String]) -> Place {
+        let command = tree.command(at: path)
+        let arguments = command?.arguments ?? []
+        let takesFiles = arguments.contains { argument in
+            if case .path = argument.kind { return true }
+            return false
+        }
+        // `help` takes the words of every command; the first one is help enough.
+        let topics = path == ["help"] ? tree.words(after: []) : []
+        return Place(
+            path: path, words: tree.words(after: path).map { ($0, tree.summary(of: path + [$0])) },
+            flags: ((command?.flags ?? []) + Flag.global).filter { !$0.hidden },
+            choices: arguments.flatMap(\.kind.choices) + topics, takesFiles: takesFiles)
+    }
+
+    /// What a flag's value may be, if the shell can help with it.
+    enum Values {
+        case choices([String])
+        case files
+        case unknown
+    }
+
+    static func values(of flag: Flag) -> Values {
+        switch flag.kind {
+        case .choice(let names): .choices(names)
+        case .path: .files
+        case .text, .integer, .duration, .boolean, .presence, .custom: .unknown
+        }
+    }
+
+    static func spellings(of flag: Flag) -> [String] {
+        ["--\(flag.name)"] + (flag.short.map { ["-\($0)"] } ?? [])
+    }
+
+    /// In single quotes, as every shell understands them.
+    static func quoted(_ text: String) -> String {
+        "'" + text.map { $0 == "'" ? "'\\''" : String($0) }.joined() + "'"
+    }
+}

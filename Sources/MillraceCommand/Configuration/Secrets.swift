@@ -1,0 +1,64 @@
+/// Everything that keeps a secret out of what we print.
+enum Secrets {
+    static let mask = "***"
+
+    /// The parameters of a connection that may be shown; whatever is not listed is masked, as libpq keeps adding some.
+    private static let open: Set<String> = [
+        "user", "host", "hostaddr", "port", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding",
+        "application_name", "connect_timeout", "target_session_attrs", "load_balance_hosts", "gssencmode", "service",
+        "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout", "requiressl",
+    ]
+
+    /// A connection string for people: user, host and database stay; a text that libpq would refuse is masked whole.
+    static func masked(connection text: String) -> String {
+        guard let connection = try? ConnectionText(text) else { return mask }
+        let parts = connection.parts.map { part in
+            ConnectionText.Part(key: part.key, value: open.contains(part.key) ? part.value : mask)
+        }
+        switch connection.form {
+        case .url: return url(parts)
+        case .pairs: return parts.map { "\($0.key)=\(quotedPair($0.value))" }.joined(separator: " ")
+        }
+    }
+
+    private static func url(_ parts: [ConnectionText.Part]) -> String {
+        // The first five come from their places in the URL; the same names behind the ? come later.
+        var rest = parts[...]
+        func take(_ key: String) -> String? {
+            guard rest.first?.key == key else { return nil }
+            return rest.removeFirst().value
+        }
+        var text = "postgres://"
+        if let user = take("user") {
+            text += user
+            if take("password") != nil { text += ":\(mask)" }
+            text += "@"
+        }
+        text += take("host") ?? ""
+        if let database = take("dbname") { text += "/\(database)" }
+        let parameters = rest.map { "\($0.key)=\($0.value)" }
+        return parameters.isEmpty ? text : text + "?" + parameters.joined(separator: "&")
+    }
+
+    private static func quotedPair(_ value: String) -> String {
+        guard value.isEmpty || value.contains(where: { $0.isWhitespace || $0 == "'" || $0 == "\\" }) else {
+            return value
+        }
+        return "'" + value.map { $0 == "'" || $0 == "\\" ? "\\\($0)" : String($0) }.joined() + "'"
+    }
+
+    /// Something a person typed, safe to repeat: short, harmless to a terminal, and without what looks like a secret.
+    static func quoted(_ text: String) -> String { "'\(masked(text))'" }
+
+    static func masked(_ text: String) -> String {
+        let lower = text.lowercased()
+        if text.contains("://") {
+            // In a connection string gone wrong, anything may be the password.
+            if lower.hasPrefix("postgres") { return masked(connection: text) }
+            if text.contains("@") || text.contains("?") { return mask }
+        }
+        let hints = ["password", "passwd", "secret", "token", "apikey", "api_key", "passphrase"]
+        if text.contains("="), hints.contains(where: lower.contains) { return mask }
+        return DisplayWidth.cut(DisplayWidth.harmless(text), to: 60)
+    }
+}

@@ -1,0 +1,58 @@
+/// One setting of the process, as data: reading, checking, `millrace config` and the documentation share it.
+struct Setting: Sendable {
+    enum Secrecy: Sendable {
+        case open
+        /// A connection string: everything but its secrets may be shown.
+        case connection
+        case hidden
+    }
+
+    /// The name in `--json`, such as `drain-timeout`.
+    let name: String
+    /// Usually the same; the flag that is given once for each queue is `--queue`.
+    let flagName: String
+    let environment: String
+    let kind: ValueKind
+    let fallback: String?
+    let secrecy: Secrecy
+    let help: String
+    let valueName: String
+    let isRepeated: Bool
+
+    init(
+        _ name: String, flag: String? = nil, environment: String? = nil, _ kind: ValueKind, fallback: String? = nil,
+        secrecy: Secrecy = .open, valueName: String = "", isRepeated: Bool = false, help: String
+    ) {
+        self.name = name
+        self.flagName = flag ?? name
+        self.environment = environment ?? EnvironmentTwin.usual.name(for: name) ?? ""
+        self.kind = kind
+        self.fallback = fallback
+        self.secrecy = secrecy
+        self.valueName = valueName
+        self.isRepeated = isRepeated
+        self.help = help
+    }
+
+    /// Secrets may stand in a file, so that they need not stand in the environment.
+    var fileTwin: String? { secrecy == .open ? nil : environment + "_FILE" }
+
+    /// The flag that wins over the environment; a verb lists the ones it cares about.
+    var flag: Flag {
+        let arity: Flag.Arity =
+            switch kind {
+            case .boolean, .presence: .toggle
+            case .text, .path, .integer, .duration, .choice, .custom: isRepeated ? .repeated : .single
+            }
+        return .overriding(self, flagName, valueName, arity: arity)
+    }
+
+    /// A value for people and for `--json`.
+    func shown(_ text: String) -> String {
+        switch secrecy {
+        case .open: text
+        case .connection: Secrets.masked(connection: text)
+        case .hidden: Secrets.mask
+        }
+    }
+}

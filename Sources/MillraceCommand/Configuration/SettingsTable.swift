@@ -1,0 +1,101 @@
+extension Setting {
+    /// Every setting there is. A room that brings its own adds a list here, and no more.
+    static let all: [Setting] = connection + worker + roles + terminal
+
+    static let connection: [Setting] = [
+        databaseURL, directURL, pool, statementTimeout, prepare, directory,
+    ]
+    static let worker: [Setting] = [queues, slots, drainTimeout, poll, practice, logLevel, logFormat]
+    static let roles: [Setting] = [clientRole, workerRole, adminRole]
+    static let terminal: [Setting] = [noColor]
+
+    static let databaseURL = Setting(
+        "database-url", environment: "DATABASE_URL",
+        .custom(expects: ConnectionText.expectation, complaint: ConnectionText.complaint), secrecy: .connection,
+        valueName: "URL", help: "The Postgres to use; without it libpq's own PG* variables count.")
+    static let directURL = Setting(
+        "direct-url", .custom(expects: ConnectionText.expectation, complaint: ConnectionText.complaint),
+        secrecy: .connection, valueName: "URL",
+        help: "A way to Postgres around a transaction pooler, for LISTEN and locks.")
+    static let pool = Setting(
+        "pool", .integer(1...500), fallback: "8", valueName: "N", help: "Connections to Postgres at most.")
+    static let statementTimeout = Setting(
+        "statement-timeout", .duration(.milliseconds(100) ... .seconds(3600)), fallback: "10s", valueName: "DURATION",
+        help: "How long one statement may take.")
+    static let prepare = Setting(
+        "prepare", .choice(["auto", "on", "off"]), fallback: "auto", valueName: "MODE",
+        help: "Whether statements are prepared; off for poolers that cannot.")
+    static let directory = Setting(
+        "dir", .path, valueName: "PATH",
+        help: "Where the embedded Postgres lives; ./.millrace if this directory is writable.")
+
+    static let queues = Setting(
+        "queues", flag: "queue", .custom(expects: QueueSlots.expectation, complaint: QueueSlots.complaint),
+        fallback: "default",
+        valueName: "NAME[:SLOTS]", isRepeated: true,
+        help: "The queues to work on, with slots of their own if wanted: mail:20,default.")
+    static let slots = Setting(
+        "slots", .integer(1...10_000), fallback: "100", valueName: "N", help: "Jobs that run at the same time at most.")
+    static let drainTimeout = Setting(
+        "drain-timeout", .duration(.zero ... .seconds(86_400)), fallback: "30s", valueName: "DURATION",
+        help: "How long running jobs may go on when the worker stops.")
+    static let poll = Setting(
+        "poll", .duration(.seconds(1) ... .seconds(300)), fallback: "1s", valueName: "DURATION",
+        help: "How often to look for work that nobody announced.")
+    static let practice = Setting(
+        "practice", .boolean, fallback: "off", help: "Register the practice kinds, such as practice.echo.")
+    static let logLevel = Setting(
+        "log-level", .choice(["debug", "info", "warning", "error"]), fallback: "info", valueName: "LEVEL",
+        help: "The least important messages to log.")
+    static let logFormat = Setting(
+        "log-format", .choice(["text", "json"]), fallback: "text", valueName: "FORMAT", help: "How log lines look.")
+
+    static let clientRole = role("client", "enqueues")
+    static let workerRole = role("worker", "works")
+    static let adminRole = role("admin", "operates")
+
+    static let noColor = Setting(
+        "no-color", environment: "NO_COLOR", .presence, help: "No colours, whatever the value is.")
+
+    private static func role(_ name: String, _ deed: String) -> Setting {
+        Setting(
+            "role-\(name)",
+            .custom(expects: "a role's name") { text in
+                (1...63).contains(text.utf8.count) ? nil : "takes a role's name of 1 to 63 bytes"
+            },
+            fallback: "millrace_\(name)", valueName: "ROLE", help: "The database role that \(deed).")
+    }
+}
+
+/// A queue to work on, and how many slots it has to itself.
+struct QueueSlots: Sendable, Equatable {
+    let queue: String
+    let slots: Int?
+
+    static let expectation = "queues such as mail:20,default: names, each with its slots from 1 to 10000 if wanted"
+
+    static func complaint(_ text: String) -> String? {
+        read(text) == nil ? "takes \(expectation), not \(Secrets.quoted(text))" : nil
+    }
+
+    static func read(_ text: String) -> [QueueSlots]? {
+        var found: [QueueSlots] = []
+        for item in Resolution.items(text) {
+            let parts = item.split(separator: ":", omittingEmptySubsequences: false)
+            guard (1...2).contains(parts.count), isName(parts[0]), !found.contains(where: { $0.queue == parts[0] })
+            else { return nil }
+            var slots: Int?
+            if parts.count == 2 {
+                guard let number = Int(parts[1]), (1...10_000).contains(number) else { return nil }
+                slots = number
+            }
+            found.append(QueueSlots(queue: String(parts[0]), slots: slots))
+        }
+        return found.isEmpty ? nil : found
+    }
+
+    private static func isName(_ text: Substring) -> Bool {
+        !text.isEmpty && text.utf8.count <= 128
+            && !text.unicodeScalars.contains { $0.properties.isWhitespace || $0.value < 0x20 || $0.value == 0x7f }
+    }
+}

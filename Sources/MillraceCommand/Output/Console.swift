@@ -1,0 +1,96 @@
+/// The way out of every command: results go to `output`, all else to `errors`.
+struct Console: Sendable {
+    enum Format: Sendable {
+        case human
+        case json
+        case jsonLines
+    }
+
+    enum Verbosity: Int, Sendable, Comparable {
+        case quiet
+        case normal
+        case verbose
+
+        static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    let output: Sink
+    let errors: Sink
+    var format = Format.human
+    var verbosity = Verbosity.normal
+    /// False after NO_COLOR, `--no-color` or TERM=dumb; a pipe gets no colours in any case.
+    var allowsColors = true
+    /// False for TERM=dumb, which cannot move its cursor.
+    var movesCursor = true
+
+    init(output: Sink, errors: Sink) {
+        self.output = output
+        self.errors = errors
+    }
+
+    static func standard() -> Console { Console(output: .descriptor(1), errors: .descriptor(2)) }
+
+    var colorsOutput: Bool { allowsColors && output.isTerminal }
+    var colorsErrors: Bool { allowsColors && errors.isTerminal }
+
+    // MARK: results
+
+    /// A line of the result, for people.
+    func print(_ text: String = "", _ style: Style = .plain) {
+        output.write(style.paint(text, on: colorsOutput) + "\n")
+    }
+
+    func print(_ table: Table) {
+        let lines = table.lines(width: output.columns, colors: colorsOutput)
+        output.write(lines.joined(separator: "\n") + "\n")
+    }
+
+    /// One result: as an object with its version for machines, or through `human` for people.
+    func show(_ json: @autoclosure () -> JSONValue, human: () -> Void) {
+        switch format {
+        case .human: human()
+        case .json: output.write(Self.versioned(json()).indented + "\n")
+        case .jsonLines: output.write(Self.versioned(json()).compact + "\n")
+        }
+    }
+
+    /// A list: a table for people, `{"version":1,"<name>":[…]}` with `--json`, a line for each with `--jsonl`.
+    func list(_ name: String, _ items: [JSONValue], table: @autoclosure () -> Table) {
+        switch format {
+        case .human: print(table())
+        case .json: output.write(Self.versioned([name: .array(items)]).indented + "\n")
+        case .jsonLines: output.write(items.map { $0.compact + "\n" }.joined())
+        }
+    }
+
+    private static func versioned(_ value: JSONValue) -> JSONValue {
+        guard case .object(let members) = value else { return ["version": 1, "value": value] }
+        return .object([JSONValue.Member(key: "version", value: 1)] + members)
+    }
+
+    // MARK: all else
+
+    /// What is being done; silent with `--quiet`.
+    func note(_ text: String) { tell(text, .plain, from: .normal) }
+
+    /// More of it, with `--verbose`.
+    func detail(_ text: String) { tell(text, .dim, from: .verbose) }
+
+    func warning(_ text: String) { tell("warning: \(text)", .yellow, from: .normal) }
+
+    /// A failure is said even to the quiet.
+    func failure(_ text: String) { tell("millrace: \(text)", .red, from: .quiet) }
+
+    func plainError(_ text: String) { tell(text, .plain, from: .quiet) }
+
+    private func tell(_ text: String, _ style: Style, from level: Verbosity) {
+        guard verbosity >= level else { return }
+        errors.write(style.paint(text, on: colorsErrors) + "\n")
+    }
+
+    /// A region that redraws in place on a terminal, and prints what is new otherwise.
+    func live(on sink: Sink? = nil) -> LiveRegion {
+        let sink = sink ?? errors
+        return LiveRegion(sink: sink, redraws: sink.isTerminal && movesCursor)
+    }
+}

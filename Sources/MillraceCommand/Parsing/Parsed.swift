@@ -1,0 +1,100 @@
+/// Where a value comes from; a flag wins over the environment, which wins over the default.
+enum Origin: Sendable, Equatable {
+    case flag(String)
+    case environment(String)
+    case file(path: String, variable: String)
+    case fallback
+
+    var word: String {
+        switch self {
+        case .flag: "flag"
+        case .environment: "environment"
+        case .file: "file"
+        case .fallback: "default"
+        }
+    }
+
+    /// The flag, the variable or the file, for someone who wants to change the value.
+    var source: String? {
+        switch self {
+        case .flag(let name): "--\(name)"
+        case .environment(let name): name
+        case .file(let path, let variable): "\(path) (\(variable))"
+        case .fallback: nil
+        }
+    }
+}
+
+/// A command line that was understood: its command, and every value with its origin.
+struct Parsed: Sendable {
+    struct Entry: Sendable, Equatable {
+        var values: [Value]
+        var origin: Origin
+    }
+
+    let command: Command
+    var flags: [String: Entry] = [:]
+    var arguments: [String: [Value]] = [:]
+
+    func isOn(_ name: String) -> Bool { value(name) == .boolean(true) }
+
+    func string(_ name: String) -> String? {
+        guard case .text(let text) = value(name) else { return nil }
+        return text
+    }
+
+    func integer(_ name: String) -> Int? {
+        guard case .integer(let number) = value(name) else { return nil }
+        return number
+    }
+
+    func duration(_ name: String) -> Duration? {
+        guard case .duration(let duration) = value(name) else { return nil }
+        return duration
+    }
+
+    /// Every value of a repeated flag or of an argument that takes many.
+    func list(_ name: String) -> [String] {
+        values(name).compactMap { value in
+            guard case .text(let text) = value else { return nil }
+            return text
+        }
+    }
+
+    /// Nil when nobody set the flag and it has no default.
+    func origin(_ name: String) -> Origin? { flags[name]?.origin }
+
+    private func value(_ name: String) -> Value? { values(name).last }
+
+    private func values(_ name: String) -> [Value] {
+        if let entry = flags[name] { return entry.values }
+        if let values = arguments[name] { return values }
+        // Only a verb that asks for a name it never declared comes here: our own mistake.
+        precondition(
+            command.flag(named: name) != nil || command.arguments.contains { $0.name == name },
+            "\(command.name) declares no \(name)")
+        return []
+    }
+}
+
+/// Everything that is wrong with one command line, told at once.
+struct Misuse: Error, Equatable {
+    var problems: [String]
+    let usage: String
+    /// The command whose help to read.
+    let help: String
+    /// True when nothing at all was asked: the whole help says more than an error.
+    var isEmptyLine = false
+
+    var lines: [String] {
+        problems.map { "millrace: \($0)" } + ["usage: \(usage)", "see \(help) --help"]
+    }
+}
+
+/// What a command line asks for.
+enum Request: Sendable {
+    case run(Parsed)
+    case help(path: [String])
+    case version(Parsed)
+    case misuse(Misuse)
+}

@@ -1,0 +1,182 @@
+import Testing
+
+@testable import MillraceCommand
+
+private func load(
+    _ environment: [String: String] = [:], _ arguments: String..., files: [String: String] = [:], writable: Bool = true
+) -> Settings {
+    let surroundings = Surroundings.fake(environment, files: files, writable: writable)
+    var parsed: Parsed?
+    if case .run(let line) = Parser(tree: Verbs.tree, environment: environment).parse(["config"] + arguments) {
+        parsed = line
+    }
+    return .load(parsed: parsed, surroundings: surroundings, known: Verbs.tree.environmentNames)
+}
+
+@Suite struct SettingsTests {
+    @Test func `the defaults are what the contract says`() {
+        let settings = load()
+        #expect(settings.problems.isEmpty && settings.warnings.isEmpty)
+        #expect(settings.database == .none)
+        #expect(settings.slots == 100)
+        #expect(settings.drainTimeout == .seconds(30))
+        #expect(settings.poll == .seconds(1))
+        #expect(settings.statementTimeout == .seconds(10))
+        #expect(settings.prepare == "auto" && settings.logLevel == "info" && settings.logFormat == "text")
+        #expect(!settings.practice)
+        #expect(settings.queues == [QueueSlots(queue: "default", slots: nil)])
+        #expect(
+            [settings.clientRole, settings.workerRole, settings.adminRole] == [
+                "millrace_client", "millrace_worker", "millrace_admin",
+            ])
+    }
+
+    @Test func `flag, environment, file and default are told apart`() {
+        let environment = ["MILLRACE_SLOTS": "20", "MILLRACE_POLL": "5s", "DATABASE_URL_FILE": "/run/url"]
+        let settings = load(environment, "--slots", "7", files: ["/run/url": "postgres://u:pw@h/d\n"])
+        #expect(settings.problems.isEmpty)
+        #expect(settings.slots == 7)
+        #expect(settings.entry(.slots)?.origin == .flag("slots"))
+        #expect(settings.entry(.poll)?.origin == .environment("MILLRACE_POLL"))
+        #expect(settings.entry(.databaseURL)?.origin == .file(path: "/run/url", variable: "DATABASE_URL_FILE"))
+        #expect(settings.database == .text("postgres://u:pw@h/d"))
+        #expect(settings.entry(.pool)?.origin == .fallback)
+    }
+
+    @Test func `every error is collected, each with its variable and what is allowed`() {
+        let settings = load([
+            "DATABASE_URL": "mysql://x", "MILLRACE_SLOTS": "0", "MILLRACE_POLL": "500ms", "MILLRACE_PREPARE": "maybe",
+            "MILLRACE_PRACTICE": "perhaps", "MILLRACE_QUEUES": "mail:0", "MILLRACE_DIRECT_URL_FILE": "/none",
+            "MILLRACE_ROLE_ADMIN": String(repeating: "x", count: 64),
+        ])
+        let names = [
+            "DATABASE_URL must be a postgres:// URL", "MILLRACE_DIRECT_URL_FILE names a file that cannot be read",
+            "MILLRACE_PREPARE takes auto, on or off, not 'maybe'", "MILLRACE_QUEUES takes queues such as",
+            "MILLRACE_SLOTS takes a whole number from 1 to 10000, not '0'", "MILLRACE_POLL takes a duration",
+            "MILLRACE_PRACTICE takes 1, true, yes or on", "MILLRACE_ROLE_ADMIN takes a role's name",
+        ]
+        #expect(settings.problems.count == names.count)
+        for (problem, name) in zip(settings.problems, names) { #expect(problem.hasPrefix(name)) }
+    }
+
+    @Test func `a secret has one place`() {
+        let both = load(
+            ["DATABASE_URL": "postgres://h/d", "DATABASE_URL_FILE": "/run/url"], files: ["/run/url": "postgres://h/d"])
+        #expect(both.problems == ["DATABASE_URL and DATABASE_URL_FILE are both set: keep one of them"])
+        #expect(
+            load(["DATABASE_URL_FILE": "/e"], files: ["/e": "\n"]).problems == [
+                "DATABASE_URL_FILE names a file that is empty"
+            ])
+        #expect(load(["DATABASE_URL_FILE": "/e"], files: ["/e": "a=b\nc=d\n"]).problems.count == 1)
+    }
+
+    @Test func `libpq's own variables count when they name a database`() {
+        let settings = load(["PGHOST": "db", "PGUSER": "me", "PGPASSWORD": "hunter2"])
+        #expect(settings.database == .libpqVariables)
+        #expect(settings.entry(.databaseURL)?.shown == "host=db user=me password=***")
+        #expect(load(["PGUSER": "me"]).database == .none)
+        #expect(load(["PGHOST": "db", "PGPORT": "http"]).problems.count == 1)
+    }
+
+    @Test func `the embedded cluster lives beside the project, or else at home`() {
+        #expect(load().directory == "/here/.millrace")
+        #expect(load(["HOME": "/home/me"], writable: false).directory == "/home/me/.local/share/millrace")
+        #expect(load(["HOME": "/home/me", "XDG_DATA_HOME": "/data"], writable: false).directory == "/data/millrace")
+        #expect(load([:], writable: false).directory == nil)
+        #expect(load(["MILLRACE_DIR": "/var/x"]).directory == "/var/x")
+    }
+
+    @Test func `queues may have slots of their own`() {
+        let expected = [QueueSlots(queue: "mail", slots: 20), QueueSlots(queue: "default", slots: nil)]
+        #expect(load(["MILLRACE_QUEUES": "mail:20, default"]).queues == expected)
+        #expect(load([:], "--queue", "mail:20", "--queue", "default").queues == expected)
+        #expect(load([:], "--queue", "mail", "--queue", "mail:3").problems.count == 1)
+    }
+
+    @Test func `an unknown variable is a warning with a suggestion`() {
+        let settings = load(["MILLRACE_SLOT": "3", "MILLRACE_XYZZY": "1", "MILLRACE_YES": "1", "OTHER": "x"])
+        #expect(settings.problems.isEmpty)
+        #expect(
+            settings.warnings == [
+                "unknown variable MILLRACE_SLOT; did you mean MILLRACE_SLOTS?", "unknown variable MILLRACE_XYZZY",
+            ])
+    }
+}
+
+@Suite struct SecretsTests {
+    @Test(arguments: [
+        ("postgres://me:pw@db:5432/app", "postgres://me:***@db:5432/app"),
+        ("postgresql://db/app?password=pw&sslmode=require", "postgres://db/app?password=***&sslmode=require"),
+        ("postgres://me@a:1,b:2/app?sslpassword=pw", "postgres://me@a:1,b:2/app?sslpassword=***"),
+        ("postgres://me:pw@[::1]:5432/", "postgres://me:***@[::1]:5432"),
+        ("postgres://", "postgres://"), ("postgres:///app?host=/run/pg", "postgres:///app?host=/run/pg"),
+        ("postgres:///?", "postgres://"),
+        ("postgres://me:p?w@db/app", "postgres://me:***@db/app"),
+        ("host=db user=me password=pw dbname=app", "host=db user=me password=*** dbname=app"),
+        ("host = 'my db' password='p w\\'x' unknown=pw", "host='my db' password=*** unknown=***"),
+    ])
+    func `a connection keeps what is no secret`(text: String, masked: String) {
+        #expect(ConnectionText.complaint(text) == nil)
+        #expect(Secrets.masked(connection: text) == masked)
+    }
+
+    @Test(arguments: [
+        "postgres://me:p/w@db/app", "postgres://me:p@w@db/app", "postgres://me:12/w@db", "postgres://me:pw%zz@db",
+        "postgres://db/app?password", "postgres://db:pw/app", "host=db password='pw", "host=db pw", "just-a-name",
+        "mysql://me:pw@db/app", "postgres://me:1/x?a=b@db",
+        "postgres://me:p@$1$w/db", "postgres://me:pw/app",
+    ])
+    func `what libpq would misread is refused and shown not at all`(text: String) {
+        #expect(ConnectionText.complaint(text) != nil)
+        #expect(Secrets.masked(connection: text) == "***")
+    }
+
+    @Test func `a hidden setting is masked, and a refusal does not repeat it`() {
+        let token = Setting("token", .integer(1000...9999), secrecy: .hidden, help: "A secret number.")
+        let good = Settings.load(parsed: nil, surroundings: .fake(["MILLRACE_TOKEN": "4711"]), table: [token])
+        #expect(good.entry(token)?.shown == "***" && good.integer(token) == 4711)
+        let bad = Settings.load(parsed: nil, surroundings: .fake(["MILLRACE_TOKEN": "hunter2"]), table: [token])
+        #expect(bad.problems == ["MILLRACE_TOKEN takes a whole number from 1000 to 9999"])
+        let file = Settings.load(
+            parsed: nil, surroundings: .fake(["MILLRACE_TOKEN_FILE": "/t"], files: ["/t": "4711\r\n"]), table: [token])
+        #expect(file.integer(token) == 4711)
+    }
+
+    @Test func `no secret ever appears in any output`() async {
+        var generator = SystemRandomNumberGenerator()
+        let letters = Array("abcXYZ0189-._~!$*@:/?#%&='\\ \"é")
+        for _ in 0..<400 {
+            var secret = "Zq"
+            for _ in 0..<12 { secret.append(letters.randomElement(using: &generator) ?? "a") }
+            secret += "Qz"
+            let encoded = secret.utf8.map { byte in
+                Character(Unicode.Scalar(byte)).isLetter && byte < 0x80
+                    ? String(Unicode.Scalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+            }.joined()
+            let texts = [
+                "postgres://me:\(secret)@db:5432/app", "postgres://me:\(encoded)@db/app?sslpassword=\(encoded)",
+                "postgres://db/app?password=\(secret)", "host=db password='\(secret)'", "host=db password=\(secret)",
+                // Without a host; an @ in there would make the rest of it a host to every reader.
+                "postgres://me:\(secret.filter { $0 != "@" })/app", "password = \(secret) host=db",
+                "postgres//\(secret)@db?password=\(secret)",
+            ]
+            let text = texts.randomElement(using: &generator) ?? texts[0]
+            let outcomes = [
+                await millrace(text), await millrace("config", text), await millrace("help", text, text),
+                await millrace("config", environment: ["DATABASE_URL": text, "MILLRACE_DIRECT_URL": text]),
+                await millrace("config", "--json", environment: ["DATABASE_URL_FILE": "/f"], files: ["/f": text]),
+                await millrace("config", "--database-url", text, "--direct-url=\(text)"),
+                await millrace("config", "--verbose", environment: ["PGHOST": "db", "PGPASSWORD": secret]),
+                await millrace("config", "--databse-url", text, "--colour=\(text)", "--pool=x"),
+                await millrace("config", "--databse-url=\(text)", "--json=\(text)"),
+            ]
+            for outcome in outcomes {
+                // Three characters in a row of the middle may be a coincidence, the ends with their letters are not.
+                for part in ["\(secret.prefix(5))", "\(secret.suffix(5))", secret, encoded] {
+                    #expect(!outcome.output.contains(part), "\(text)")
+                    #expect(!outcome.errors.contains(part), "\(text)")
+                }
+            }
+        }
+    }
+}
