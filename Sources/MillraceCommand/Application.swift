@@ -82,6 +82,7 @@ enum Application {
 @main
 enum Main {
     static func main() async {
+        Signals.ignorePipe()
         let arguments = Array(CommandLine.arguments.dropFirst())
         let code = await Application.run(arguments: arguments, surroundings: .live(), console: .standard())
         exit(code.rawValue)

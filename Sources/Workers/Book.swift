@@ -34,6 +34,8 @@ package struct Book: Sendable {
     private var leases: [Int64: LeaseEntry] = [:]
     private var pending: [Ended] = []
     private(set) var inFlight = 0
+    /// Taken by `next`, not yet handed to `started`.
+    private var starting = 0
     private var suspects = 0
     private var lone = 0
     private var tallies: [TallyKey: Tally] = [:]
@@ -54,7 +56,8 @@ package struct Book: Sendable {
     }
 
     var waitingCount: Int { waiting.count - head }
-    package var held: Int { waitingCount + running.count }
+    package var held: Int { waitingCount + starting + running.count }
+    var runningCount: Int { starting + running.count }
     var pendingCount: Int { pending.count }
     var isEmpty: Bool { held == 0 && pending.isEmpty && inFlight == 0 }
 
@@ -87,7 +90,7 @@ package struct Book: Sendable {
 
     /// The next job to start, if a slot is free. Jobs of a queue that is at its bound are passed over.
     package mutating func next() -> Claimed? {
-        guard !stopped, running.count < slots, head < waiting.count else { return nil }
+        guard !stopped, running.count + starting < slots, head < waiting.count else { return nil }
         var index = head
         while index < waiting.count, let bound = bounds[waiting[index].lane.queue],
             (runningPerQueue[waiting[index].lane.queue] ?? 0) >= bound
@@ -105,12 +108,16 @@ package struct Book: Sendable {
         } else {
             waiting.remove(at: index)
         }
+        starting += 1
+        runningPerQueue[job.lane.queue, default: 0] += 1
         return job
     }
 
-    mutating func started(_ run: Run) {
+    /// False when the lease was lost between the two: the run must not begin.
+    mutating func started(_ run: Run) -> Bool {
+        starting -= 1
         running[Key(run.job)] = run
-        runningPerQueue[run.job.lane.queue, default: 0] += 1
+        return leases[run.job.number] != nil
     }
 
     /// A run is over; its end, if there is one to tell, waits for the next flush.

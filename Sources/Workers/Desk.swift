@@ -30,7 +30,7 @@ final class Desk: Sendable {
     var session: Int64 { state.withLock { $0.session } }
     var isDraining: Bool { state.withLock { $0.draining } }
     var totals: Book.Totals { state.withLock { $0.book.totals } }
-    var counts: (running: Int, waiting: Int) { state.withLock { ($0.book.running.count, $0.book.waitingCount) } }
+    var counts: (running: Int, waiting: Int) { state.withLock { ($0.book.runningCount, $0.book.waitingCount) } }
     var isEmpty: Bool { state.withLock { $0.book.isEmpty } }
     var unrecorded: Int { state.withLock { $0.book.pendingCount + $0.book.inFlight } }
     var runs: [Run] { state.withLock { Array($0.book.running.values) } }
@@ -61,14 +61,12 @@ final class Desk: Sendable {
         state.withLock { $0.book.accept(jobs) }
     }
 
-    /// Registers the next run, made of the next job, if a slot is free.
+    /// The next run, made of the next job, if a slot is free.
     func next(_ make: (Claimed) -> Run) -> Run? {
-        state.withLock { state in
-            guard let job = state.book.next() else { return nil }
-            let run = make(job)
-            state.book.started(run)
-            return run
-        }
+        guard let job = state.withLock({ $0.book.next() }) else { return nil }
+        let run = make(job)
+        if !state.withLock({ $0.book.started(run) }) { run.cancel(.leaseLost) }
+        return run
     }
 
     func ended(_ run: Run, _ end: Ended?) {

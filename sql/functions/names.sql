@@ -20,9 +20,9 @@ begin
     if found then
         return the_id;
     end if;
-    if the_name is null or the_name !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$' then
+    if the_name is null or the_name !~ '^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$' then
         perform millrace.refuse(format('the queue name %L is malformed', left(the_name, 60)), 'queue',
-            'A name has 1 to 128 letters, digits and the signs _ . : / - and begins with a letter or digit.');
+            'A name has 1 to 128 letters, digits and the signs _ . / - and begins with a letter or digit.');
     end if;
     insert into millrace.queue (name) values (the_name) on conflict (name) do nothing returning id into the_id;
     if the_id is null then

@@ -13,7 +13,7 @@ create table millrace.queue (
     paused_at timestamptz,
     retention smallint not null default 1,                -- 0 short, 1 standard, 2 long: see retention()
     created_at timestamptz not null default clock_timestamp(),
-    constraint a_queue_name_is_well_formed check (name ~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$'),
+    constraint a_queue_name_is_well_formed check (name ~ '^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$'),
     constraint a_retention_class_exists check (retention between 0 and 2)
 );
 create index queue_paused on millrace.queue (id) where paused_at is not null;

@@ -31,9 +31,8 @@ extension Setting {
 
     static let queues = Setting(
         "queues", flag: "queue", .custom(expects: QueueSlots.expectation, complaint: QueueSlots.complaint),
-        fallback: "default",
-        valueName: "NAME[:SLOTS]", isRepeated: true,
-        help: "The queues to work on, with slots of their own if wanted: mail:20,default.")
+        fallback: "*", valueName: "NAME[:SLOTS]", isRepeated: true,
+        help: "The queues to work on, with slots of their own if wanted: mail:20,default; * is all of them.")
     static let slots = Setting(
         "slots", .integer(1...10_000), fallback: "100", valueName: "N", help: "Jobs that run at the same time at most.")
     static let drainTimeout = Setting(
@@ -79,9 +78,11 @@ struct QueueSlots: Sendable, Equatable {
     }
 
     static func read(_ text: String) -> [QueueSlots]? {
+        let items = Resolution.items(text)
         var found: [QueueSlots] = []
-        for item in Resolution.items(text) {
+        for item in items {
             let parts = item.split(separator: ":", omittingEmptySubsequences: false)
+            if parts == ["*"] { return items.count == 1 ? [] : nil }
             guard (1...2).contains(parts.count), isName(parts[0]), !found.contains(where: { $0.queue == parts[0] })
             else { return nil }
             var slots: Int?
@@ -94,8 +95,17 @@ struct QueueSlots: Sendable, Equatable {
         return found.isEmpty ? nil : found
     }
 
-    private static func isName(_ text: Substring) -> Bool {
-        !text.isEmpty && text.utf8.count <= 128
-            && !text.unicodeScalars.contains { $0.properties.isWhitespace || $0.value < 0x20 || $0.value == 0x7f }
+    /// As the schema has it: letters, digits and _ . / - behind a letter or digit.
+    static func isName(_ text: Substring) -> Bool {
+        func isPlain(_ byte: UInt8) -> Bool {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                true
+            default: false
+            }
+        }
+        guard let first = text.utf8.first, text.utf8.count <= 128, isPlain(first) else { return false }
+        return text.utf8.allSatisfy { isPlain($0) || "_./-".utf8.contains($0) }
     }
 }

@@ -3,6 +3,8 @@ enum Verbs {
     static let tree = CommandTree(commands: commands, nouns: nouns)
 
     private static let commands: [Command] = [
+        .migrate,
+        .worker,
         .config,
         .help,
         .version,

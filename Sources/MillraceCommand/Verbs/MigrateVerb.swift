@@ -1,0 +1,77 @@
+import Queues
+import Schema
+
+extension Command {
+    static let migrate = Command(
+        ["migrate"],
+        summary: "Bring the database to this program's schema",
+        discussion: """
+            Safe to run again, from many places at once, and while workers run. Everything happens in one transaction. \
+            Needs no superuser: a role that may create a schema in the database, or that owns the schema millrace.
+            """,
+        flags: [
+            .toggle("dry-run", environment: .none, help: "Print the SQL and change nothing."),
+            .toggle(
+                "print-roles", environment: .none, help: "Print the SQL that makes the three roles, and change nothing."
+            ),
+            .toggle(
+                "test-clock", environment: .none, help: "Install a clock that tests can move; never in production."),
+            Setting.clientRole.flag, Setting.workerRole.flag, Setting.adminRole.flag,
+        ],
+        examples: [
+            Example("millrace migrate", "make or update the schema"),
+            Example("millrace migrate --dry-run | less", "read it first"),
+            Example(
+                "millrace migrate --print-roles | psql mydb", "the roles; then migrate again, which grants to them"),
+        ]
+    ) { invocation in
+        let console = invocation.console
+        let settings = invocation.settings
+        let roles = [
+            ("client", settings.clientRole), ("worker", settings.workerRole), ("admin", settings.adminRole),
+        ]
+        if invocation.parsed.isOn("print-roles") {
+            for (_, name) in roles {
+                console.print("create role \(quoted(identifier: name)) nologin;")
+            }
+            return .done
+        }
+        let migrator = Migrator(
+            roles: roles.map { (role: $0.0, name: $0.1) }, testClock: invocation.parsed.isOn("test-clock"))
+        if invocation.parsed.isOn("dry-run") {
+            console.print("begin;\ncreate schema if not exists millrace;")
+            for script in migrator.scripts {
+                console.print("\n-- \(script.name)\n" + String(decoding: script.bytes, as: UTF8.self))
+            }
+            console.print("commit;")
+            return .done
+        }
+        return try await invocation.withConnection { connection in
+            do {
+                let report = try await migrator.migrate(on: connection)
+                console.show([
+                    "schema": .init(report.version), "applied": .init(report.applied),
+                ]) {
+                    for name in report.applied { console.print("applied \(name)") }
+                    console.print(
+                        report.applied.isEmpty
+                            ? "the schema is up to date (version \(report.version)); functions refreshed"
+                            : "the schema is at version \(report.version)")
+                }
+                return .done
+            } catch Migrator.Failure.newerSchema(let found, let known) {
+                throw Failure(
+                    .schemaMismatch, Migrator.Failure.newerSchema(found: found, known: known).description)
+            } catch Migrator.Failure.database(let error) {
+                let failure = DatabaseFailure(error)
+                throw Failure(
+                    failure.exitCode == .schemaMismatch ? .failed : failure.exitCode,
+                    "the migration failed and changed nothing: \(error)", hint: failure.hint)
+            }
+        }
+    }
+
+    private static func quoted(identifier: String) -> String {
+        "\"" + identifier.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
+    }
+}

@@ -1,0 +1,65 @@
+import Postgres
+import Workers
+
+extension Command {
+    static let worker = Command(
+        ["worker"],
+        summary: "Run jobs until told to stop",
+        discussion: """
+            The first TERM or Ctrl-C stops claiming, hands back what has not started and lets the rest finish until the drain \
+            timeout; a second one stops at once. Either way no attempt is used up. The last line says how many jobs \
+            finished, were handed back, were abandoned; exit 0 when none was.
+            """,
+        flags: [
+            Setting.queues.flag, Setting.slots.flag, Setting.drainTimeout.flag, Setting.poll.flag,
+            Setting.practice.flag,
+            Setting.directURL.flag, Setting.logLevel.flag, Setting.logFormat.flag,
+            .single(
+                "name", "NAME", environment: .named("MILLRACE_WORKER_NAME"),
+                help: "What to call this worker; host and process number if not given."),
+        ],
+        examples: [
+            Example("millrace worker --practice", "a worker for the practice kinds, on all queues"),
+            Example(
+                "millrace worker --queue mail:20 --queue default",
+                "two queues, one of them with at most 20 jobs at once"),
+        ]
+    ) { invocation in
+        let settings = invocation.settings
+        let handlers = settings.practice ? Practice.handlers : []
+        guard !handlers.isEmpty else {
+            throw Failure(
+                .misused, "this worker knows no kinds of jobs",
+                hint: "pass --practice for the practice kinds, or build a worker of your own with the Millrace library")
+        }
+        var options = Worker.Options(
+            database: try invocation.connectionOptions(), name: invocation.parsed.string("name"))
+        options.direct = invocation.directOptions
+        options.queues = settings.queues.map { (name: $0.queue, slots: $0.slots) }
+        options.slots = settings.slots
+        options.drainDeadline = settings.drainTimeout
+        options.poll = settings.poll
+        let worker = Worker(options: options, handlers: handlers, log: settings.log)
+        Signals.onStop { _ in worker.drain() }
+        return try await invocation.run(worker)
+    }
+}
+
+extension Invocation {
+    /// Runs a worker to its end, and turns how it ended into an exit code.
+    func run(_ worker: Worker) async throws -> ExitCode {
+        do {
+            let report = try await worker.run()
+            console.note(
+                "\(report.finished) finished, \(report.handedBack) handed back, \(report.refused) refused, \(report.abandoned) abandoned"
+                    + (report.unrecorded > 0 ? ", \(report.unrecorded) unrecorded" : ""))
+            return report.abandoned + report.unrecorded == 0 ? .done : .failed
+        } catch let failure as Worker.Failure {
+            switch failure {
+            case .schema: throw Failure(.schemaMismatch, failure.description)
+            case .database(let error): throw DatabaseFailure(error)
+            case .noHandlers: throw Failure(.misused, failure.description)
+            }
+        }
+    }
+}
