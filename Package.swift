@@ -12,7 +12,8 @@ let strict: [SwiftSetting] = [
 let package = Package(
     name: "millrace",
     products: [
-        .executable(name: "millrace", targets: ["MillraceCommand"])
+        .library(name: "Millrace", targets: ["Millrace"]),
+        .executable(name: "millrace", targets: ["MillraceCommand"]),
     ],
     targets: [
         .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
@@ -33,7 +34,12 @@ let package = Package(
         .target(name: "Queues", dependencies: ["Jobs", "Postgres", "Schema"], swiftSettings: strict),
 
         .target(
-            name: "Workers", dependencies: ["Jobs", "Postgres", "Queues", "Telemetry", "Threads"], swiftSettings: strict),
+            name: "Workers", dependencies: ["Jobs", "Postgres", "Queues", "Telemetry", "Threads"], swiftSettings: strict
+        ),
+
+        .target(
+            name: "Millrace", dependencies: ["Jobs", "Postgres", "Queues", "Telemetry", "Threads", "Workers"],
+            swiftSettings: strict),
 
         .executableTarget(
             name: "MillraceCommand",

@@ -50,3 +50,12 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
     select count(*) from (select from millrace.history h where h.outcome = 3 and h.started > millrace.now() - span - interval '7 days'
                              and h.finished > millrace.now() - span limit cap) d
 $$;
+
+-- What a drain of these kinds has still to see through: whether anything is ready, held, or due by now.
+create or replace function millrace.outstanding(the_kinds text[] default null) returns bigint
+language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+    with known as materialized (select k.id from millrace.kind k where the_kinds is null or k.name = any (the_kinds))
+    select (select count(*) from (select from millrace.ready r where r.kind in (select id from known) limit 1000) r)
+         + (select count(*) from (select from millrace.timer t where t.due <= millrace.now() and t.kind in (select id from known) limit 1000) d)
+         + (select coalesce(sum(l.n), 0) from millrace.lease l)
+$$;

@@ -1,4 +1,5 @@
 import Postgres
+import Threads
 import Workers
 
 extension Command {
