@@ -44,7 +44,8 @@ let package = Package(
         .executableTarget(
             name: "MillraceCommand",
             dependencies: [
-                "CTerminal", "Clusters", "Jobs", "Postgres", "Queues", "Schema", "Telemetry", "Threads", "Workers",
+                "CLinux", "CTerminal", "Clusters", "Jobs", "Postgres", "Queues", "Schema", "Telemetry", "Threads",
+                "Workers",
             ], swiftSettings: strict),
 
         .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),

@@ -4,6 +4,7 @@ enum Verbs {
 
     private static let commands: [Command] = [
         .migrate,
+        .dev,
         .worker,
         .config,
         .help,
