@@ -42,6 +42,7 @@ let package = Package(
                 "CTerminal", "Clusters", "Jobs", "Postgres", "Queues", "Schema", "Telemetry", "Threads", "Workers",
             ], swiftSettings: strict),
 
+        .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
         .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
         .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
         .testTarget(name: "MillraceCommandTests", dependencies: ["MillraceCommand"], swiftSettings: strict),
