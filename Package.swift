@@ -48,7 +48,11 @@ let package = Package(
                 "Workers",
             ], swiftSettings: strict),
 
+        .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
         .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
+        .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
+        .testTarget(
+            name: "WorkersTests", dependencies: ["Jobs", "Queues", "Workers"], swiftSettings: strict),
         .testTarget(name: "MillraceCommandTests", dependencies: ["MillraceCommand"], swiftSettings: strict),
     ],
 )
