@@ -47,7 +47,7 @@ package struct Watch: Sendable {
             }
             let still = entry.since.duration(to: now)
             let free = entry.heldLock ? limits.lockFree : limits.lockNeverHeld
-            if still >= limits.silent || (sign.lockIsFree && still >= free) {
+            if still >= limits.silent || (sign.direct && sign.lockIsFree && still >= free) {
                 dead.append((sign.session, sign.beat))
             }
             entry.heldLock = entry.heldLock || holds

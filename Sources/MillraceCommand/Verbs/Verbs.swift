@@ -6,11 +6,15 @@ enum Verbs {
         .migrate,
         .dev,
         .worker,
+        .loadLatency,
+        .loadDrain,
         .config,
         .help,
         .version,
         .completions,
     ]
 
-    private static let nouns: [String: String] = [:]
+    private static let nouns: [String: String] = [
+        "load": "Measure, and compare with what was promised"
+    ]
 }
