@@ -8,6 +8,7 @@ enum Verbs {
         .worker,
         .loadLatency,
         .loadDrain,
+        .loadClaims,
         .config,
         .help,
         .version,
