@@ -41,6 +41,10 @@ package struct Judge: Sendable {
         if reason == .leaseLost { return nil }
         switch said {
         case .verdict(.done): return ended(.succeeded)
+        case .verdict(.recorded):
+            var end = ended(.succeeded)
+            end.isRecorded = true
+            return end
         case .verdict(.discard(let why)): return ended(.dead, why.isEmpty ? "discarded without a reason" : why)
         case .verdict(.snooze(let pause)):
             return reason == .requested ? ended(.cancelled) : ended(.snoozed, wait: max(.zero, pause))
