@@ -49,10 +49,19 @@ let package = Package(
             ], swiftSettings: strict),
 
         .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
+        .target(
+            name: "TestSupport", dependencies: ["Clusters", "Postgres", "Queues"], path: "Tests/TestSupport",
+            swiftSettings: strict),
         .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
         .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
         .testTarget(
             name: "WorkersTests", dependencies: ["Jobs", "Queues", "Workers"], swiftSettings: strict),
         .testTarget(name: "MillraceCommandTests", dependencies: ["MillraceCommand"], swiftSettings: strict),
+        .testTarget(
+            name: "SystemTests",
+            dependencies: [
+                "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "TestSupport", "Workers",
+            ],
+            swiftSettings: strict),
     ],
 )
