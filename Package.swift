@@ -48,10 +48,12 @@ let package = Package(
                 "Workers",
             ], swiftSettings: strict),
 
-        .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
         .target(
             name: "TestSupport", dependencies: ["Clusters", "Postgres", "Queues"], path: "Tests/TestSupport",
             swiftSettings: strict),
+        .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
+        .testTarget(
+            name: "PostgresTests", dependencies: ["Clusters", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
         .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
         .testTarget(
