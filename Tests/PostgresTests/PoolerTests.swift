@@ -1,81 +1,19 @@
-import Clusters
-import Glibc
 import Postgres
 import TestSupport
 import Testing
 
-@testable import Clusters
-
-private let pgbouncer = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].first { (path: String) in
-    access(path, X_OK) == 0
-}
-
 /// A real pgbouncer in transaction mode in front of a database of the test's own.
-@Suite(.serialized, .enabled(if: pgbouncer != nil, "pgbouncer is not installed: apt-get install pgbouncer"))
+@Suite(.serialized, .enabled(if: TestPooler.program != nil, "pgbouncer is not installed: apt-get install pgbouncer"))
 struct PoolerTests {
     static func withPooler(
         servers: Int = 2, _ body: (_ pooled: ConnectionOptions, _ direct: Connection) async throws -> Void
     ) async throws {
         try await withDatabase(.empty) { database in
-            var template = Array("/tmp/millrace-pooler-XXXXXX".utf8CString)
-            try #require(mkdtemp(&template) != nil)
-            let directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            chmod(directory, 0o777)
-            let cluster = try await TestCluster.shared()
-            let port = 6543
-            let text = """
-                [databases]
-                \(database.name) = host=\(cluster.socketPlace) port=5432 user=millrace
-                [pgbouncer]
-                listen_addr =
-                unix_socket_dir = \(directory)
-                listen_port = \(port)
-                auth_type = any
-                pool_mode = transaction
-                default_pool_size = \(servers)
-                logfile = \(directory)/log
-                pidfile = \(directory)/pid
-                """
-            try write(text, to: "\(directory)/ini")
-            let root = geteuid() == 0
-            let started = try await start(["-d"] + (root ? ["-u", "postgres"] : []) + ["\(directory)/ini"])
-            try #require(started.succeeded, "\(started.output)")
-            let outcome: Result<Void, any Error>
-            do {
-                let direct = try await database.connect()
-                let options = ConnectionOptions(
-                    location: "host=\(directory) port=\(port) user=millrace dbname=\(database.name)")
-                try await eventually("the pooler answers") {
-                    (try? await Connection.open(options)) != nil
-                }
-                outcome = .success(try await body(options, direct))
-            } catch {
-                outcome = .failure(error)
+            let direct = try await database.connect()
+            try await TestSupport.withPooler(to: database, servers: servers) { options in
+                try await body(options, direct)
             }
-            if let pid = Files.read("\(directory)/pid").flatMap({ pid_t($0.filter(\.isNumber)) }) {
-                kill(pid, SIGTERM)
-                kill(pid, SIGQUIT)
-                try await eventually("the pooler has ended") { kill(pid, 0) != 0 }
-            }
-            _ = try await start(["-rf", directory], of: "rm")
-            try outcome.get()
         }
-    }
-
-    static func start(_ arguments: [String], of program: String? = nil) async throws -> Child {
-        let limit = Limit(.seconds(30))
-        let name = try #require(program ?? pgbouncer)
-        return try await onOwnThread(within: limit) { () throws(ClusterError) in
-            try Child.run(name, arguments, within: limit)
-        }
-    }
-
-    static func write(_ text: String, to path: String) throws {
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-        try #require(descriptor >= 0)
-        defer { close(descriptor) }
-        let bytes = Array(text.utf8)
-        #expect(bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) } == bytes.count)
     }
 
     @Test func `a pooler is noticed, and a direct connection is not taken for one`() async throws {
@@ -179,8 +117,4 @@ struct PoolerTests {
             #expect(try await connection.int("select 1") == 1)
         }
     }
-}
-
-extension Cluster {
-    var socketPlace: String { SocketPlace(directory: resolved, port: port).current }
 }

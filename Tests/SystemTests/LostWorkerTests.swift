@@ -52,6 +52,44 @@ import Testing
         }
     }
 
+    /// Through a pooler nobody holds a session lock and nobody is notified: half a minute of silence, and the poll, have to do.
+    @Test(.enabled(if: TestPooler.program != nil, "pgbouncer is not installed: apt-get install pgbouncer"))
+    func `behind a transaction pooler too, the jobs of a killed worker are started again`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await withPooler(to: database, servers: 6) { pooled in
+                let victim = try await MillraceProcess.worker("victim", database: pooled.location, slots: 200)
+                #expect(victim.output.contains("wakes=polling"))
+                try await connection.run(
+                    "select millrace.enqueue_bulk('practice.sleep', array(select '{\"ms\": 5000}' from generate_series(1, 200)))"
+                )
+                try await eventually("all 200 run") {
+                    try await connection.int("select running from millrace.beat") == 200
+                }
+                let other = try await MillraceProcess.worker("other", database: pooled.location, slots: 200)
+                let killed = try await connection.value("clock_timestamp()") ?? ""
+                victim.signal(SIGKILL)
+                try await eventually("all 200 run again", within: .seconds(60)) {
+                    try await connection.int(
+                        "select coalesce(sum(l.n), 0) from millrace.lease l join millrace.session s on s.id = l.session where s.name <> 'victim'"
+                    ) == 200
+                }
+                try await print(
+                    "killed behind a pooler: all started again after \(connection.value("select extract(epoch from max(at) - '\(killed)') from millrace.lease") ?? "?") s"
+                )
+                try await eventually("all 200 have ended") {
+                    try await connection.int("select count(*) from millrace.history where outcome = 1") == 200
+                }
+                #expect(
+                    try await connection.column(
+                        "select distinct attempt || '/' || crashes from millrace.history where outcome = 1") == ["1/1"])
+                other.signal(SIGTERM)
+                #expect(try await other.ended() == 0)
+            }
+            await connection.close()
+        }
+    }
+
     @Test func `a job that kills its workers is quarantined, and none of a thousand others is`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

@@ -37,7 +37,8 @@ import Workers
             let running = Task { try await worker.run() }
             try await eventually("all have ended, and no lease is left") {
                 try await connection.int(
-                    "select (select count(*) from millrace.history where outcome = 1) - (select count(*) from millrace.lease)")
+                    "select (select count(*) from millrace.history where outcome = 1) - (select count(*) from millrace.lease)"
+                )
                     == 40
             }
             worker.drain()
