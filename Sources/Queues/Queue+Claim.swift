@@ -15,6 +15,7 @@ package struct Claimed: Sendable {
     package let args: [UInt8]
     package let maxAttempts: Int16?
     package let keyed: Bool
+    package let expired: Bool
     package let options: [UInt8]?
     package let metadata: [UInt8]?
     package let tags: [String]
@@ -23,7 +24,8 @@ package struct Claimed: Sendable {
     package init(
         seq: Int64, id: Int64, number: Int64, kind: Int32, lane: Lane, attempt: Int16 = 0, crashes: Int16 = 0,
         enqueuedAt: Date = .distantPast, claimedAt: Date = .distantPast, args: [UInt8] = [], maxAttempts: Int16? = nil,
-        keyed: Bool = false, options: [UInt8]? = nil, metadata: [UInt8]? = nil, tags: [String] = [],
+        keyed: Bool = false, expired: Bool = false, options: [UInt8]? = nil, metadata: [UInt8]? = nil,
+        tags: [String] = [],
         tenant: String? = nil
     ) {
         self.seq = seq
@@ -38,6 +40,7 @@ package struct Claimed: Sendable {
         self.args = args
         self.maxAttempts = maxAttempts
         self.keyed = keyed
+        self.expired = expired
         self.options = options
         self.metadata = metadata
         self.tags = tags
@@ -89,10 +92,11 @@ extension Queue {
             Claimed(
                 seq: try row.int(0), id: try row.int(1), number: try row.int(2), kind: Int32(try row.int(3)),
                 lane: Lane(queue: Int32(try row.int(4)), code: Int32(try row.int(5))), attempt: Int16(try row.int(6)),
-                crashes: Int16(try row.int(7)), enqueuedAt: try row.date(8), claimedAt: try row.date(16),
+                crashes: Int16(try row.int(7)), enqueuedAt: try row.date(8), claimedAt: try row.date(17),
                 args: try row.json(9), maxAttempts: try row.optionalInt(10).map { Int16($0) }, keyed: try row.bool(11),
-                options: row.optionalJSON(12), metadata: row.optionalJSON(13),
-                tags: row.isNull(14) ? [] : try row.strings(14), tenant: row.optionalString(15))
+                expired: try row.bool(12),
+                options: row.optionalJSON(13), metadata: row.optionalJSON(14),
+                tags: row.isNull(15) ? [] : try row.strings(15), tenant: row.optionalString(16))
         }
     }
 

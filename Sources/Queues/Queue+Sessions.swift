@@ -91,6 +91,12 @@ extension Queue {
         return try one(rows)
     }
 
+    /// Queues that a worker names exist from then on, so that it can be woken for their first job.
+    package static func registerQueues(on connection: Connection, _ names: [String]) async throws(PostgresError) {
+        guard !names.isEmpty else { return }
+        try await connection.execute("select millrace.register_queues($1)", [.texts(names)])
+    }
+
     package static func openSession(on connection: Connection, _ card: SessionCard) async throws(PostgresError) {
         try await connection.execute(
             "select millrace.session_open($1, $2, $3, $4, $5, $6, $7, $8, $9)",

@@ -12,6 +12,7 @@ final class Desk: Sendable {
         var session: Int64 = 0
         var counter: Int64
         var draining = false
+        var reconcile = false
     }
 
     private let state: Mutex<State>
@@ -37,6 +38,19 @@ final class Desk: Sendable {
     var leaseNumbers: Set<Int64> { state.withLock { $0.book.leaseNumbers } }
     var allowance: Plan.Allowance { state.withLock { $0.book.allowance } }
     var roomPerQueue: [Int32: Int] { state.withLock { $0.book.room } }
+
+    /// The database may hold leases for us that we do not know: the claim loop gives them back before it claims again.
+    func requestReconcile() {
+        state.withLock { $0.reconcile = true }
+        room.fire()
+    }
+
+    func takeReconcile() -> Bool {
+        state.withLock { state in
+            defer { state.reconcile = false }
+            return state.reconcile
+        }
+    }
 
     func begin(session: Int64) {
         state.withLock { $0.session = session }

@@ -76,12 +76,5 @@ struct RunOptions: Decodable {
     }
 
     var timeout: Double?
-    var expiresAt: String?
     var backoff: Pauses?
-
-    enum CodingKeys: String, CodingKey {
-        case timeout
-        case expiresAt = "expires_at"
-        case backoff
-    }
 }

@@ -20,6 +20,7 @@ extension Worker {
                 continue
             }
             do throws(PostgresError) {
+                if desk.takeReconcile() { generation = -1 }
                 if generation != claimLink.generation || claimLink.current == nil {
                     try await reconcile()
                     generation = claimLink.generation

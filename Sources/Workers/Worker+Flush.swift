@@ -19,7 +19,10 @@ extension Worker {
             if desk.pending < 500, last.duration(to: .now) < .milliseconds(20), !desk.isDraining {
                 try? await Task.sleep(for: .milliseconds(4))
             }
-            guard let flush = desk.takeFlush() else { continue }
+            guard let flush = desk.takeFlush() else {
+                if Task.isCancelled { return }  // a flush was given up: the database stayed away through the whole drain
+                continue
+            }
             last = .now
             // Not interrupted by the loop's own cancellation: these jobs have ended.
             await Task { await record(await believed(flush)) }.value
@@ -97,7 +100,7 @@ extension Worker {
 
     private func settle(_ flush: Flush, live: Set<Int64>) {
         let (refused, lost) = desk.flushed(flush, live: live)
-        for end in refused {
+        for end in refused.prefix(5) {
             log.warning(
                 "a finish was refused: the lease is lost, and another worker has the job",
                 [
@@ -105,6 +108,7 @@ extension Worker {
                     ("job.token", Token(session: desk.session, number: end.job.number).description),
                 ])
         }
+        if refused.count > 5 { log.warning("more finishes were refused", [("count", "\(refused.count - 5)")]) }
         for run in lost { run.cancel(.leaseLost) }
         if flush.ended.contains(where: { $0.outcome == .retried || $0.outcome == .snoozed }) { promotion.fire() }
     }
@@ -116,6 +120,7 @@ extension Worker {
                 "an end could not be recorded; the job will be run again",
                 (flush.ended.first.map { [("job.id", "\($0.job.id)")] } ?? []) + [("error", error.debugDescription)])
             settle(flush, live: [])
+            desk.requestReconcile()  // the lease still stands in the database, with its other jobs
             return
         }
         let middle = flush.ended.count / 2

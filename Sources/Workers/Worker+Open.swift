@@ -42,6 +42,7 @@ extension Worker {
                 }
                 throw .misconfigured(reason: "the schema does not fit")
             }
+            try await Queue.registerQueues(on: connection, options.queues.map(\.name))
             return try await Queue.registerKinds(on: connection, handlers.map { ($0.kind, $0.queue) })
         }
         kinds.withLock { $0 = Dictionary(zip(known, handlers), uniquingKeysWith: { first, _ in first }) }

@@ -38,7 +38,7 @@ extension Worker {
         }
         let options = job.options.flatMap { try? JSONDecoder().decode(RunOptions.self, from: Data($0)) }
         let end: Ended?
-        if let expiry = options?.expiresAt.flatMap(Self.date), expiry <= job.claimedAt {
+        if job.expired {
             end = Ended(job: job, outcome: .cancelled, error: "expired before it could run")
         } else {
             end = await judge(run, handler: handler, pauses: options?.backoff)
@@ -87,11 +87,6 @@ extension Worker {
     private static func sentence(_ error: any Error) -> String {
         let text = "\(error)"
         return text.isEmpty ? "\(type(of: error))" : text
-    }
-
-    /// Timestamps as Postgres and JSON write them.
-    private static func date(_ text: String) -> Date? {
-        try? Date(text, strategy: .iso8601)
     }
 }
 

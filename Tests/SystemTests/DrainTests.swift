@@ -88,6 +88,24 @@ import Testing
         }
     }
 
+    @Test func `a job that has expired is cancelled and not run`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            let id = try await connection.int(
+                "select millrace.enqueue('practice.crash', options => '{\"expires_at\": \"2020-01-01 12:00+02\"}')")
+            let worker = try await MillraceProcess.worker("one", database: database.url)
+            try await eventually("it is cancelled") {
+                try await connection.value("select state from millrace.job(\(id))") == "cancelled"
+            }
+            #expect(
+                try await connection.column("select error from millrace.history where id = \(id)")
+                    == ["expired before it could run"])
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended() == 0)
+            await connection.close()
+        }
+    }
+
     @Test func `a run that takes too long is cancelled and tried again`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

@@ -17,7 +17,7 @@ create or replace function millrace.claim(
     short_queues int[], long_queues int[]
 ) returns table (
     seq bigint, id bigint, number bigint, kind int, queue int, lane int, attempt smallint, crashes smallint,
-    enqueued_at timestamptz, args jsonb, max_attempts smallint, keyed boolean,
+    enqueued_at timestamptz, args jsonb, max_attempts smallint, keyed boolean, expired boolean,
     options jsonb, metadata jsonb, tags text[], tenant text, claimed_at timestamptz
 )
 language plpgsql volatile security definer
@@ -59,6 +59,7 @@ begin
     )
     select g.seq, g.job, g.number, g.kind, g.queue, g.lane, g.attempt, g.crashes,
            j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
+           j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
            j.options, j.metadata, j.tags, j.tenant, t
       from gone g
       join millrace.job j on j.id = g.job

@@ -53,6 +53,10 @@ begin
     end if;
     if the_options is not null and the_options <> '{}' then
         perform millrace.check_options(the_options);
+        if the_options ? 'expires_at' then                -- as a point in time, whatever the caller's time zone
+            the_options := the_options || jsonb_build_object('expires_at',
+                to_char((the_options ->> 'expires_at')::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'));
+        end if;
     end if;
     if the_metadata is not null and jsonb_typeof(the_metadata) <> 'object' then
         perform millrace.refuse('metadata is no JSON object', 'metadata', 'Give an object such as {"trace": "…"}.');
@@ -135,7 +139,7 @@ begin
 end $$;
 
 create or replace function millrace.check_options(the_options jsonb) returns void
-language plpgsql immutable as $$
+language plpgsql stable as $$
 declare
     name text;
     value jsonb;
@@ -163,6 +167,9 @@ begin
             when name = 'backoff' then
                 if jsonb_typeof(value) <> 'object' then
                     perform millrace.refuse('options.backoff is no object', 'options.backoff', 'Give {"base": seconds, "cap": seconds}.');
+                elsif exists (select from jsonb_each(value) b(key, pause) where b.key not in ('base', 'cap') or jsonb_typeof(b.pause) <> 'number') then
+                    perform millrace.refuse('options.backoff holds something else than numbers for base and cap', 'options.backoff',
+                        'Give {"base": seconds, "cap": seconds}.');
                 end if;
             when name = 'wake' then
                 if jsonb_typeof(value) <> 'boolean' then

@@ -70,3 +70,9 @@ begin
     end loop;
     return ids;
 end $$;
+
+create or replace function millrace.register_queues(the_names text[]) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform millrace.queue_id(name) from unnest(the_names) name order by name;
+end $$;
