@@ -20,7 +20,7 @@ public final class Context: Sendable {
     /// When this run's lease was taken.
     public let claimedAt: Date
     /// The fence of this run, never used again: good as part of an idempotency key for one run.
-    public let token: String
+    public var token: String { "\(String(UInt64(bitPattern: session), radix: 16))-\(number)-\(id)" }
     /// The tenant given at enqueue.
     public let tenant: String?
     /// The labels given at enqueue.
@@ -28,6 +28,8 @@ public final class Context: Sendable {
     /// The metadata object given at enqueue, as JSON text.
     public let metadata: [UInt8]?
 
+    private let session: Int64
+    private let number: Int64
     private let reason = Mutex<CancelReason?>(nil)
 
     /// Why this run is being cancelled, nil while it is not. Set before the task is cancelled.
@@ -46,7 +48,7 @@ public final class Context: Sendable {
     package init(
         id: Int64, kind: String, queue: String, attempt: Int, maxAttempts: Int, crashes: Int, enqueuedAt: Date,
         claimedAt: Date,
-        token: String, tenant: String?, tags: [String], metadata: [UInt8]?
+        session: Int64, number: Int64, tenant: String?, tags: [String], metadata: [UInt8]?
     ) {
         self.id = id
         self.kind = kind
@@ -56,7 +58,8 @@ public final class Context: Sendable {
         self.crashes = crashes
         self.enqueuedAt = enqueuedAt
         self.claimedAt = claimedAt
-        self.token = token
+        self.session = session
+        self.number = number
         self.tenant = tenant
         self.tags = tags
         self.metadata = metadata

@@ -62,7 +62,7 @@ public struct TestBench: Sendable {
         let context = Context(
             id: 0, kind: Work.kind, queue: handler.queue ?? "default", attempt: attempt,
             maxAttempts: handler.retries.attempts,
-            crashes: 0, enqueuedAt: now, claimedAt: now, token: "inline", tenant: tenant, tags: [], metadata: nil)
+            crashes: 0, enqueuedAt: now, claimedAt: now, session: 0, number: 0, tenant: tenant, tags: [], metadata: nil)
         let args = Array(try JSONEncoder().encode(job))
         var step: @Sendable () async throws -> Verdict = { try await handler.body(args, context) }
         for layer in worker.layers.reversed() {

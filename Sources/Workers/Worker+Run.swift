@@ -23,7 +23,7 @@ extension Worker {
             attempt: Int(job.attempt) + 1,
             maxAttempts: job.maxAttempts.map { Int($0) } ?? handler?.retries.attempts ?? 1,
             crashes: Int(job.crashes), enqueuedAt: job.enqueuedAt, claimedAt: job.claimedAt,
-            token: Token(session: desk.session, number: job.number).description + "-\(job.id)", tenant: job.tenant,
+            session: desk.session, number: job.number, tenant: job.tenant,
             tags: job.tags, metadata: job.metadata)
         let run = Run(job: job, context: context, timeout: timeout, whenCutOff: handler?.whenCutOff ?? .keepRunning)
         if run.deadline != nil { pulse.fire() }

@@ -37,7 +37,8 @@ func makeRun(_ job: Claimed) -> Run {
         job: job,
         context: Context(
             id: job.id, kind: "test", queue: "test", attempt: Int(job.attempt) + 1, maxAttempts: 20, crashes: 0,
-            enqueuedAt: Date(timeIntervalSince1970: 0), claimedAt: Date(timeIntervalSince1970: 0), token: "t",
+            enqueuedAt: Date(timeIntervalSince1970: 0), claimedAt: Date(timeIntervalSince1970: 0), session: 1,
+            number: 8,
             tenant: nil, tags: [], metadata: nil))
 }
 
