@@ -5,6 +5,7 @@ enum Verbs {
     private static let commands: [Command] = [
         .migrate,
         .worker,
+        .enqueue,
         .config,
         .help,
         .version,
