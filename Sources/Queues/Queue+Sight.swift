@@ -182,3 +182,22 @@ extension Queue {
         return try one(rows)
     }
 }
+
+/// What a queue has to do now; counts are capped at 10,000.
+package struct QueueLoad: Sendable, Equatable {
+    package var ready: Int
+    package var due: Int
+    package var running: Int
+
+    package var isEmpty: Bool { ready + due + running == 0 }
+}
+
+extension Queue {
+    /// nil: there is no such queue.
+    package static func load(of queue: String, on connection: Connection) async throws(PostgresError) -> QueueLoad? {
+        try await connection.query("select ready, due, running from millrace.queue_load($1)", [.text(queue)]) {
+            row throws(PostgresError) in
+            QueueLoad(ready: Int(try row.int(0)), due: Int(try row.int(1)), running: Int(try row.int(2)))
+        }.first
+    }
+}

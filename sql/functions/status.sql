@@ -68,3 +68,18 @@ begin
         select from millrace.history_short_default union all select from millrace.history_standard_default
         union all select from millrace.history_long_default limit 10000) s;
 end $$;
+
+-- What a queue has to do now; no row when there is no such queue. Like depths, capped, but for one queue and with what is due.
+create or replace function millrace.queue_load(the_queue text, cap int default 10000)
+returns table (ready bigint, due bigint, running bigint)
+language sql volatile security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+    select (select count(*) from (select from millrace.ready r where r.queue = q.id limit cap) c),
+           (select count(*) from (select from millrace.timer d where d.due <= millrace.now() and d.queue = q.id limit cap) c),
+           (select count(*) from millrace.lease l cross join lateral unnest(l.ids) u(id)
+              join millrace.job j on j.id = u.id and j.id between l.lo and l.hi
+             where j.queue = q.id
+               and not exists (select from millrace.history h where h.class = (l.number & 3)::smallint and h.started = l.at
+                                  and h.id = u.id and h.session = l.session and h.number = l.number))
+      from millrace.queue q where q.name = the_queue
+$$;

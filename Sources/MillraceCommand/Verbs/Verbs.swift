@@ -6,11 +6,28 @@ enum Verbs {
         .migrate,
         .worker,
         .enqueue,
+        .status,
+        .jobsList,
+        .jobsShow,
+        .jobsWatch,
+        .jobsRetry,
+        .jobsCancel,
+        .jobsDelete,
+        .queuesList,
+        .queuesPause,
+        .queuesResume,
+        .queuesDrain,
+        .queuesRetention,
+        .workersList,
         .config,
         .help,
         .version,
         .completions,
     ]
 
-    private static let nouns: [String: String] = [:]
+    private static let nouns: [String: String] = [
+        "jobs": "Look at jobs, and change what becomes of them",
+        "queues": "Look at queues, pause, resume and drain them",
+        "workers": "Look at the workers",
+    ]
 }
