@@ -33,7 +33,8 @@ let package = Package(
         .target(name: "Queues", dependencies: ["Jobs", "Postgres", "Schema"], swiftSettings: strict),
 
         .target(
-            name: "Workers", dependencies: ["Jobs", "Postgres", "Queues", "Telemetry", "Threads"], swiftSettings: strict),
+            name: "Workers", dependencies: ["Jobs", "Postgres", "Queues", "Telemetry", "Threads"], swiftSettings: strict
+        ),
 
         .executableTarget(
             name: "MillraceCommand",
@@ -42,6 +43,9 @@ let package = Package(
             ], swiftSettings: strict),
 
         .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
-        .testTarget(name: "MillraceCommandTests", dependencies: ["MillraceCommand"], swiftSettings: strict),
+        .testTarget(
+            name: "MillraceCommandTests",
+            dependencies: ["Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "Workers"],
+            swiftSettings: strict),
     ],
 )

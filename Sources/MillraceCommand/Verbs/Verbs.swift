@@ -7,6 +7,7 @@ enum Verbs {
         .worker,
         .enqueue,
         .status,
+        .doctor,
         .jobsList,
         .jobsShow,
         .jobsWatch,
