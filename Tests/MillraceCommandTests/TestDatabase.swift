@@ -4,6 +4,8 @@ import Postgres
 import Queues
 import Synchronization
 
+@testable import MillraceCommand
+
 /// A Postgres of this test process alone, started by the first test that asks, and gone with the process.
 enum TestDatabase {
     private static let home = Mutex<String?>(nil)
@@ -41,30 +43,24 @@ enum TestDatabase {
     private static func removeAll() {
         guard let directory = home.withLock({ $0 }) else { return }
         // The first line of the pid file is the server's process; QUIT ends it and all its children at once.
-        if let file = fopen("\(directory)/data/postmaster.pid", "r") {
-            var pid: pid_t = 0
-            _ = withUnsafeMutablePointer(to: &pid) { pointer in
-                withVaList([pointer]) { vfscanf(file, "%d", $0) }
-            }
-            fclose(file)
-            if pid > 1 {
-                kill(pid, SIGQUIT)
-                for _ in 0..<200 where kill(pid, 0) == 0 { usleep(10_000) }
-            }
+        if let bytes = try? Surroundings.live().read("\(directory)/data/postmaster.pid", 4096),
+            let line = String(decoding: bytes, as: UTF8.self).split(separator: "\n").first, let pid = pid_t(line),
+            pid > 1
+        {
+            kill(pid, SIGQUIT)
+            for _ in 0..<200 where kill(pid, 0) == 0 { usleep(10_000) }
         }
         var child = pid_t()
-        var words: [UnsafeMutablePointer<CChar>?] = ["rm", "-rf", directory].map { strdup($0) } + [nil]
+        let plain: [String] = ["rm", "-rf", directory]
+        var words: [UnsafeMutablePointer<CChar>?] = plain.map { strdup($0) } + [nil]
         if posix_spawn(&child, "/bin/rm", nil, nil, &words, nil) == 0 { waitpid(child, nil, 0) }
         for word in words { free(word) }
     }
 }
 
 /// Statements on the side of a test.
-func withConnection<Value: Sendable>(
-    to url: String, _ body: (Connection) async throws -> Value
-) async throws -> Value {
+func change(_ url: String, _ sql: SQL) async throws {
     let connection = try await Connection.open(ConnectionOptions(location: url))
-    let value = try await body(connection)
+    try await connection.run(script: sql)
     await connection.close()
-    return value
 }
