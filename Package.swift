@@ -12,7 +12,8 @@ let strict: [SwiftSetting] = [
 let package = Package(
     name: "millrace",
     products: [
-        .executable(name: "millrace", targets: ["MillraceCommand"])
+        .library(name: "Millrace", targets: ["Millrace"]),
+        .executable(name: "millrace", targets: ["MillraceCommand"]),
     ],
     targets: [
         .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
@@ -36,16 +37,36 @@ let package = Package(
             name: "Workers", dependencies: ["Jobs", "Postgres", "Queues", "Telemetry", "Threads"], swiftSettings: strict
         ),
 
+        .target(
+            name: "Millrace", dependencies: ["Jobs", "Postgres", "Queues", "Telemetry", "Threads", "Workers"],
+            swiftSettings: strict),
+
         .executableTarget(
             name: "MillraceCommand",
             dependencies: [
-                "CTerminal", "Clusters", "Jobs", "Postgres", "Queues", "Schema", "Telemetry", "Threads", "Workers",
+                "CLinux", "CTerminal", "Clusters", "Jobs", "Postgres", "Queues", "Schema", "Telemetry", "Threads",
+                "Workers",
             ], swiftSettings: strict),
 
+        .target(
+            name: "TestSupport", dependencies: ["Clusters", "Postgres", "Queues"], path: "Tests/TestSupport",
+            swiftSettings: strict),
+        .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
+        .testTarget(
+            name: "PostgresTests", dependencies: ["Clusters", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
+        .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
+        .testTarget(
+            name: "WorkersTests", dependencies: ["Jobs", "Queues", "Workers"], swiftSettings: strict),
         .testTarget(
             name: "MillraceCommandTests",
             dependencies: ["Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "Workers"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "SystemTests",
+            dependencies: [
+                "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "TestSupport", "Workers",
+            ],
             swiftSettings: strict),
     ],
 )

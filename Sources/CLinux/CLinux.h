@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <spawn.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 
 extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *_Nonnull actions, int from);
 extern int pthread_setname_np(pthread_t thread, const char *_Nonnull name);
@@ -30,6 +31,11 @@ static inline int millrace_pipe(int ends[_Nonnull 2], int flags) {
 /// Glibc's Swift module leaves <sys/eventfd.h> out.
 static inline int millrace_eventfd(void) {
     return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+/// Asks the kernel to signal this process when its parent dies. prctl is variadic, which Swift cannot call.
+static inline int millrace_die_with_parent(int signal) {
+    return prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0);
 }
 
 #endif

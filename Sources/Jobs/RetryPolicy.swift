@@ -21,9 +21,14 @@ public struct RetryPolicy: Sendable, Equatable {
 
     /// The pause after the given attempt (counted from 1); `fraction` in 0…1 is the jitter.
     public func pause(afterAttempt attempt: Int, fraction: Double) -> Duration {
-        // 2⁶² steps of a millisecond exceed any cap: bound the exponent before it overflows.
-        let doubled = base * Double(UInt64(1) << UInt64(min(max(attempt - 1, 0), 40)))
-        return min(cap, doubled) * min(max(fraction, 0), 1)
+        // Doubled step by step, for base × 2ⁿ exceeds what a Duration holds long before n reaches an attempt's bound.
+        var most = min(base, cap)
+        var left = max(attempt, 1) - 1
+        while left > 0, most < cap {
+            most = most > cap / 2 ? cap : most * 2
+            left -= 1
+        }
+        return most * min(max(fraction, 0), 1)
     }
 }
 

@@ -2,6 +2,9 @@
 public enum Verdict: Sendable, Equatable {
     /// The work is done.
     case done
+    /// The work is done, and the handler's own transaction has said so already: it called `millrace.complete` with
+    /// ``Context/token`` and committed. Should the database know nothing of it, the run counts as failed.
+    case recorded
     /// It failed and should be tried again; nil leaves the pause to the kind's policy. Uses up an attempt.
     case retry(after: Duration? = nil, reason: String = "the handler asked for a retry")
     /// Not yet: run again later, without using up an attempt.

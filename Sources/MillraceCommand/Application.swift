@@ -1,4 +1,5 @@
 import Glibc
+import Threads
 
 /// From a command line to an exit code: parse, configure, check, run, and say what went wrong.
 enum Application {

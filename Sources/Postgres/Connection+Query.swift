@@ -33,7 +33,18 @@ extension Connection {
     /// Sends all statements at once in one implicit transaction: one round trip, all or none.
     package func pipeline(_ statements: [Statement], deadline: Duration? = nil) async throws(PostgresError) {
         try await cancellable { connection throws(PostgresError) in
-            try connection.performPipeline(statements, deadline: deadline ?? connection.options.statementDeadline)
+            let deadline = deadline ?? connection.options.statementDeadline
+            guard connection.setsIsolation, let handle = connection.handle, connection.isIdle(handle) else {
+                return try connection.performPipeline(statements, deadline: deadline)
+            }
+            do throws(PostgresError) {
+                try connection.performPipeline(
+                    [Statement("begin isolation level read committed")] + statements + [Statement("commit")],
+                    deadline: deadline)
+            } catch {
+                connection.rollback()
+                throw error
+            }
         }
     }
 
@@ -139,7 +150,7 @@ extension Connection {
     ) throws(PostgresError) -> Answer<Element> {
         let handle = try live()
         if prepare, prepared[statement.sql.text] == nil {
-            let name = "m\(prepared.count)"
+            let name = "\(statementPrefix)\(prepared.count)"
             let types = statement.parameters.map(\.type)
             guard PQsendPrepare(handle.pointer, name, statement.sql.text, Int32(types.count), types) == 1 else {
                 throw broken(handle)
@@ -243,7 +254,7 @@ extension Connection {
         var synced = false
         while !synced {
             guard let result = try reader.next() else {
-                if reader.stopped != nil { break }
+                if reader.gaveUp { break }
                 continue  // the end of one statement's answers
             }
             defer { PQclear(result) }
@@ -253,8 +264,9 @@ extension Connection {
             default: failure = failure ?? .server(Self.serverError(result))
             }
         }
-        if let reason = reader.stopped { throw reader.verdict(reason, failure: failure) }
+        if let reason = reader.stopped, reader.gaveUp { throw reader.verdict(reason, failure: failure) }
         guard PQexitPipelineMode(handle.pointer) == 1 else { throw broken(handle) }
+        if let reason = reader.stopped { throw reader.verdict(reason, failure: failure) }
         if let failure { throw failure }
     }
 }

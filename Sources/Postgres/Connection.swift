@@ -10,6 +10,8 @@ package actor Connection {
     nonisolated let interrupt = Interrupt()
     var handle: Handle?
     var prepared: [String: String] = [:]
+    /// Begins the names of our prepared statements: behind a pooler another client's may stand on the same server.
+    let statementPrefix = "m\(String(UInt64.random(in: .min ... .max), radix: 36))_"
     var preparing: Bool
     var setsIsolation = false
     /// The server side is shared with others: nothing may be left on it, and it hears no notifications.
@@ -104,6 +106,7 @@ package actor Connection {
         guard let row = rows.rows.first else { throw .unreachable(reason: "the server did not introduce itself") }
         isPooled = row.pid != Int64(PQbackendPID(handle.pointer))
         setsIsolation = isPooled && row.isolation != "read committed"
+        if isPooled, options.prepare == .auto { preparing = false }
         if !isPooled {
             _ = try perform(
                 Statement("select set_config('default_transaction_isolation', 'read committed', false)"),

@@ -84,6 +84,13 @@ package struct ConnectionOptions: Sendable {
             }
             option += 1
         }
+        // libpq takes what follows an unencoded @ or : of a password for a host or a port, and its complaints quote those.
+        for place in ["host", "hostaddr", "port"] where found[place]?.contains("@") == true {
+            throw .misconfigured(reason: "the database URL holds an @ in a \(place): write it as %40 in a password")
+        }
+        if let port = found["port"], !port.allSatisfy({ ($0.isASCII && $0.isNumber) || $0 == "," }) {
+            throw .misconfigured(reason: "the port in the database URL is no number")
+        }
         return found
     }
 }

@@ -68,6 +68,7 @@ extension Handle {
         interrupt: Interrupt?, yieldingTo executor: ThreadExecutor? = nil
     ) -> Readiness {
         while true {
+            if let executor, executor.hasWork { return .workWaiting }
             var events = reading ? Int16(POLLIN) : 0
             if writing { events |= Int16(POLLOUT) }
             var waits = [

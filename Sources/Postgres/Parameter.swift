@@ -120,7 +120,8 @@ enum Timestamp {
     private static let epoch = 946_684_800.0  // 2000-01-01, where Postgres counts from
 
     static func microseconds(of date: Date) -> Int64 {
-        Int64(((date.timeIntervalSince1970 - epoch) * 1e6).rounded())
+        // Clamped well outside of Postgres's calendar, which then refuses it with a sentence.
+        Int64(min(max((date.timeIntervalSince1970 - epoch) * 1e6, -9.2e18), 9.2e18).rounded())
     }
     static func date(microseconds: Int64) -> Date {
         Date(timeIntervalSince1970: Double(microseconds) / 1e6 + epoch)

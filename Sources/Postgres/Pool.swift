@@ -8,6 +8,8 @@ package final class Pool: Sendable {
         var open = 0
         var waiters: [(id: UInt64, continuation: CheckedContinuation<Turn, Never>)] = []
         var nextWaiter: UInt64 = 0
+        /// Whose time was up before they had joined the line.
+        var late: Set<UInt64> = []
         var closed = false
     }
     private enum Turn: Sendable {
@@ -85,12 +87,20 @@ package final class Pool: Sendable {
             try await Task.sleep(for: checkoutDeadline)
             resume(id, .gaveUp)
         }
-        defer { timer.cancel() }
+        defer {
+            timer.cancel()
+            _ = state.withLock { $0.late.remove(id) }
+        }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let early: Turn? = state.withLock { state in
-                    if Task.isCancelled || state.closed { return .gaveUp }
+                    if Task.isCancelled || state.closed || state.late.contains(id) { return .gaveUp }
+                    // Something may have come free since the first look.
                     if let connection = state.idle.popLast() { return .use(connection) }
+                    if state.open < size {
+                        state.open += 1
+                        return .open
+                    }
                     state.waiters.append((id, continuation))
                     return nil
                 }
@@ -103,7 +113,11 @@ package final class Pool: Sendable {
 
     private func resume(_ id: UInt64, _ turn: Turn) {
         let waiter = state.withLock { state in
-            state.waiters.firstIndex { $0.id == id }.map { state.waiters.remove(at: $0).continuation }
+            guard let index = state.waiters.firstIndex(where: { $0.id == id }) else {
+                state.late.insert(id)
+                return nil as CheckedContinuation<Turn, Never>?
+            }
+            return state.waiters.remove(at: index).continuation
         }
         waiter?.resume(returning: turn)
     }

@@ -14,7 +14,7 @@ struct Reader {
     let interrupt: Interrupt?
     private var deadline: ContinuousClock.Instant
     private(set) var stopped: Stop?
-    private var gaveUp = false
+    private(set) var gaveUp = false
 
     static let grace = Duration.seconds(3)
 

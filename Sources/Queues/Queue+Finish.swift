@@ -25,6 +25,8 @@ package struct Ended: Sendable {
     package var milliseconds: Int32?
     package var error: String?
     package var wait: Duration?
+    /// The handler's own transaction has recorded it (see `millrace.complete`): only its lease is left to settle.
+    package var isRecorded = false
 
     package init(
         job: Claimed, outcome: Outcome, milliseconds: Int32? = nil, error: String? = nil, wait: Duration? = nil
@@ -42,7 +44,7 @@ package struct Flush: Sendable {
     package var ended: [Ended]
     /// Leases that still hold other jobs.
     package var partial: [Int64]
-    /// Leases whose last jobs end here, with how many of them this flush carries.
+    /// Leases whose last jobs end here, with how many of them this flush records.
     package var complete: [(number: Int64, count: Int32)]
 
     package init(ended: [Ended], partial: [Int64], complete: [(number: Int64, count: Int32)]) {
@@ -52,12 +54,16 @@ package struct Flush: Sendable {
     }
 }
 
+extension Flush {
+    package var toRecord: [Ended] { ended.filter { !$0.isRecorded } }
+}
+
 extension Queue {
     /// Records ends; returns the lease numbers that were live. Ends under any other number changed nothing.
     package static func finish(
         on connection: Connection, session: Int64, _ flush: Flush, deadline: Duration? = nil
     ) async throws(PostgresError) -> Set<Int64> {
-        let ended = flush.ended
+        let ended = flush.toRecord
         let hasErrors = ended.contains { $0.error != nil }
         let goesOn = ended.contains { $0.outcome.goesOn }
         let keyed = ended.filter(\.job.keyed).map(\.job.id)
@@ -78,13 +84,13 @@ extension Queue {
         return try one(rows)
     }
 
-    /// After a flush whose answer was lost: which of its jobs are recorded.
+    /// Which of these ends are recorded: asked after a flush whose answer was lost, and of handlers that recorded their own.
     package static func recorded(
-        on connection: Connection, session: Int64, _ flush: Flush
+        on connection: Connection, session: Int64, _ ended: [Ended]
     ) async throws(PostgresError) -> Set<Int64> {
         let rows = try await connection.query(
             "select millrace.recorded($1, $2, $3)",
-            [.int8(session), .int8s(flush.ended.map(\.job.id)), .int8s(flush.ended.map(\.job.number))]
+            [.int8(session), .int8s(ended.map(\.job.id)), .int8s(ended.map(\.job.number))]
         ) { row throws(PostgresError) in Set(try row.ints(0)) }
         return try one(rows)
     }

@@ -9,6 +9,7 @@ import Synchronization
 package final class ThreadExecutor: SerialExecutor {
     private struct State {
         var jobs: [UnownedJob] = []
+        var head = 0
         var stopped = false
     }
 
@@ -29,14 +30,14 @@ package final class ThreadExecutor: SerialExecutor {
         let job = UnownedJob(job)
         let wasEmpty = state.withLock { state in
             state.jobs.append(job)
-            return state.jobs.count == 1
+            return state.jobs.count == state.head + 1
         }
         if wasEmpty { signal() }
     }
 
     /// True when another job waits for the thread.
     package var hasWork: Bool {
-        state.withLock { !$0.jobs.isEmpty || $0.stopped }
+        state.withLock { $0.head < $0.jobs.count || $0.stopped }
     }
 
     /// Ends the thread once its jobs are done. The owner calls it from `deinit`; nothing may be enqueued afterwards.
@@ -50,17 +51,23 @@ package final class ThreadExecutor: SerialExecutor {
         _ = write(wakeDescriptor, &one, 8)
     }
 
+    /// One job at a time: those behind it must show in `hasWork`.
     private func loop() {
         while true {
-            let (jobs, stopped) = state.withLock { state in
-                defer { state.jobs.removeAll(keepingCapacity: true) }
-                return (state.jobs, state.stopped)
+            let (job, stopped) = state.withLock { state -> (UnownedJob?, Bool) in
+                guard state.head < state.jobs.count else {
+                    state.jobs.removeAll(keepingCapacity: true)
+                    state.head = 0
+                    return (nil, state.stopped)
+                }
+                state.head += 1
+                return (state.jobs[state.head - 1], state.stopped)
             }
-            for job in jobs {
+            if let job {
                 job.runSynchronously(on: asUnownedSerialExecutor())
-            }
-            if jobs.isEmpty {
-                if stopped { return }
+            } else if stopped {
+                return
+            } else {
                 sleep()
             }
         }

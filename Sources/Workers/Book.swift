@@ -179,12 +179,15 @@ package struct Book: Sendable {
     }
 
     func flush(of ended: [Ended]) -> Flush {
-        var counts: [Int64: Int32] = [:]
-        for end in ended { counts[end.job.number, default: 0] += 1 }
+        var counts: [Int64: (all: Int32, toRecord: Int32)] = [:]
+        for end in ended {
+            counts[end.job.number, default: (0, 0)].all += 1
+            if !end.isRecorded { counts[end.job.number]?.toRecord += 1 }
+        }
         var flush = Flush(ended: ended, partial: [], complete: [])
         for (number, count) in counts {
-            if let lease = leases[number], lease.recorded + count == lease.total {
-                flush.complete.append((number, count))
+            if let lease = leases[number], lease.recorded + count.all == lease.total {
+                flush.complete.append((number, count.toRecord))
             } else {
                 flush.partial.append(number)
             }
@@ -197,7 +200,7 @@ package struct Book: Sendable {
         inFlight -= flush.ended.count
         var refused: [Ended] = []
         for end in flush.ended {
-            if live.contains(end.job.number) {
+            if live.contains(end.job.number) || end.isRecorded {
                 leases[end.job.number]?.recorded += 1
                 tally(end)
             } else {

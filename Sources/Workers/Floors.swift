@@ -24,6 +24,11 @@ package struct Floors: Sendable {
     /// Writers in flight, each with the last number given out before it was first seen.
     private var writers: [UInt64: Int64] = [:]
     private var sampled: Int64 = 0
+    /// A claim is under way: since it was planned these lanes got a sweep that it does not know of, and samples reached down to
+    /// `missed` without seeing the floors it will raise.
+    private var underWay = false
+    private var renewed: Set<Lane> = []
+    private var missed: Int64?
 
     /// After so many looks in vain a lane is no longer looked at by every claim.
     static let patience = 8
@@ -55,6 +60,13 @@ package struct Floors: Sendable {
         sampled = 0
     }
 
+    /// A claim begins; `claimed` ends it, and what happens in between is not lost on it.
+    package mutating func planned() {
+        underWay = true
+        renewed = []
+        missed = nil
+    }
+
     package mutating func sample(_ horizon: Horizon) {
         var lower = sampled
         for (writer, low) in writers where !horizon.writers.contains(writer) {
@@ -64,6 +76,7 @@ package struct Floors: Sendable {
         for writer in horizon.writers where writers[writer] == nil {
             writers[writer] = sampled
         }
+        if underWay { missed = min(missed ?? lower, lower) }
         for (lane, entry) in entries where entry.floor > lower {
             add(sweep: (lower, min(entry.floor, horizon.seq)), to: lane)
         }
@@ -81,6 +94,7 @@ package struct Floors: Sendable {
 
     private mutating func add(sweep: (lower: Int64, upper: Int64), to lane: Lane) {
         guard sweep.upper > sweep.lower else { return }
+        renewed.insert(lane)
         let old = entries[lane]?.sweep
         entries[lane]?.sweep = old.map { (min($0.lower, sweep.lower), max($0.upper, sweep.upper)) } ?? sweep
     }
@@ -106,7 +120,13 @@ package struct Floors: Sendable {
         for (index, stretch) in stretches.enumerated() where !full || index <= lastGiver {
             let cut = counts[index] >= stretch.limit || (full && index == lastGiver)
             settle(stretch, highest: highest[index], cut: cut)
+            if let missed, stretch.ceiling == .max {
+                // Its writers ended after the claim had looked and before the sample: no later sample would go back to them.
+                add(sweep: (max(missed, stretch.floor), min(floor(of: stretch.lane), sampled)), to: stretch.lane)
+            }
         }
+        underWay = false
+        missed = nil
     }
 
     private mutating func settle(_ stretch: Stretch, highest: Int64?, cut: Bool) {
@@ -115,6 +135,8 @@ package struct Floors: Sendable {
             if let highest { entry.floor = max(entry.floor, highest) }
             entry.misses = highest == nil ? entry.misses + 1 : 0
             entry.live = highest != nil || (entry.live && entry.misses < Self.patience)
+        } else if renewed.contains(stretch.lane) {
+            // A sample or a call has asked for more since: look again.
         } else if cut, let highest, let sweep = entry.sweep {
             entry.sweep = highest < sweep.upper ? (highest, sweep.upper) : nil
         } else {

@@ -10,6 +10,9 @@ package struct Judge: Sendable {
         case threw(String, Retry)
     }
 
+    /// Far beyond any sense, and well within what Postgres can count: it refuses a flush as a whole.
+    static let longestWait = Duration.days(3650)
+
     package var retries: RetryPolicy
     package var maxAttempts: Int
 
@@ -23,7 +26,9 @@ package struct Judge: Sendable {
         _ job: Claimed, said: Said, cancelled reason: CancelReason?, milliseconds: Int32, jitter: Double
     ) -> Ended? {
         func ended(_ outcome: Outcome, _ error: String? = nil, wait: Duration? = nil) -> Ended {
-            Ended(job: job, outcome: outcome, milliseconds: milliseconds, error: error.map(Self.bounded), wait: wait)
+            Ended(
+                job: job, outcome: outcome, milliseconds: milliseconds, error: error.map(Self.bounded),
+                wait: wait.map { min($0, Self.longestWait) })
         }
         func again(_ why: String, after pause: Duration?) -> Ended {
             let attempt = Int(job.attempt) + 1
@@ -36,6 +41,10 @@ package struct Judge: Sendable {
         if reason == .leaseLost { return nil }
         switch said {
         case .verdict(.done): return ended(.succeeded)
+        case .verdict(.recorded):
+            var end = ended(.succeeded)
+            end.isRecorded = true
+            return end
         case .verdict(.discard(let why)): return ended(.dead, why.isEmpty ? "discarded without a reason" : why)
         case .verdict(.snooze(let pause)):
             return reason == .requested ? ended(.cancelled) : ended(.snoozed, wait: max(.zero, pause))

@@ -55,7 +55,7 @@ final class Link: Sendable {
         do {
             return try await body(connection)
         } catch {
-            if error.isOutage { outage.began(error) }
+            outage.began(error)
             if await connection.isBroken || error.isOutage { drop() }
             throw error
         }
@@ -85,7 +85,13 @@ final class Outage: Sendable {
         since.withLock { $0.map { $0.duration(to: .now) } }
     }
 
+    /// A connection that broke says nothing of the database: it may have been back for long when this one notices. Only a new one
+    /// that cannot be had does, or an answer that never comes.
     func began(_ error: PostgresError) {
+        switch error {
+        case .unreachable, .timedOut, .exhausted: break
+        case .server, .lost, .cancelled, .undecodable, .misconfigured: return
+        }
         let first = since.withLock { since in
             defer { since = since ?? .now }
             return since == nil

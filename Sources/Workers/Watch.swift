@@ -2,13 +2,15 @@ package import Queues
 
 /// Decides who is dead, by beats alone that this watcher has itself seen stand still. Pure.
 ///
-/// No clock of anybody else enters. A beat must stand still for 30 s of the watcher's own connected time, or for 5 s when the
-/// session lock is free that the watcher itself has seen held before: after a restart of the database all locks are free, and
-/// nobody is dead. A reconnect begins every watch anew.
+/// No clock of anybody else enters. A beat must stand still for 30 s of the watcher's own connected time; for 5 s when the session
+/// lock is free that this watcher has itself seen held; for 10 s when it was free from the first look. After a restart of the
+/// database all locks are free and nobody is dead: workers are back within a second or two, and a reconnect begins every watch
+/// anew.
 package struct Watch: Sendable {
     package struct Limits: Sendable {
         package var silent: Duration = .seconds(30)
         package var lockFree: Duration = .seconds(5)
+        package var lockNeverHeld: Duration = .seconds(10)
 
         package init() {}
     }
@@ -44,7 +46,8 @@ package struct Watch: Sendable {
                 continue
             }
             let still = entry.since.duration(to: now)
-            if still >= limits.silent || (entry.heldLock && sign.lockIsFree && still >= limits.lockFree) {
+            let free = entry.heldLock ? limits.lockFree : limits.lockNeverHeld
+            if still >= limits.silent || (sign.direct && sign.lockIsFree && still >= free) {
                 dead.append((sign.session, sign.beat))
             }
             entry.heldLock = entry.heldLock || holds

@@ -63,6 +63,7 @@ extension Worker {
         }
         let now = floors.withLock { floors in
             for lane in news.lanes { floors.hint(lane) }
+            floors.planned()
             return floors
         }
         let stretches = plan.stretches(

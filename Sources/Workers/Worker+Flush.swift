@@ -22,7 +22,7 @@ extension Worker {
             guard let flush = desk.takeFlush() else { continue }
             last = .now
             // Not interrupted by the loop's own cancellation: these jobs have ended.
-            await Task { await record(flush) }.value
+            await Task { await record(await believed(flush)) }.value
         }
     }
 
@@ -48,6 +48,34 @@ extension Worker {
         }
     }
 
+    /// A handler that says it has recorded its own end is asked to prove it: the database must know.
+    private func believed(_ flush: Flush) async -> Flush {
+        let claims = flush.ended.filter(\.isRecorded)
+        guard !claims.isEmpty else { return flush }
+        var backoff = Backoff()
+        var random = SystemRandomNumberGenerator()
+        let deadline = DrainClock()
+        while true {
+            do throws(PostgresError) {
+                let session = desk.session
+                let known = try await flushLink.use { connection throws(PostgresError) in
+                    try await Queue.recorded(on: connection, session: session, claims)
+                }
+                return desk.regroup(
+                    flush.ended.map { end in
+                        guard end.isRecorded, !known.contains(end.job.id) else { return end }
+                        return Ended(
+                            job: end.job, outcome: .retried, milliseconds: end.milliseconds,
+                            error: "the handler said that its transaction had recorded the end, and it had not",
+                            wait: .seconds(1))
+                    })
+            } catch {
+                if desk.isDraining, deadline.passed(.seconds(10)) { return flush }
+                try? await Task.sleep(for: backoff.next(using: &random))
+            }
+        }
+    }
+
     private struct DrainClock {
         let began = ContinuousClock.now
         func passed(_ limit: Duration) -> Bool { began.duration(to: .now) > limit }
@@ -58,9 +86,9 @@ extension Worker {
         let session = desk.session
         return try await flushLink.use { connection throws(PostgresError) in
             if unsure {
-                let recorded = try await Queue.recorded(on: connection, session: session, flush)
+                let recorded = try await Queue.recorded(on: connection, session: session, flush.toRecord)
                 if !recorded.isEmpty {
-                    return Set(flush.ended.filter { recorded.contains($0.job.id) }.map(\.job.number))
+                    return Set(flush.toRecord.filter { recorded.contains($0.job.id) }.map(\.job.number))
                 }
             }
             return try await Queue.finish(on: connection, session: session, flush)

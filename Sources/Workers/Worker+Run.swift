@@ -58,8 +58,8 @@ extension Worker {
 
     private func judge(_ run: Run, handler: Handler, pauses: RunOptions.Pauses?) async -> Ended? {
         var retries = handler.retries
-        if let base = pauses?.base { retries.base = .seconds(max(0.001, base)) }
-        if let cap = pauses?.cap { retries.cap = .seconds(max(0.001, cap)) }
+        if let base = pauses?.base { retries.base = .seconds(min(max(0.001, base), 604_800)) }
+        if let cap = pauses?.cap { retries.cap = .seconds(min(max(0.001, cap), 604_800)) }
         let said = await handle(run, handler: handler)
         return Judge(retries: retries, maxAttempts: run.context.maxAttempts).end(
             run.job, said: said, cancelled: run.context.cancelReason,

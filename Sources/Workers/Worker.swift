@@ -108,6 +108,8 @@ package final class Worker: Sendable {
             link: Link(direct, name: "mr-door", outage: outage), wakeups: wakeups, poll: options.poll, log: self.log)
     }
 
+    package var kindNames: [String] { handlers.map(\.kind) }
+
     /// Stops claiming, hands back what has not started, lets the rest finish until the deadline. A second call stops at once.
     package func drain() {
         stops.request()

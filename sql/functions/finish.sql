@@ -98,3 +98,43 @@ set jit = off as $$
       from unnest(ids, numbers) f(id, number)
      where exists (select from millrace.history h where h.id = f.id and h.session = the_session and h.number = f.number)
 $$;
+
+-- Ends a run inside the caller's own transaction, so that its writes and the job's end are one. The token is the run's (in Swift
+-- context.token); the handler then answers `.recorded`. False: the lease is lost, and the transaction should be rolled back. The
+-- lock keeps a rescuer away until the commit, and stops no other end of the same lease.
+create or replace function millrace.complete(token text) returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off as $$
+declare
+    parts text[] := regexp_match(complete.token, '^([0-9a-f]{1,16})-(\d{1,18})-(\d{1,18})$');
+    the_session bigint;
+    the_number bigint;
+    the_id bigint;
+    held record;
+    head record;
+begin
+    if parts is null then
+        perform millrace.refuse('the token is malformed', 'token', 'Pass the run''s own token, as the handler was given it.');
+    end if;
+    the_session := ('x' || lpad(parts[1], 16, '0'))::bit(64)::bigint;
+    the_number := parts[2]::bigint;
+    the_id := parts[3]::bigint;
+    select l.at, array_position(l.ids, the_id) as place, l.attempts, l.crashes into held
+      from millrace.lease l where l.session = the_session and l.number = the_number and the_id = any (l.ids) for key share;
+    if not found then
+        return false;
+    end if;
+    select j.kind, j.queue, j.unique_hash into strict head from millrace.job j where j.id = the_id;
+    begin
+        insert into millrace.history (id, session, number, started, finished, kind, queue, ms, class, outcome, attempt, crashes)
+        values (the_id, the_session, the_number, held.at, millrace.now(), head.kind, head.queue,
+                (extract(epoch from millrace.now() - held.at) * 1000)::int, the_number & 3, 1,
+                coalesce(held.attempts[held.place], 0) + 1, coalesce(held.crashes[held.place], 0));
+    exception when unique_violation then
+        return false;                                     -- this run has ended already
+    end;
+    delete from millrace.unique_lock u where u.hash = head.unique_hash and u.job = the_id;
+    return true;
+end $$;

@@ -83,3 +83,12 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as 
                                   and h.id = u.id and h.session = l.session and h.number = l.number))
       from millrace.queue q where q.name = the_queue
 $$;
+
+-- What a drain of these kinds has still to see through: whether anything is ready, held, or due by now.
+create or replace function millrace.outstanding(the_kinds text[] default null) returns bigint
+language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+    with known as materialized (select k.id from millrace.kind k where the_kinds is null or k.name = any (the_kinds))
+    select (select count(*) from (select from millrace.ready r where r.kind in (select id from known) limit 1000) r)
+         + (select count(*) from (select from millrace.timer t where t.due <= millrace.now() and t.kind in (select id from known) limit 1000) d)
+         + (select coalesce(sum(l.n), 0) from millrace.lease l)
+$$;

@@ -2,8 +2,8 @@ import FoundationEssentials
 import Jobs
 import Queues
 
-extension JobRow {
-    static func table(_ jobs: [JobRow]) -> Table {
+extension JobDetail {
+    static func table(_ jobs: [JobDetail]) -> Table {
         var table = Table(
             [
                 Table.Column("id", .trailing), Table.Column("kind", shrinks: true),

@@ -3,7 +3,7 @@ import Jobs
 import Queues
 
 /// A job for machines and for people.
-extension JobRow {
+extension JobDetail {
     var json: JSONValue {
         [
             "id": .int(Int(id)), "kind": .string(kind), "queue": .string(queue), "state": .string(state.rawValue),

@@ -181,7 +181,7 @@ extension Invocation {
         Failure(.notFound, "there is no job \(id)", hint: "millrace jobs list shows those there are")
     }
 
-    static func gaveUp(_ id: Int64, _ job: JobRow?) -> Failure {
+    static func gaveUp(_ id: Int64, _ job: JobDetail?) -> Failure {
         Failure(
             .timedOut, "job \(id) has not ended in time" + (job.map { "; it is \($0.state.rawValue)" } ?? ""),
             hint: job?.state == .ready

@@ -23,7 +23,7 @@ extension Command {
         let after = invocation.parsed.integer("after").map { Int64($0) }
         let states = invocation.states ?? JobState.allCases
         let jobs = try await invocation.withSchema { connection in
-            var found: [Int64: JobRow] = [:]
+            var found: [Int64: JobDetail] = [:]
             for state in states {
                 // A job that moved between two looks was seen twice: the later look counts.
                 for job in try await invocation.jobs(state, after: after, limit: limit, on: connection) {
@@ -32,7 +32,7 @@ extension Command {
             }
             return Array(found.values.sorted { $0.id > $1.id }.prefix(limit))
         }
-        invocation.console.list("jobs", jobs.map(\.json), table: JobRow.table(jobs))
+        invocation.console.list("jobs", jobs.map(\.json), table: JobDetail.table(jobs))
         if jobs.count == limit, invocation.console.format == .human, let last = jobs.last {
             invocation.console.note("more may follow: --after \(last.id)")
         }
@@ -112,8 +112,8 @@ extension Invocation {
 
     fileprivate func jobs(
         _ state: JobState, after: Int64?, limit: Int, on connection: Connection
-    ) async throws -> [JobRow] {
-        var found: [JobRow] = []
+    ) async throws -> [JobDetail] {
+        var found: [JobDetail] = []
         var after = after
         while found.count < limit {
             let wanted = min(limit - found.count, Queue.page)

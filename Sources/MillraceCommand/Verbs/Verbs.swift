@@ -4,6 +4,7 @@ enum Verbs {
 
     private static let commands: [Command] = [
         .migrate,
+        .dev,
         .worker,
         .enqueue,
         .status,
@@ -20,6 +21,9 @@ enum Verbs {
         .queuesDrain,
         .queuesRetention,
         .workersList,
+        .loadLatency,
+        .loadDrain,
+        .loadClaims,
         .config,
         .help,
         .version,
@@ -30,5 +34,6 @@ enum Verbs {
         "jobs": "Look at jobs, and change what becomes of them",
         "queues": "Look at queues, pause, resume and drain them",
         "workers": "Look at the workers",
+        "load": "Measure, and compare with what was promised",
     ]
 }

@@ -1,4 +1,5 @@
 import Postgres
+import Threads
 import Workers
 
 extension Command {
@@ -17,6 +18,9 @@ extension Command {
             .single(
                 "name", "NAME", environment: .named("MILLRACE_WORKER_NAME"),
                 help: "What to call this worker; host and process number if not given."),
+            .single(
+                "parent", "PID", .integer(0...Int(Int32.max)), environment: .none, hidden: true,
+                help: "End with this process."),
         ],
         examples: [
             Example("millrace worker --practice", "a worker for the practice kinds, on all queues"),
@@ -25,6 +29,7 @@ extension Command {
                 "two queues, one of them with at most 20 jobs at once"),
         ]
     ) { invocation in
+        invocation.dieWithParent(invocation.parsed.integer("parent") ?? 0)
         let settings = invocation.settings
         let handlers = settings.practice ? Practice.handlers : []
         guard !handlers.isEmpty else {

@@ -1,3 +1,4 @@
+import Clusters
 import Postgres
 
 extension Invocation {
@@ -7,6 +8,13 @@ extension Invocation {
         case .text(let text): return options(at: text)
         case .libpqVariables: return options(at: "")
         case .none:
+            if let embedded = try? Embedded(
+                settings: settings, environment: environment, workingDirectory: surroundings.workingDirectory),
+                embedded.cluster.isRunning()
+            {
+                console.detail("using the embedded Postgres in \(embedded.cluster.directory)")
+                return options(at: embedded.cluster.url())
+            }
             throw Failure(
                 .misused, "no database is given",
                 hint: "set DATABASE_URL, or pass --database-url; millrace dev runs one of its own")

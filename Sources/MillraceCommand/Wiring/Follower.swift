@@ -5,9 +5,9 @@ import Queues
 /// Follows one job to its end, through outages of the database, until the timeout.
 struct Follower {
     enum Ending {
-        case ended(JobRow)
+        case ended(JobDetail)
         /// With what was last seen of it.
-        case timedOut(JobRow?)
+        case timedOut(JobDetail?)
         /// There is no such job, or no more.
         case gone
     }
@@ -17,7 +17,7 @@ struct Follower {
     let console: Console
     let deadline: ContinuousClock.Instant?
     /// Called for every change of state or attempt.
-    var onChange: (JobRow) -> Void = { _ in }
+    var onChange: (JobDetail) -> Void = { _ in }
 
     private static let first = Duration.milliseconds(100)
     private static let slowest = Duration.seconds(1)
@@ -25,7 +25,7 @@ struct Follower {
     func follow(on given: Connection) async throws -> Ending {
         var connection: Connection? = given
         var pause = Self.first
-        var last: JobRow?
+        var last: JobDetail?
         var isAway = false
         let region = console.live()
         let started = ContinuousClock.now
@@ -70,7 +70,7 @@ struct Follower {
         return try await Connection.open(options, name: "millrace-watch")
     }
 
-    private func draw(_ job: JobRow, since started: ContinuousClock.Instant, in region: LiveRegion) {
+    private func draw(_ job: JobDetail, since started: ContinuousClock.Instant, in region: LiveRegion) {
         guard console.errors.isTerminal, console.verbosity > .quiet else { return }
         if job.state.isFinal {
             region.update([])

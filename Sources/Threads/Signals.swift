@@ -1,19 +1,18 @@
 import Glibc
-import Threads
 
 /// Signals as values: the handler writes their numbers into a pipe, and a thread reads them there. Blocking them instead would
 /// not do: the main thread of an async program waits in `sigsuspend` with everything unblocked.
-enum Signals {
+package enum Signals {
     /// Written once before the first handler is installed, read by the handlers.
     nonisolated(unsafe) private static var writeEnd: Int32 = -1
 
     /// A reader that has gone away is then an error of `write`, and not the end.
-    static func ignorePipe() {
+    package static func ignorePipe() {
         signal(SIGPIPE, SIG_IGN)
     }
 
     /// Calls back for every INT and TERM from now on.
-    static func onStop(_ body: @escaping @Sendable (Int32) -> Void) {
+    package static func onStop(_ body: @escaping @Sendable (Int32) -> Void) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return }
         let readEnd = ends[0]

@@ -3,7 +3,7 @@ package import Jobs
 package import Postgres
 
 /// A job as `millrace.jobs` shows it.
-package struct JobRow: Sendable {
+package struct JobDetail: Sendable {
     package var id: Int64
     package var kind: String
     package var queue: String
@@ -75,20 +75,20 @@ extension Queue {
     package static let page = 500
 
     /// nil: there is no such job, or the caller may not see it.
-    package static func job(_ id: Int64, on connection: Connection) async throws(PostgresError) -> JobRow? {
+    package static func job(_ id: Int64, on connection: Connection) async throws(PostgresError) -> JobDetail? {
         try await connection.query(
             """
             select id, kind, queue, state, priority, args, run_at, attempt, max_attempts, crashes, unique_key, limit_key, tenant,
                    tags, metadata, enqueued_at, started_at, finished_at, worker, progress, errors
               from millrace.job($1)
             """, [.int8(id)]
-        ) { row throws(PostgresError) in try JobRow(row) }.first
+        ) { row throws(PostgresError) in try JobDetail(row) }.first
     }
 
     /// A page of the jobs in one state, newest first, below the id `after`.
     package static func jobs(
         _ state: JobState, _ filter: JobFilter, after: Int64?, limit: Int, on connection: Connection
-    ) async throws(PostgresError) -> [JobRow] {
+    ) async throws(PostgresError) -> [JobDetail] {
         try await connection.query(
             """
             select id, kind, queue, state, priority, args, run_at, attempt, max_attempts, crashes, unique_key, limit_key, tenant,
@@ -97,6 +97,6 @@ extension Queue {
              order by id desc
             """,
             [.text(state.rawValue)] + filter.parameters + [.int8(after), .int4(Int32(min(limit, page)))]
-        ) { row throws(PostgresError) in try JobRow(row) }
+        ) { row throws(PostgresError) in try JobDetail(row) }
     }
 }

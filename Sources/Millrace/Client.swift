@@ -1,0 +1,132 @@
+public import FoundationEssentials
+import Postgres
+import Queues
+
+/// Enqueues jobs and asks after them, from any number of tasks at once.
+///
+/// ```swift
+/// let millrace = Client(database: .environment)
+/// try await millrace.enqueue(SendReceipt(order: 7), in: .minutes(5), unique: "receipt-7")
+/// ```
+public final class Client: Sendable {
+    let pool: Pool
+
+    /// Connects when first used, with at most `connections` at a time.
+    public init(database: Database = .environment, connections: Int = 4) throws(QueueError) {
+        pool = Pool(try database.options().database, size: max(1, connections))
+    }
+
+    /// Closes what is open; calls still under way end first.
+    public func close() async {
+        await pool.close()
+    }
+
+    /// Enqueues one job and returns its number; where a unique key is held, the holder's.
+    /// - Parameters:
+    ///   - job: The work.
+    ///   - delay: Not before so long from now.
+    ///   - time: Not before this time.
+    ///   - unique: At most one living job holds this key.
+    ///   - onConflict: What happens when it is held.
+    @discardableResult
+    public func enqueue<Work: Job>(
+        _ job: Work, in delay: Duration? = nil, at time: Date? = nil, unique: String? = nil,
+        onConflict: OnConflict = .skip,
+        queue: String? = nil, priority: Int? = nil, tenant: String? = nil, limitKey: String? = nil,
+        maxAttempts: Int? = nil,
+        tags: [String] = []
+    ) async throws(QueueError) -> Int64 {
+        var new = NewJob(kind: Work.kind, args: try Self.encode(job))
+        new.runAt = delay.map { Date(timeIntervalSinceNow: $0 / .seconds(1)) } ?? time
+        new.uniqueKey = unique
+        new.onConflict = onConflict
+        new.queue = queue
+        new.priority = priority
+        new.tenant = tenant
+        new.limitKey = limitKey
+        new.maxAttempts = maxAttempts
+        new.tags = tags
+        return try await enqueue(new)
+    }
+
+    /// Enqueues a job of any kind, by name.
+    @discardableResult
+    public func enqueue(_ job: NewJob) async throws(QueueError) -> Int64 {
+        try await using { connection throws(PostgresError) in try await Queue.enqueue(job, on: connection) }
+    }
+
+    /// Enqueues many jobs of one kind, all or none, in one round trip: the fast way.
+    public func enqueue<Work: Job>(
+        contentsOf jobs: [Work], in delay: Duration? = nil, queue: String? = nil, priority: Int? = nil,
+        tenant: String? = nil,
+        maxAttempts: Int? = nil
+    ) async throws(QueueError) {
+        guard !jobs.isEmpty else { return }
+        var args: [[UInt8]] = []
+        args.reserveCapacity(jobs.count)
+        for job in jobs { args.append(try Self.encode(job)) }
+        let runAt = delay.map { Date(timeIntervalSinceNow: $0 / .seconds(1)) }
+        let all = args
+        _ = try await using { connection throws(PostgresError) in
+            try await Queue.enqueueBulk(
+                kind: Work.kind, args: all, queue: queue, priority: priority, runAt: runAt, tenant: tenant,
+                maxAttempts: maxAttempts, on: connection, deadline: .seconds(60))
+        }
+    }
+
+    /// Where a job stands; nil when there is none of that number, or it is not the caller's.
+    public func job(_ id: Int64) async throws(QueueError) -> JobStatus? {
+        try await using { connection throws(PostgresError) in try await Queue.row(of: id, on: connection) }.map(
+            JobStatus.init)
+    }
+
+    /// Asks for a job's end. A waiting one is cancelled at once, a running one within a second, if its handler heeds it.
+    /// False when it had ended already.
+    public func cancel(_ id: Int64) async throws(QueueError) -> Bool {
+        try await using { connection throws(PostgresError) in try await Queue.cancel(id, on: connection) }
+    }
+
+    /// Runs a dead or cancelled job again, or a scheduled one now. False when there was nothing to do.
+    public func retry(_ id: Int64) async throws(QueueError) -> Bool {
+        try await using { connection throws(PostgresError) in try await Queue.retry(id, on: connection) }
+    }
+
+    /// Waits until a job has ended, and returns how.
+    public func wait(for id: Int64, timeout: Duration = .seconds(60)) async throws(QueueError) -> JobStatus {
+        let deadline = ContinuousClock.now + timeout
+        var pause = Duration.milliseconds(20)
+        while true {
+            guard let status = try await job(id) else { throw QueueError(.notFound, "There is no job \(id).") }
+            if status.state.isFinal { return status }
+            guard ContinuousClock.now + pause < deadline else {
+                throw QueueError(.timedOut, "Job \(id) is still \(status.state.rawValue) after \(timeout).")
+            }
+            do {
+                try await Task.sleep(for: pause)
+            } catch {
+                throw QueueError(.cancelled, "The wait was cancelled.")
+            }
+            pause = min(pause * 1.5, .seconds(1))
+        }
+    }
+
+    func using<Value: Sendable>(
+        _ body: @Sendable (Connection) async throws(PostgresError) -> Value
+    ) async throws(QueueError) -> Value {
+        do {
+            return try await pool.withConnection(body)
+        } catch let error as PostgresError {
+            throw QueueError(error)
+        } catch {
+            throw QueueError(.refused, "\(error)")
+        }
+    }
+
+    private static func encode(_ job: some Job) throws(QueueError) -> [UInt8] {
+        do {
+            return Array(try JSONEncoder().encode(job))
+        } catch {
+            throw QueueError(.invalid, "The arguments of \(type(of: job)) cannot be written as JSON.")
+        }
+    }
+}

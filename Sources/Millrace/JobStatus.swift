@@ -1,0 +1,37 @@
+public import FoundationEssentials
+public import Jobs
+import Queues
+
+/// Where a job stands.
+public struct JobStatus: Sendable, Equatable {
+    /// Its number.
+    public let id: Int64
+    /// Its kind.
+    public let kind: String
+    /// The queue it belongs to.
+    public let queue: String
+    /// Its state.
+    public let state: JobState
+    /// The run it is in, or the runs that counted.
+    public let attempt: Int
+    /// How often a worker was lost while it held the job.
+    public let crashes: Int
+    /// When it was enqueued.
+    public let enqueuedAt: Date?
+    /// When it ended.
+    public let finishedAt: Date?
+    /// The error of each failed attempt, oldest first.
+    public let errors: [String]
+
+    init(_ row: JobRow) {
+        id = row.id
+        kind = row.kind
+        queue = row.queue
+        state = row.state
+        attempt = row.attempt
+        crashes = row.crashes
+        enqueuedAt = row.enqueuedAt
+        finishedAt = row.finishedAt
+        errors = row.errors
+    }
+}

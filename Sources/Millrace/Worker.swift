@@ -1,0 +1,156 @@
+public import Jobs
+import Synchronization
+import Telemetry
+import Threads
+import Workers
+
+/// A worker process: give it handlers, and run it.
+///
+/// ```swift
+/// let worker = Worker(database: .environment)
+/// worker.handle(SendReceipt.self, queue: "mail") { job, context in
+///     try await receipts.send(job.order)
+///     return .done
+/// }
+/// try await worker.run()
+/// ```
+public final class Worker: Sendable {
+    /// How much the worker says on stderr.
+    public enum LogLevel: Sendable {
+        /// Every run.
+        case debug
+        /// What an operator may want to know.
+        case info
+        /// What somebody should look at.
+        case warning
+        /// Nothing.
+        case silent
+    }
+
+    /// Work around every run of every kind. Call `next` once.
+    public typealias Middleware =
+        @Sendable (_ context: Context, _ next: @Sendable () async throws -> Verdict) async throws -> Verdict
+
+    private struct State {
+        var handlers: [Handler] = []
+        var middleware: [Middleware] = []
+        var engine: Workers.Worker?
+        var stopRequests = 0
+    }
+
+    private let database: Database
+    private let slots: Int
+    private let queues: [String: Int?]
+    private let drainTimeout: Duration
+    private let log: Log
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - database: Where the queue lives.
+    ///   - slots: How many jobs run at the same time.
+    ///   - queues: The queues to serve; none means all. A number bounds how many jobs of a queue run here at once.
+    ///   - drainTimeout: How long running jobs may go on once the worker is told to stop.
+    public init(
+        database: Database = .environment, slots: Int = 100, queues: [String: Int?] = [:],
+        drainTimeout: Duration = .seconds(30), log: LogLevel = .info
+    ) {
+        self.database = database
+        self.slots = max(1, slots)
+        self.queues = queues
+        self.drainTimeout = drainTimeout
+        self.log =
+            switch log {
+            case .debug: .standardError(threshold: .debug)
+            case .info: .standardError(threshold: .info)
+            case .warning: .standardError(threshold: .warning)
+            case .silent: .silent
+            }
+    }
+
+    /// Says what runs the jobs of a kind. `queue` is where they go when whoever enqueues names none.
+    public func handle<Work: Job>(
+        _ type: Work.Type, queue: String? = nil, _ body: @escaping @Sendable (Work, Context) async throws -> Verdict
+    ) {
+        state.withLock { $0.handlers.append(Handler(type, queue: queue, body: body)) }
+    }
+
+    /// Wraps every run; what is added first is outermost.
+    public func use(_ middleware: @escaping Middleware) {
+        state.withLock { $0.middleware.append(middleware) }
+    }
+
+    /// Runs until it is drained: by ``drain()``, or by SIGTERM or SIGINT unless `handlesSignals` is false. A second request stops
+    /// at once. Waits for a database that is away; throws when the schema does not fit or the settings are wrong.
+    @discardableResult
+    public func run(handlesSignals: Bool = true) async throws(QueueError) -> WorkReport {
+        let engine = try makeEngine()
+        let early = state.withLock { state in
+            state.engine = engine
+            return state.stopRequests
+        }
+        for _ in 0..<early { engine.drain() }
+        if handlesSignals {
+            Signals.ignorePipe()
+            Signals.onStop { _ in engine.drain() }
+        }
+        do {
+            return WorkReport(try await engine.run())
+        } catch let failure as Workers.Worker.Failure {
+            throw QueueError(failure)
+        } catch {
+            throw QueueError(.refused, "\(error)")
+        }
+    }
+
+    /// Stops claiming, hands back what has not started, and lets the rest finish. A second call stops at once.
+    public func drain() {
+        let engine = state.withLock { state in
+            state.stopRequests += 1
+            return state.engine
+        }
+        engine?.drain()
+    }
+
+    func makeEngine(quiet: Bool = false) throws(QueueError) -> Workers.Worker {
+        let (location, direct) = try database.options()
+        var options = Workers.Worker.Options(database: location)
+        options.direct = direct
+        options.slots = slots
+        options.queues = queues.map { (name: $0.key, slots: $0.value) }
+        options.drainDeadline = drainTimeout
+        let (handlers, middleware) = state.withLock { ($0.handlers, $0.middleware) }
+        let kinds = Set(handlers.map(\.kind))
+        guard kinds.count == handlers.count else {
+            throw QueueError(.misconfigured, "A kind has two handlers; register each kind once.")
+        }
+        return Workers.Worker(options: options, handlers: handlers, middleware: middleware, log: quiet ? .silent : log)
+    }
+
+    func handler(for kind: String) -> Handler? {
+        state.withLock { $0.handlers.first { $0.kind == kind } }
+    }
+
+    var layers: [Middleware] { state.withLock { $0.middleware } }
+}
+
+/// What a worker did in its life.
+public struct WorkReport: Sendable, Equatable {
+    /// Runs whose end was recorded.
+    public let finished: Int
+    /// Jobs given back untouched, or cancelled by the stop; no attempt was used up.
+    public let handedBack: Int
+    /// Ends that were refused because the lease was lost: another worker has, or had, the job.
+    public let refused: Int
+    /// Handlers that ignored their cancellation and were left behind.
+    public let abandoned: Int
+    /// Ends that could not be recorded; those jobs run again.
+    public let unrecorded: Int
+
+    init(_ report: Workers.Worker.Report) {
+        finished = report.finished
+        handedBack = report.handedBack
+        refused = report.refused
+        abandoned = report.abandoned
+        unrecorded = report.unrecorded
+    }
+}

@@ -1,0 +1,81 @@
+import CLinux
+import Glibc
+import Synchronization
+import Threads
+
+/// A worker as a child process, started again when it crashes: what a process manager does in production.
+final class WorkerProcess: Sendable {
+    private struct State {
+        var pid: pid_t = 0
+        var stopping = false
+    }
+
+    private let arguments: [String]
+    private let environment: [String: String]
+    private let state = Mutex(State())
+    /// Called on a thread of its own with what to tell the person at the terminal.
+    private let say: @Sendable (String) -> Void
+
+    init(arguments: [String], environment: [String: String], say: @escaping @Sendable (String) -> Void) {
+        self.arguments = arguments
+        self.environment = environment
+        self.say = say
+    }
+
+    /// Runs until `stop`; returns the last exit code. A crash is followed by a new start after a second.
+    func run() async -> Int32 {
+        await Thread.run(name: "dev-worker") { [self] in
+            while true {
+                guard let pid = start() else { return 1 }
+                var status: Int32 = 0
+                while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+                let signal = status & 0x7f
+                let code = signal == 0 ? (status >> 8) & 0xff : 128 + signal
+                if state.withLock({ $0.stopping }) { return code }
+                guard signal != 0 else {
+                    say("the worker ended with exit code \(code)")
+                    return code
+                }
+                say("the worker was killed by signal \(signal); starting another")
+                usleep(1_000_000)
+                if state.withLock({ $0.stopping }) { return code }
+            }
+        }
+    }
+
+    /// The first call drains the worker, the second makes it stop at once.
+    func stop() {
+        let pid = state.withLock { state in
+            state.stopping = true
+            return state.pid
+        }
+        if pid > 0 { kill(pid, SIGTERM) }
+    }
+
+    private func start() -> pid_t? {
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        posix_spawnattr_setpgroup(&attributes, 0)  // a Ctrl-C on our terminal is for us to act on
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP))
+        let argv = (["millrace"] + arguments).map { strdup($0) } + [nil]
+        let variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        defer { for string in argv + variables { free(string) } }
+        var pid = pid_t()
+        guard posix_spawn(&pid, "/proc/self/exe", nil, &attributes, argv, variables) == 0 else {
+            say("the worker cannot be started")
+            return nil
+        }
+        state.withLock { $0.pid = pid }
+        return pid
+    }
+}
+
+extension Invocation {
+    /// For a worker that `dev` started: it must not outlive it.
+    func dieWithParent(_ parent: Int) {
+        guard parent > 0 else { return }
+        _ = millrace_die_with_parent(SIGTERM)
+        if getppid() != pid_t(parent) { exit(1) }  // it died before we asked
+    }
+}

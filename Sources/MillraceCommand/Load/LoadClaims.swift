@@ -1,0 +1,117 @@
+import Postgres
+import Queues
+import Workers
+
+extension Command {
+    static let loadClaims = Command(
+        ["load", "claims"],
+        summary: "Measure what a claim costs with a million jobs in its way",
+        discussion: """
+            Claims and finishes known jobs in batches of 100, as a worker does, and compares the median claim: alone; with a \
+            million jobs scheduled for tomorrow; and with a million jobs in front, of a kind that nobody knows. Needs a database \
+            of its own, about 1 GB of disk and a minute.
+            """,
+        flags: [
+            .single(
+                "jobs", "N", .integer(1000...50_000_000), environment: .none, fallback: "1000000",
+                help: "How many stand in the way."),
+            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+        ],
+        examples: [Example("millrace load claims", "the whole comparison")]
+    ) { invocation in
+        do {
+            let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+            let code = try await ClaimsScenario(invocation: invocation, connection: connection).run()
+            await connection.close()
+            return code
+        } catch let error as PostgresError {
+            throw DatabaseFailure(error)
+        }
+    }
+}
+
+private struct ClaimsScenario: Sendable {
+    let invocation: Invocation
+    let connection: Connection
+
+    static let batch = 100
+    static let rounds = 200
+
+    func run() async throws -> ExitCode {
+        let obstacle = invocation.parsed.integer("jobs") ?? 1_000_000
+        // A queue for each part, so that none inherits another's dead rows.
+        let alone = try await medians(queue: "load.alone")
+        try await enqueue("load.nothing", count: obstacle, queue: "load.scheduled", runAt: "tomorrow")
+        let scheduled = try await medians(queue: "load.scheduled")
+        try await enqueue("load.nobody", count: obstacle, queue: "load.unknown", runAt: nil)
+        let unknown = try await medians(queue: "load.unknown")
+        let again = try await medians(queue: "load.again")
+        let base = (alone.median + again.median) / 2
+        return invocation.report(
+            "claims",
+            [
+                .atMost(
+                    "claim of \(Self.batch), \(Humane.count(obstacle)) scheduled jobs aside", base * 1.25,
+                    measured: scheduled.median, unit: "ms"),
+                .atMost(
+                    "claim of \(Self.batch), \(Humane.count(obstacle)) unknown jobs in front", base * 1.25,
+                    measured: unknown.median, unit: "ms"),
+            ],
+            figures: [
+                ("alone_ms", .double(alone.median)), ("again_ms", .double(again.median)),
+                ("scheduled_ms", .double(scheduled.median)),
+                ("unknown_ms", .double(unknown.median)), ("unknown_first_ms", .double(unknown.first)),
+            ])
+    }
+
+    private func enqueue(_ kind: String, count: Int, queue: String, runAt: String?) async throws {
+        let live = invocation.console.live()
+        var left = count
+        while left > 0 {
+            let chunk = min(left, 100_000)
+            try await connection.execute(
+                "select millrace.enqueue_bulk($1, array(select '{\"n\": 1}'::text from generate_series(1, $2)), $3, null, $4::text::timestamptz)",
+                [.text(kind), .int4(Int32(chunk)), .text(queue), .text(runAt)], deadline: .seconds(300))
+            left -= chunk
+            live.update(["\(kind): \(Humane.count(count - left)) of \(Humane.count(count))"])
+        }
+        live.update([])
+    }
+
+    /// Claims through the same plan and floors as a worker; the first claim may have to walk, and is told apart.
+    private func medians(queue name: String) async throws -> (median: Double, first: Double) {
+        try await enqueue("load.nothing", count: Self.batch * (Self.rounds + 10), queue: name, runAt: nil)
+        let kinds = try await Queue.registerKinds(on: connection, [("load.nothing", nil)])
+        let session = Int64.random(in: 1 ... .max)
+        try await Queue.openSession(
+            on: connection,
+            SessionCard(
+                id: session, name: "load", host: Worker.Options.host, pid: 1, version: Worker.version, queues: [name],
+                kinds: kinds,
+                slots: 100, direct: false))
+        let queues = try await Queue.queues(on: connection).filter { $0.name == name }.map(\.id)
+        var floors = Floors()
+        var plan = Plan()
+        var times: [Double] = []
+        for round in 0..<Self.rounds {
+            let stretches = plan.stretches(
+                floors: floors, queues: queues, room: [:], wanted: Self.batch,
+                allowance: Plan.Allowance(suspects: 16, lone: true), hurried: round > 0)
+            floors.planned()
+            let began = ContinuousClock.now
+            let jobs = try await Queue.claim(
+                on: connection, session: session, number: Int64(round + 1) * 8, kinds: kinds, from: stretches,
+                wanted: Self.batch, shortQueues: [], longQueues: [])
+            times.append(began.duration(to: .now) / .milliseconds(1))
+            floors.claimed(jobs, from: stretches, wanted: Self.batch)
+            let numbers = Dictionary(grouping: jobs, by: \.number)
+            _ = try await Queue.finish(
+                on: connection, session: session,
+                Flush(
+                    ended: jobs.map { Ended(job: $0, outcome: .succeeded) }, partial: [],
+                    complete: numbers.map { ($0.key, Int32($0.value.count)) }))
+        }
+        _ = try await Queue.closeSession(on: connection, session: session)
+        return (percentile(times.dropFirst(20).sorted(), 0.5), times.first ?? .nan)
+    }
+}

@@ -1,0 +1,162 @@
+import Clusters
+import Glibc
+import Postgres
+import Queues
+import Threads
+
+extension Command {
+    static let dev = Command(
+        ["dev"],
+        summary: "Run everything on this machine: a Postgres, the schema, a worker",
+        discussion: """
+            Without DATABASE_URL a private Postgres runs from the system's own programs, in a directory of ours and on a Unix \
+            socket only; the next run finds everything as it was. The worker knows the practice kinds and is started \
+            again when it crashes. Ctrl-C stops it all: the worker is drained, the private Postgres is stopped.
+            """,
+        flags: [
+            .toggle(
+                "tour", environment: .none, help: "Enqueue a handful of jobs first, and follow them to their ends."),
+            .toggle(
+                "once", environment: .none, help: "End after the tour (or, without it, once all is up), with exit 0."),
+            Setting.directory.flag, Setting.slots.flag, Setting.logLevel.flag,
+        ],
+        examples: [
+            Example("millrace dev", "for developing against a queue"),
+            Example("millrace dev --tour --once", "a look at how it works"),
+        ]
+    ) { invocation in
+        try await Development(invocation: invocation).run()
+    }
+}
+
+/// What `dev` starts and stops, in order.
+struct Development: Sendable {
+    let invocation: Invocation
+
+    private var console: Console { invocation.console }
+
+    func run() async throws -> ExitCode {
+        let stop = Signal()
+        Signals.onStop { _ in stop.fire() }
+        guard case .none = invocation.settings.database else {
+            return try await work(on: try invocation.connectionOptions(), shown: nil, stop: stop)
+        }
+        let embedded = try Embedded(
+            settings: invocation.settings, environment: invocation.environment,
+            workingDirectory: invocation.surroundings.workingDirectory)
+        console.note("starting Postgres \(embedded.cluster.binaries.major) in \(embedded.cluster.directory)")
+        let started = try await embedded.start()
+        let url = embedded.cluster.url()
+        let outcome: Result<ExitCode, any Error>
+        do {
+            outcome = .success(try await work(on: invocation.options(at: url), shown: url, stop: stop))
+        } catch {
+            outcome = .failure(error)
+        }
+        if started != .alreadyRunning {
+            console.note("stopping Postgres; its data stay in \(embedded.cluster.directory)")
+            do {
+                try await embedded.cluster.stop(.fast, deadline: .seconds(60))
+            } catch {
+                throw Failure(error.description)
+            }
+        }
+        return try outcome.get()
+    }
+
+    private func work(on options: ConnectionOptions, shown url: String?, stop: Signal) async throws -> ExitCode {
+        let connection: Connection
+        do {
+            connection = try await Connection.open(options, name: "dev")
+            let report = try await migrate(connection)
+            console.note(
+                report.applied.isEmpty
+                    ? "the schema is up to date (version \(report.version))"
+                    : "made the schema (version \(report.version))")
+        } catch let error as PostgresError {
+            throw DatabaseFailure(error)
+        }
+        let worker = workerProcess(url: options.location)
+        let tours = invocation.parsed.isOn("tour")
+        return try await withThrowingTaskGroup(of: Int32?.self) { group in
+            group.addTask { await worker.run() }
+            var code = ExitCode.done
+            do {
+                if tours { code = try await tour(on: connection) }
+            } catch let error as PostgresError {
+                worker.stop()
+                throw DatabaseFailure(error)
+            }
+            advise(url: url)
+            if !invocation.parsed.isOn("once") {
+                console.note("the worker stays up; Ctrl-C stops it")
+                group.addTask {
+                    await stop.wait()
+                    return nil
+                }
+                if case .some(let ended?) = try await group.next() {
+                    // the worker ended by itself: it has said why
+                    group.cancelAll()
+                    return ended == 0 ? code : .failed
+                }
+                console.note("stopping the worker")
+                group.addTask {
+                    await stop.wait()
+                    if !Task.isCancelled { worker.stop() }
+                    return nil
+                }
+            }
+            worker.stop()
+            while let ended = try await group.next() {
+                guard let ended else { continue }
+                group.cancelAll()
+                if ended != 0 { code = .failed }
+            }
+            await connection.close()
+            return code
+        }
+    }
+
+    private func migrate(_ connection: Connection) async throws -> Migrator.Report {
+        do {
+            return try await Migrator().migrate(on: connection)
+        } catch {
+            throw Failure(error.description)
+        }
+    }
+
+    private func workerProcess(url: String) -> WorkerProcess {
+        var environment = invocation.environment
+        environment["DATABASE_URL"] = url.isEmpty ? nil : url
+        let tours = invocation.parsed.isOn("tour")
+        return WorkerProcess(
+            arguments: [
+                "worker", "--practice", "--parent", "\(getpid())", "--slots", "\(invocation.settings.slots)",
+                "--log-level",
+                tours ? "warning" : invocation.settings.logLevel, "--quiet",
+            ], environment: environment,
+            say: { [console] text in console.warning(text) })
+    }
+
+    private func tour(on connection: Connection) async throws -> ExitCode {
+        console.print("")
+        let ended = try await Tour(console: console, connection: connection).run()
+        console.print("")
+        return ended ? .done : .failed
+    }
+
+    private func advise(url: String?) {
+        var lines = ["", "What to try next:"]
+        if let url { lines.append("  export DATABASE_URL='\(url)'      # for another terminal, and for psql") }
+        lines += [
+            "  millrace enqueue practice.sleep '{\"ms\": 3000}' --wait",
+            "  millrace enqueue practice.fail '{\"times\": 3}' --in 5s",
+            "  psql \"$DATABASE_URL\" -c \"select millrace.enqueue('practice.echo', '{\\\"hi\\\": 1}')\"",
+            "  millrace status --watch",
+            "  millrace jobs list",
+            "  millrace enqueue practice.crash           # kills the worker again and again, until it is quarantined",
+            "  millrace --help",
+        ]
+        for line in lines { console.print(line) }
+    }
+}

@@ -1,0 +1,186 @@
+import Clusters
+import Glibc
+import Postgres
+import TestSupport
+import Testing
+
+@testable import Clusters
+
+private let pgbouncer = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].first { (path: String) in
+    access(path, X_OK) == 0
+}
+
+/// A real pgbouncer in transaction mode in front of a database of the test's own.
+@Suite(.serialized, .enabled(if: pgbouncer != nil, "pgbouncer is not installed: apt-get install pgbouncer"))
+struct PoolerTests {
+    static func withPooler(
+        servers: Int = 2, _ body: (_ pooled: ConnectionOptions, _ direct: Connection) async throws -> Void
+    ) async throws {
+        try await withDatabase(.empty) { database in
+            var template = Array("/tmp/millrace-pooler-XXXXXX".utf8CString)
+            try #require(mkdtemp(&template) != nil)
+            let directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            chmod(directory, 0o777)
+            let cluster = try await TestCluster.shared()
+            let port = 6543
+            let text = """
+                [databases]
+                \(database.name) = host=\(cluster.socketPlace) port=5432 user=millrace
+                [pgbouncer]
+                listen_addr =
+                unix_socket_dir = \(directory)
+                listen_port = \(port)
+                auth_type = any
+                pool_mode = transaction
+                default_pool_size = \(servers)
+                logfile = \(directory)/log
+                pidfile = \(directory)/pid
+                """
+            try write(text, to: "\(directory)/ini")
+            let root = geteuid() == 0
+            let started = try await start(["-d"] + (root ? ["-u", "postgres"] : []) + ["\(directory)/ini"])
+            try #require(started.succeeded, "\(started.output)")
+            let outcome: Result<Void, any Error>
+            do {
+                let direct = try await database.connect()
+                let options = ConnectionOptions(
+                    location: "host=\(directory) port=\(port) user=millrace dbname=\(database.name)")
+                try await eventually("the pooler answers") {
+                    (try? await Connection.open(options)) != nil
+                }
+                outcome = .success(try await body(options, direct))
+            } catch {
+                outcome = .failure(error)
+            }
+            if let pid = Files.read("\(directory)/pid").flatMap({ pid_t($0.filter(\.isNumber)) }) {
+                kill(pid, SIGTERM)
+                kill(pid, SIGQUIT)
+                try await eventually("the pooler has ended") { kill(pid, 0) != 0 }
+            }
+            _ = try await start(["-rf", directory], of: "rm")
+            try outcome.get()
+        }
+    }
+
+    static func start(_ arguments: [String], of program: String? = nil) async throws -> Child {
+        let limit = Limit(.seconds(30))
+        let name = try #require(program ?? pgbouncer)
+        return try await onOwnThread(within: limit) { () throws(ClusterError) in
+            try Child.run(name, arguments, within: limit)
+        }
+    }
+
+    static func write(_ text: String, to path: String) throws {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        try #require(descriptor >= 0)
+        defer { close(descriptor) }
+        let bytes = Array(text.utf8)
+        #expect(bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) } == bytes.count)
+    }
+
+    @Test func `a pooler is noticed, and a direct connection is not taken for one`() async throws {
+        try await Self.withPooler { options, direct in
+            let pooled = try await Connection.open(options)
+            #expect(await pooled.isPooled)
+            #expect(await !direct.isPooled)
+        }
+    }
+
+    /// 1. Two clients share two servers. 2. Each runs its own statements. 3. While one holds a server, the other gets the one on
+    /// which its neighbour has prepared something under the same name: it must not run that.
+    @Test(arguments: [ConnectionOptions.Prepare.auto, .on, .off])
+    func `no client runs a statement that another has prepared`(prepare: ConnectionOptions.Prepare) async throws {
+        try await Self.withPooler(servers: 2) { options, _ in
+            var options = options
+            options.prepare = prepare
+            let one = try await Connection.open(options)
+            let two = try await Connection.open(options)
+            func ask(_ connection: Connection, _ sql: SQL) async throws -> String? {
+                var answer: String?
+                let error = try await failure {
+                    answer = try await connection.query(sql) { row throws(PostgresError) in try row.string(0) }.first
+                }
+                guard let error else { return answer }
+                return prepare == .on && error.sqlState == "26000" ? nil : error.description  // who insists, must expect it
+            }
+            for turn in 0..<20 {
+                // A transaction pins one of the two servers, in turn, and so moves the other client.
+                let holder = turn % 2 == 0 ? one : two
+                try await holder.run("begin")
+                for _ in 0..<2 {
+                    let first = try await ask(
+                        turn % 2 == 0 ? two : one, turn % 2 == 0 ? "select 'two'" : "select 'one'")
+                    #expect(first == nil || first == (turn % 2 == 0 ? "two" : "one"))
+                }
+                try await holder.run("rollback")
+                let own = try await ask(holder, turn % 2 == 0 ? "select 'one'" : "select 'two'")
+                #expect(own == nil || own == (turn % 2 == 0 ? "one" : "two"))
+            }
+        }
+    }
+
+    @Test func `many callers through few servers all get their own answers`() async throws {
+        try await Self.withPooler(servers: 3) { options, _ in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for caller in 0..<8 {
+                    group.addTask {
+                        let connection = try await Connection.open(options)
+                        for n in 0..<100 {
+                            let answer = try await connection.query(
+                                "select $1::int + $2::int", [.int4(Int32(caller * 1000)), .int4(Int32(n))]
+                            ) { row throws(PostgresError) in try row.int(0) }
+                            #expect(answer == [Int64(caller * 1000 + n)])
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
+
+    @Test(arguments: ["serializable", "repeatable read"])
+    func `a server's other default of isolation is not used, and not changed for others`(level: String) async throws {
+        try await Self.withPooler(servers: 1) { options, direct in
+            let name = try #require(try await direct.value("select current_database()"))
+            try await direct.run("alter database \(name) set default_transaction_isolation = '\(level)'")
+            try await direct.run(
+                "select pg_terminate_backend(pid) from pg_stat_activity where datname = '\(name)' and pid <> pg_backend_pid()"
+            )
+            let connection = try await Connection.open(options)
+            #expect(try await connection.value("select current_setting('transaction_isolation')") == "read committed")
+            let inside = try await connection.transaction { connection throws(PostgresError) in
+                try await connection.value("select current_setting('transaction_isolation')")
+            }
+            #expect(inside == "read committed")
+            try await connection.run("create table t (level text)")
+            try await connection.pipeline([Statement("insert into t values (current_setting('transaction_isolation'))")]
+            )
+            #expect(try await connection.column("select level from t") == ["read committed"])
+            #expect(
+                try await connection.value("select current_setting('default_transaction_isolation')") == level,
+                "a setting of ours stays on a server that others use")
+            let error = try await failure { try await connection.execute("select 1/0") }
+            #expect(error?.sqlState == "22012")
+            #expect(try await connection.int("select 1") == 1)
+        }
+    }
+
+    @Test func `a cancelled statement is cancelled through the pooler too`() async throws {
+        try await Self.withPooler { options, direct in
+            let connection = try await Connection.open(options)
+            await #expect(throws: PostgresError.timedOut(after: .milliseconds(100))) {
+                try await connection.execute("select pg_sleep(60)", deadline: .milliseconds(100))
+            }
+            #expect(
+                try await direct.int(
+                    "select count(*) from pg_stat_activity where state = 'active' and query like '%pg_sleep(60)%' and pid <> pg_backend_pid() and datname = current_database()"
+                )
+                    == 0)
+            #expect(try await connection.int("select 1") == 1)
+        }
+    }
+}
+
+extension Cluster {
+    var socketPlace: String { SocketPlace(directory: resolved, port: port).current }
+}

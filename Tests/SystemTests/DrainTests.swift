@@ -1,0 +1,109 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@Suite struct DrainTests {
+    @Test func `a stopped worker hands back what has not started, and loses and uses up nothing`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await connection.run(
+                """
+                select millrace.enqueue_bulk('practice.sleep', array(select '{"ms": 3000}' from generate_series(1, 200)));
+                select millrace.enqueue_bulk('practice.nothing', array(select '{}' from generate_series(1, 5000)), the_priority => 9)
+                """)
+            let worker = try await MillraceProcess.worker("one", database: database.url, slots: 200)
+            try await eventually("200 run") {
+                try await connection.int("select coalesce(sum(n), 0) from millrace.lease") >= 200
+            }
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended(within: .seconds(30)) == 0)
+            #expect(worker.output.contains("0 abandoned"))
+            #expect(try await connection.int("select count(*) from millrace.history where outcome = 1") >= 200)
+            #expect(try await connection.int("select count(*) from millrace.lease") == 0)
+            #expect(
+                try await connection.int(
+                    "select (select count(*) from millrace.ready) + (select count(*) from millrace.history where outcome = 1)"
+                ) == 5200)
+            #expect(
+                try await connection.int("select count(*) from millrace.ready where attempt > 0 or crashes > 0") == 0)
+            await connection.close()
+        }
+    }
+
+    @Test func `a second signal hands back what still runs, without using up an attempt`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            let worker = try await MillraceProcess.worker("one", database: database.url, slots: 20)
+            try await connection.run(
+                "select millrace.enqueue_bulk('practice.sleep', array(select '{\"ms\": 60000}' from generate_series(1, 20)))"
+            )
+            try await eventually("20 run") {
+                try await connection.int("select coalesce(sum(n), 0) from millrace.lease") == 20
+            }
+            worker.signal(SIGTERM)
+            try await eventually("it drains") { worker.output.contains("draining") }
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended(within: .seconds(20)) == 0)
+            #expect(
+                try await connection.int("select count(*) from millrace.ready where attempt = 0 and crashes = 0") == 20)
+            #expect(worker.output.contains("20 handed back"))
+            await connection.close()
+        }
+    }
+
+    @Test func `a handler that ignores its cancellation is left behind, and its job goes back`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            let worker = try await MillraceProcess.worker(
+                "one", database: database.url, slots: 2, ["--drain-timeout", "1s"])
+            try await connection.run("select millrace.enqueue('practice.spin', '{\"ms\": 60000}')")
+            try await eventually("it runs") {
+                try await connection.int("select coalesce(sum(n), 0) from millrace.lease") == 1
+            }
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended(within: .seconds(30)) == 1)
+            #expect(worker.output.contains("1 abandoned"))
+            #expect(
+                try await connection.int("select count(*) from millrace.ready where attempt = 0 and crashes = 0") == 1)
+            await connection.close()
+        }
+    }
+
+    @Test func `a running job is cancelled within about a second`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            let worker = try await MillraceProcess.worker("one", database: database.url)
+            let id = try await connection.int("select millrace.enqueue('practice.sleep', '{\"ms\": 60000}')")
+            try await eventually("it runs") {
+                try await connection.value("select state from millrace.job(\(id))") == "running"
+            }
+            #expect(try await connection.bool("select millrace.cancel(\(id))"))
+            try await eventually("it is cancelled", within: .seconds(10)) {
+                try await connection.value("select state from millrace.job(\(id))") == "cancelled"
+            }
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended() == 0)
+            await connection.close()
+        }
+    }
+
+    @Test func `a run that takes too long is cancelled and tried again`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            let worker = try await MillraceProcess.worker("one", database: database.url)
+            let id = try await connection.int(
+                "select millrace.enqueue('practice.sleep', '{\"ms\": 60000}', max_attempts => 2, options => '{\"timeout\": 0.3, \"backoff\": {\"base\": 0.1}}')"
+            )
+            try await eventually("it is dead") {
+                try await connection.value("select state from millrace.job(\(id))") == "dead"
+            }
+            #expect(
+                try await connection.column("select error like '%timed out%' from millrace.history where id = \(id)")
+                    == ["true", "true"])
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended() == 0)
+            await connection.close()
+        }
+    }
+}

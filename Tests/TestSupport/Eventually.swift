@@ -1,0 +1,50 @@
+package import Postgres
+
+/// A condition that did not come to hold.
+package struct NeverHappened: Error, CustomStringConvertible {
+    package let what: String
+    package let within: Duration
+
+    package var description: String { "did not happen within \(within): \(what)" }
+}
+
+/// Looks again and again until `condition` holds; throws when it does not within `limit`.
+package func eventually(
+    _ what: String, within limit: Duration = .seconds(20), _ condition: () async throws -> Bool
+) async throws {
+    let deadline = ContinuousClock.now + limit
+    while try await !condition() {
+        guard ContinuousClock.now < deadline else { throw NeverHappened(what: what, within: limit) }
+        try await Task.sleep(for: .milliseconds(3))
+    }
+}
+
+/// Waits until another session's statement stands still for a lock.
+package func waitUntilBlocked(_ process: Int, seenBy connection: Connection) async throws {
+    try await eventually("process \(process) waits for a lock") {
+        try await connection.bool(
+            "select coalesce(bool_or(wait_event_type = 'Lock'), false) from pg_stat_activity where pid = \(process)")
+    }
+}
+
+/// Tries again while the server answers with one of these codes.
+func retrying(sqlStates: Set<String>, _ body: () async throws -> Void) async throws {
+    for _ in 0..<200 {
+        do {
+            return try await body()
+        } catch let error as PostgresError where sqlStates.contains(error.sqlState ?? "") {
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+    try await body()
+}
+
+/// The error of the database that `body` ends with; nil when it ends well. Any other error is thrown on.
+package func failure(_ body: () async throws -> Void) async throws -> PostgresError? {
+    do {
+        try await body()
+        return nil
+    } catch let error as PostgresError {
+        return error
+    }
+}

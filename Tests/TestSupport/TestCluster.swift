@@ -1,0 +1,89 @@
+package import Clusters
+import Glibc
+package import Postgres
+import Synchronization
+
+/// The Postgres of this test process: started when the first test asks, stopped and removed when the process ends.
+package enum TestCluster {
+    private static let starting = Task { try await start() }
+    private static let living = Mutex<[Cluster]>([])
+
+    package static func shared() async throws -> Cluster {
+        try await starting.value
+    }
+
+    /// A connection to the database every cluster has, for what cannot be done from inside another.
+    package static func office() async throws -> Connection {
+        try await Connection.open(ConnectionOptions(location: shared().url()), name: "office")
+    }
+
+    private static func start() async throws -> Cluster {
+        try await removeRemains()
+        let cluster = try Cluster(
+            directory: "\(prefix)\(getpid())", binaries: .locate(environment: [:]),
+            settings: [
+                "fsync": "off", "full_page_writes": "off", "autovacuum": "off", "shared_buffers": "256MB",
+                "max_wal_size": "8GB", "max_prepared_transactions": "4",
+            ])
+        living.withLock { $0.append(cluster) }
+        atexit { TestCluster.removeAll() }
+        _ = try await cluster.start(deadline: .seconds(120))
+        return cluster
+    }
+
+    private static let prefix = "/tmp/millrace-tests-"
+
+    /// A test process that was killed could not clean up.
+    private static func removeRemains() async throws {
+        guard let directory = opendir("/tmp") else { return }
+        defer { closedir(directory) }
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { start in
+                start.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            guard name.hasPrefix("millrace-tests-"), let pid = pid_t(name.dropFirst(15)), pid != getpid(),
+                kill(pid, 0) != 0, errno == ESRCH
+            else { continue }
+            let old = try Cluster(directory: "/tmp/\(name)", binaries: .locate(environment: [:]))
+            try await old.remove(deadline: .seconds(60))
+        }
+    }
+
+    private static func removeAll() {
+        let clusters = living.withLock { $0 }
+        let done = Mutex(false)
+        Task {
+            for cluster in clusters { try? await cluster.remove(deadline: .seconds(60)) }
+            done.withLock { $0 = true }
+        }
+        while !done.withLock({ $0 }) { usleep(5000) }
+    }
+
+    /// For a name of its own in the cluster: a database, a role.
+    package static func name(_ stem: String) -> String {
+        counter.withLock { counter in
+            counter += 1
+            return "\(stem)_\(counter)"
+        }
+    }
+
+    private static let counter = Mutex(0)
+}
+
+/// A cluster of the test's own, which it may stop and kill; removed afterwards.
+package func withCluster<Value>(
+    settings: [String: String] = [:], _ body: (Cluster) async throws -> Value
+) async throws -> Value {
+    let cluster = try Cluster(
+        directory: "/tmp/millrace-tests-\(getpid())-\(TestCluster.name("own"))", binaries: .locate(environment: [:]),
+        settings: settings.merging(["fsync": "off", "shared_buffers": "16MB"]) { given, _ in given })
+    _ = try await cluster.start(deadline: .seconds(120))
+    let outcome: Result<Value, any Error>
+    do {
+        outcome = .success(try await body(cluster))
+    } catch {
+        outcome = .failure(error)
+    }
+    try await cluster.remove(deadline: .seconds(60))
+    return try outcome.get()
+}

@@ -1,0 +1,136 @@
+import Clusters
+package import Postgres
+import Queues
+import Synchronization
+
+/// A database of one test's own, migrated.
+package struct TestDatabase: Sendable {
+    package let name: String
+    package let url: String
+
+    package var options: ConnectionOptions { ConnectionOptions(location: url) }
+
+    package func connect(_ name: String = "test") async throws -> Connection {
+        try await Connection.open(options, name: name)
+    }
+
+    /// A connection of another role, which must be allowed to log in.
+    package func connect(as role: String) async throws -> Connection {
+        try await Connection.open(
+            ConnectionOptions(location: url.replacing("//millrace@", with: "//\(role)@")), name: "test")
+    }
+}
+
+/// What a test's database is a copy of.
+package enum Template: Sendable {
+    case migrated
+    /// With a clock that `millrace.test_clock_advance` moves.
+    case movableClock
+    /// Not migrated.
+    case empty
+
+    private static let plain = Task { try await make("template_plain", Migrator()) }
+    private static let clock = Task { try await make("template_clock", Migrator(testClock: true)) }
+
+    func name() async throws -> String {
+        switch self {
+        case .migrated: try await Self.plain.value
+        case .movableClock: try await Self.clock.value
+        case .empty: "template0"
+        }
+    }
+
+    private static func make(_ name: String, _ migrator: Migrator) async throws -> String {
+        let office = try await TestCluster.office()
+        try await office.run("create database \(name)")
+        let url = try await TestCluster.shared().url(database: name)
+        let connection = try await Connection.open(ConnectionOptions(location: url))
+        _ = try await migrator.migrate(on: connection)
+        await connection.close()
+        await office.close()
+        return name
+    }
+}
+
+/// More at once would only wait for each other.
+private let gate = Gate(4)
+
+/// Runs `body` with a fresh database, dropped afterwards.
+package func withDatabase<Value>(
+    _ template: Template = .migrated, owner: String? = nil, _ body: (TestDatabase) async throws -> Value
+) async throws -> Value {
+    await gate.enter()
+    let outcome: Result<Value, any Error>
+    do {
+        let name = TestCluster.name("test")
+        let source = try await template.name()
+        let office = try await TestCluster.office()
+        try await retrying(sqlStates: ["55006"]) {  // the template's last session may still be leaving
+            try await office.run("create database \(name) template \(source) \(owner.map { "owner \($0)" } ?? "")")
+        }
+        let database = TestDatabase(name: name, url: try await TestCluster.shared().url(database: name))
+        do {
+            outcome = .success(try await body(database))
+        } catch {
+            outcome = .failure(error)
+        }
+        try await office.run("drop database \(name) with (force)")
+        await office.close()
+    } catch {
+        gate.leave()
+        throw error
+    }
+    gate.leave()
+    return try outcome.get()
+}
+
+/// Runs `body` with a fresh database and one connection to it.
+package func withConnection<Value>(
+    _ template: Template = .migrated, _ body: (Connection) async throws -> Value
+) async throws -> Value {
+    try await withDatabase(template) { database in
+        let connection = try await database.connect()
+        let value = try await body(connection)
+        await connection.close()
+        return value
+    }
+}
+
+/// Lets so many in at once.
+final class Gate: Sendable {
+    private struct State {
+        var free: Int
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state: Mutex<State>
+
+    init(_ places: Int) {
+        state = Mutex(State(free: places))
+    }
+
+    func enter() async {
+        await withCheckedContinuation { continuation in
+            let goes = state.withLock { state in
+                if state.free > 0 {
+                    state.free -= 1
+                    return true
+                }
+                state.waiting.append(continuation)
+                return false
+            }
+            if goes { continuation.resume() }
+        }
+    }
+
+    func leave() {
+        let next = state.withLock { state in
+            if state.waiting.isEmpty {
+                state.free += 1
+                return nil as CheckedContinuation<Void, Never>?
+            }
+            return state.waiting.removeFirst()
+        }
+        next?.resume()
+    }
+}

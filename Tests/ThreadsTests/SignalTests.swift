@@ -1,0 +1,72 @@
+import Synchronization
+import Testing
+import Threads
+
+@Suite struct SignalTests {
+    @Test func `a call before the wait is not lost`() async {
+        let signal = Signal()
+        signal.fire()
+        #expect(await signal.wait())
+    }
+
+    @Test func `many calls are one`() async {
+        let signal = Signal()
+        for _ in 0..<10 { signal.fire() }
+        #expect(await signal.wait())
+        #expect(!(await signal.wait(for: .zero)))
+    }
+
+    @Test func `a wait ends at its limit`() async {
+        #expect(!(await Signal().wait(for: .milliseconds(1))))
+    }
+
+    @Test func `a cancelled task does not wait`() async {
+        let signal = Signal()
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await signal.wait()
+        }
+        #expect(!(await task.value))
+    }
+
+    @Test func `a cancelled wait does not swallow a later call`() async {
+        let signal = Signal()
+        let task = Task { await signal.wait() }
+        task.cancel()
+        #expect(!(await task.value))
+        signal.fire()
+        #expect(await signal.wait(for: .seconds(60)))
+    }
+
+    /// Each round fires once, at any moment of a wait that may also end by itself or be cancelled.
+    @Test func `no wake-up is lost among calls, limits and cancellations`() async {
+        let signal = Signal()
+        let rounds = 100_000
+        let go = Signal()
+        let heard = Mutex(0)
+        let caller = Task.detached {
+            for round in 0..<rounds {
+                await go.wait()
+                if round % 3 == 0 { await Task.yield() }
+                signal.fire()
+            }
+        }
+        for round in 0..<rounds {
+            go.fire()
+            var got = false
+            if round % 5 == 0 {
+                let waiter = Task { await signal.wait() }
+                if round % 10 == 0 { await Task.yield() }
+                waiter.cancel()
+                got = await waiter.value
+            } else if round % 50 == 1 {
+                got = await signal.wait(for: .microseconds(round % 97))
+            }
+            while !got { got = await signal.wait(for: round % 50 == 2 ? .seconds(60) : nil) }
+            heard.withLock { $0 += 1 }
+        }
+        await caller.value
+        #expect(heard.withLock { $0 } == rounds)
+        #expect(!(await signal.wait(for: .zero)))
+    }
+}

@@ -1,0 +1,267 @@
+import Jobs
+import Queues
+import Testing
+
+@testable import Workers
+
+@Suite struct BookTests {
+    /// The database's side: which leases live, and what is left in each.
+    struct Model {
+        var random: Seeded
+        var book: Book
+        var left: [Int64: Set<Int64>] = [:]
+        var completed: Set<Int64> = []
+        var lost: Set<Int64> = []
+        var recorded: Set<Int64> = []
+        var accepted: Set<Int64> = []
+        var runs: [Run] = []
+        var flush: Flush?
+        var nextJob: Int64 = 0
+        var nextNumber: Int64 = 0
+        let slots: Int
+        let bounds: [Int32: Int]
+
+        init(seed: UInt64, slots: Int, bounds: [Int32: Int]) {
+            random = Seeded(seed)
+            book = Book(slots: slots, bounds: bounds)
+            self.slots = slots
+            self.bounds = bounds
+        }
+
+        mutating func claim() {
+            var jobs: [Claimed] = []
+            nextNumber += 8
+            for _ in 0..<Int.random(in: 1...8, using: &random) {
+                nextJob += 1
+                let number = nextNumber + (random.chance(0.3) ? 1 : 0)
+                let queue = Int32.random(in: 1...3, using: &random)
+                jobs.append(claimed(nextJob, number: number, lane: Lane(queue: queue, priority: 4, line: .normal)))
+                left[number, default: []].insert(nextJob)
+                accepted.insert(nextJob)
+            }
+            book.accept(jobs)
+        }
+
+        mutating func start() {
+            guard let job = book.next() else { return }
+            let run = makeRun(job)
+            #expect(holds(book.started(run) == !lost.contains(job.number)))
+            #expect(!runs.contains { $0.job.id == job.id }, "job \(job.id) runs twice")
+            runs.append(run)
+        }
+
+        mutating func end() {
+            guard let index = runs.indices.randomElement(using: &random) else { return }
+            let run = runs.remove(at: index)
+            let outcome = Outcome.allCases.randomElement(using: &random) ?? .succeeded
+            let tells = !lost.contains(run.job.number) || random.chance(0.5)
+            book.ended(run, tells ? Ended(job: run.job, outcome: outcome) : nil)
+        }
+
+        mutating func send() {
+            guard flush == nil else {
+                #expect(holds(book.takeFlush() == nil), "two flushes in flight")
+                return
+            }
+            flush = book.takeFlush(most: Int.random(in: 1...10, using: &random))
+            guard let flush else { return }
+            #expect(Set(flush.ended.map(\.job.id)).count == flush.ended.count)
+            #expect(Set(flush.ended.map(\.job.id)).isDisjoint(with: recorded), "an end is told twice")
+            #expect(Set(flush.partial).isDisjoint(with: flush.complete.map(\.number)))
+            #expect(Set(flush.partial).union(flush.complete.map(\.number)) == Set(flush.ended.map(\.job.number)))
+            for (number, count) in flush.complete where !lost.contains(number) {
+                let mine = Set(flush.ended.filter { $0.job.number == number }.map(\.job.id))
+                #expect(left[number] == mine, "lease \(number) is named complete while others are unacknowledged")
+                #expect(mine.count == Int(count))
+                #expect(holds(completed.insert(number).inserted), "lease \(number) is named complete twice")
+            }
+            for number in flush.partial where !lost.contains(number) {
+                let mine = Set(flush.ended.filter { $0.job.number == number }.map(\.job.id))
+                #expect((left[number] ?? []).isStrictSuperset(of: mine), "lease \(number) should be complete")
+            }
+        }
+
+        mutating func answer() {
+            guard let flush else { return }
+            self.flush = nil
+            var live: Set<Int64> = []
+            for end in flush.ended where left[end.job.number] != nil && !lost.contains(end.job.number) {
+                live.insert(end.job.number)
+                left[end.job.number]?.remove(end.job.id)
+                recorded.insert(end.job.id)
+            }
+            let (refused, runsLost) = book.flushed(flush, live: live)
+            #expect(Set(refused.map(\.job.number)).isDisjoint(with: live))
+            #expect(refused.count + flush.ended.count { live.contains($0.job.number) } == flush.ended.count)
+            #expect(runsLost.allSatisfy { lost.contains($0.job.number) })
+        }
+
+        /// Somebody rescued a lease; the worker hears of it now, or by its next flush.
+        mutating func rescue() {
+            guard
+                let number = left.keys.filter({ !(left[$0]?.isEmpty ?? true) && !lost.contains($0) }).sorted()
+                    .randomElement(using: &random), flush?.ended.contains(where: { $0.job.number == number }) != true
+            else { return }
+            lost.insert(number)
+            let running = Set(runs.filter { $0.job.number == number }.map(\.job.id))
+            #expect(holds(Set(book.lose([number]).map(\.job.id)) == running))
+        }
+
+        func check() {
+            #expect(book.runningCount == runs.count && runs.count <= slots)
+            for (queue, bound) in bounds {
+                #expect(runs.count { $0.job.lane.queue == queue } <= bound)
+            }
+            #expect(book.held == runs.count + book.waitingCount)
+            #expect(book.leaseNumbers.isDisjoint(with: lost))
+        }
+    }
+
+    @Test(arguments: 0..<150 as Range<UInt64>)
+    func `no job is lost or doubled, and a lease is complete exactly once`(seed: UInt64) {
+        var model = Model(seed: seed, slots: 5, bounds: seed % 2 == 0 ? [:] : [2: 2, 3: 0])
+        for _ in 0..<500 {
+            switch Int.random(in: 0..<20, using: &model.random) {
+            case 0, 1: model.claim()
+            case 2..<8: model.start()
+            case 8..<13: model.end()
+            case 13..<16: model.send()
+            case 16..<19: model.answer()
+            default: if model.random.chance(0.3) { model.rescue() }
+            }
+            model.check()
+        }
+        // Wind up: hand back what has not started, end what runs, record it all.
+        model.book.handBack()
+        while !model.runs.isEmpty { model.end() }
+        while model.book.pendingCount > 0 || model.flush != nil {
+            model.send()
+            model.answer()
+        }
+        #expect(model.book.isEmpty)
+        #expect(model.book.held == 0 && model.book.runningCount == 0)
+        let kept = model.left.filter { !model.lost.contains($0.key) }
+        #expect(kept.filter { !$0.value.isEmpty }.isEmpty, "jobs were forgotten")
+        #expect(model.completed.isSuperset(of: kept.keys))
+        let told = model.book.totals.finished + model.book.totals.handedBack
+        #expect(told == model.recorded.count)
+        #expect(model.book.room == model.bounds)
+    }
+
+    @Test func `a lease is complete only when its other finishes are acknowledged`() throws {
+        var book = Book(slots: 2)
+        book.accept([claimed(1), claimed(2)])
+        let runs = try (0..<2).map { _ in makeRun(try some(book.next())) }
+        for run in runs { _ = book.started(run) }
+        book.ended(runs[0], Ended(job: runs[0].job, outcome: .succeeded))
+        let first = try some(book.takeFlush())
+        book.ended(runs[1], Ended(job: runs[1].job, outcome: .succeeded))
+        #expect(holds(book.takeFlush() == nil))
+        #expect(first.partial == [8] && first.complete.isEmpty)
+        _ = book.flushed(first, live: [8])
+        let second = try some(book.takeFlush())
+        #expect(second.partial.isEmpty && second.complete.map(\.number) == [8] && second.complete.map(\.count) == [1])
+    }
+
+    @Test func `a refused finish loses the whole lease and counts as refused`() throws {
+        var book = Book(slots: 2)
+        book.accept([claimed(1), claimed(2), claimed(3)])
+        let first = makeRun(try some(book.next()))
+        let second = makeRun(try some(book.next()))
+        _ = book.started(first)
+        _ = book.started(second)
+        book.ended(first, Ended(job: first.job, outcome: .succeeded))
+        let flush = try some(book.takeFlush())
+        let (refused, lost) = book.flushed(flush, live: [])
+        #expect(refused.map(\.job.id) == [1])
+        #expect(lost.map(\.job.id) == [2])
+        #expect(book.waitingCount == 0)
+        book.ended(second, Ended(job: second.job, outcome: .succeeded))
+        #expect(holds(book.takeFlush() == nil))
+        #expect(book.totals.refused == 2 && book.isEmpty)
+    }
+
+    @Test func `a run whose lease was lost before it began must not begin`() throws {
+        var book = Book(slots: 1)
+        book.accept([claimed(1)])
+        let run = makeRun(try some(book.next()))
+        #expect(holds(book.lose([8]).isEmpty))
+        #expect(holds(!book.started(run)))
+    }
+
+    @Test func `jobs of a queue at its bound are passed over, and start when a slot of theirs is free`() throws {
+        var book = Book(slots: 10, bounds: [2: 1])
+        let narrow = Lane(queue: 2, priority: 0, line: .normal)
+        book.accept([claimed(1, lane: narrow), claimed(2, lane: narrow), claimed(3)])
+        let first = makeRun(try some(book.next()))
+        _ = book.started(first)
+        let third = try some(book.next())
+        #expect(third.id == 3)
+        #expect(holds(book.next() == nil))
+        book.ended(first, Ended(job: first.job, outcome: .succeeded))
+        let freed = try some(book.next())
+        #expect(freed.id == 2)
+    }
+
+    @Test func `suspects are counted, and a lone one excludes all others`() throws {
+        var book = Book(slots: 100)
+        #expect(book.allowance.suspects == 16 && book.allowance.lone)
+        book.accept((1...16).map { claimed($0, lane: Lane(queue: 1, priority: 4, line: .suspect)) })
+        #expect(book.allowance.suspects == 0 && !book.allowance.lone)
+        _ = book.lose([8])
+        #expect(book.allowance.suspects == 16 && book.allowance.lone)
+        book.accept([claimed(20, number: 20, lane: Lane(queue: 1, priority: 4, line: .lone))])
+        #expect(book.allowance.suspects == 0 && !book.allowance.lone)
+    }
+
+    @Test func `what has not started is handed back in one flush, without an attempt`() throws {
+        var book = Book(slots: 1)
+        book.accept([claimed(1), claimed(2), claimed(3)])
+        let run = makeRun(try some(book.next()))
+        _ = book.started(run)
+        book.stopped = true
+        book.handBack()
+        #expect(holds(book.next() == nil))
+        let flush = try some(book.takeFlush())
+        #expect(flush.ended.map(\.job.id) == [2, 3] && flush.ended.allSatisfy { $0.outcome == .released })
+        _ = book.flushed(flush, live: [8])
+        #expect(book.totals.handedBack == 2)
+    }
+
+    @Test func `an abandoned run's job goes back, and its late end is not told`() throws {
+        var book = Book(slots: 1)
+        book.accept([claimed(1)])
+        let run = makeRun(try some(book.next()))
+        _ = book.started(run)
+        #expect(holds(book.abandon().map(\.job.id) == [1]))
+        book.ended(run, Ended(job: run.job, outcome: .succeeded))
+        let flush = try some(book.takeFlush())
+        #expect(flush.ended.map(\.outcome) == [.released])
+        _ = book.flushed(flush, live: [8])
+        #expect(book.isEmpty && book.totals.abandoned == 1)
+    }
+
+    @Test func `tallies count what was recorded, and come back when they could not be sent`() throws {
+        var book = Book(slots: 9)
+        book.accept((1...6).map { claimed($0) })
+        for outcome in Outcome.allCases {
+            let run = makeRun(try some(book.next()))
+            _ = book.started(run)
+            book.ended(run, Ended(job: run.job, outcome: outcome, milliseconds: 10))
+        }
+        _ = book.flushed(try some(book.takeFlush()), live: [8])
+        let key = TallyKey(queue: 1, kind: 1)
+        let taken = book.takeTallies()
+        var expected = Tally()
+        expected.succeeded = 1
+        expected.cancelled = 1
+        expected.dead = 1
+        expected.failed = 2
+        expected.snoozed = 1
+        expected.milliseconds = 60
+        #expect(taken == [key: expected])
+        #expect(holds(book.takeTallies().isEmpty))
+        book.putBack(tallies: taken)
+        #expect(holds(book.takeTallies() == taken))
+    }
+}

@@ -1,0 +1,63 @@
+import Testing
+
+@testable import Workers
+
+@Suite struct DemandTests {
+    @Test func `without a past, free slots are what is wanted`() {
+        let demand = Demand()
+        #expect(demand.wanted(slots: 10, held: 0) == 10)
+        #expect(demand.wanted(slots: 10, held: 7) == 3)
+        #expect(demand.wanted(slots: 10, held: 10) == 0)
+        #expect(demand.wanted(slots: 10, held: 15) == 0)
+    }
+
+    @Test func `no claim takes more than a thousand`() {
+        #expect(Demand().wanted(slots: 5000, held: 0) == Demand.most)
+    }
+
+    @Test func `fast jobs are claimed a little ahead`() {
+        var demand = Demand()
+        var now = ContinuousClock.now
+        for _ in 0..<200 {
+            now += .milliseconds(10)
+            demand.ended(100, at: now)
+        }
+        #expect(demand.rate > 9000 && demand.rate < 11000)
+        #expect(demand.wanted(slots: 100, held: 100) > 150)
+        #expect(demand.wanted(slots: 100, held: 100) < 250)
+    }
+
+    @Test func `slow jobs are not claimed ahead`() {
+        var demand = Demand()
+        var now = ContinuousClock.now
+        for _ in 0..<50 {
+            now += .seconds(1)
+            demand.ended(1, at: now)
+        }
+        #expect(demand.wanted(slots: 10, held: 10) == 0)
+    }
+
+    @Test func `the rate follows when jobs become slower`() {
+        var demand = Demand()
+        var now = ContinuousClock.now
+        for _ in 0..<200 {
+            now += .milliseconds(10)
+            demand.ended(100, at: now)
+        }
+        for _ in 0..<5 {
+            now += .seconds(1)
+            demand.ended(1, at: now)
+        }
+        #expect(demand.rate < 2)
+    }
+
+    @Test func `many ends in one instant do not make an infinite rate`() {
+        var demand = Demand()
+        let now = ContinuousClock.now
+        for _ in 0..<10_000 { demand.ended(1, at: now) }
+        #expect(demand.rate == 0)
+        demand.ended(1, at: now + .milliseconds(10))
+        #expect(demand.rate.isFinite)
+        #expect(demand.wanted(slots: 10, held: 0) <= Demand.most)
+    }
+}

@@ -1,0 +1,137 @@
+import Queues
+import Testing
+
+@testable import Workers
+
+@Suite struct PlanTests {
+    static let free = Plan.Allowance(suspects: 16, lone: true)
+
+    static func lane(_ priority: Int32, _ line: Lane.Line = .normal, queue: Int32 = 1) -> Lane {
+        Lane(queue: queue, priority: priority, line: line)
+    }
+
+    static func floors(_ lanes: [Lane]) -> Floors {
+        var floors = Floors()
+        for lane in lanes { floors.hint(lane) }
+        return floors
+    }
+
+    static func look(
+        _ plan: inout Plan, _ lanes: [Lane], queues: [Int32] = [1], room: [Int32: Int] = [:], wanted: Int = 100,
+        allowance: Plan.Allowance = free, hurried: Bool = false
+    ) -> [Stretch] {
+        plan.stretches(
+            floors: floors(lanes), queues: queues, room: room, wanted: wanted, allowance: allowance, hurried: hurried)
+    }
+
+    @Test func `priority 0 is visited first, and what was put back before the rest of its priority`() {
+        var plan = Plan()
+        let stretches = Self.look(&plan, [Self.lane(9), Self.lane(0), Self.lane(4)])
+        #expect(stretches.first?.lane == Self.lane(0, .putBack))
+        let places = stretches.map { ($0.lane.priority, $0.lane.line.rawValue) }
+        #expect(zip(places, places.dropFirst()).allSatisfy { $0 <= $1 })
+    }
+
+    @Test func `every sixteenth claim begins with the last priority, so that nothing starves`() {
+        var plan = Plan()
+        let firsts = (1...160).map { _ in Self.look(&plan, []).first?.lane.priority }
+        #expect(firsts.count { $0 == 9 } == 10)
+        #expect(firsts.count { $0 == 0 } == 150)
+        #expect(firsts[15] == 9)
+    }
+
+    @Test func `an unhurried claim of few queues looks at every ordinary lane`() {
+        var plan = Plan()
+        let lanes = Set(Self.look(&plan, [], queues: [1, 2, 3, 4]).map(\.lane))
+        for queue in Int32(1)...4 {
+            for priority in Int32(0)...9 {
+                #expect(lanes.contains(Self.lane(priority, .putBack, queue: queue)))
+                #expect(lanes.contains(Self.lane(priority, .normal, queue: queue)))
+            }
+        }
+    }
+
+    @Test(arguments: [(1, true), (7, true), (50, true), (7, false), (50, false)])
+    func `probes come to every ordinary lane in turn`(queues: Int, hurried: Bool) {
+        var plan = Plan()
+        let ids = (1...Int32(queues)).map { $0 }
+        var seen: Set<Lane> = []
+        let per = hurried ? Plan.probes : Plan.fewQueues * 20
+        for _ in 0..<((queues * 20 + per - 1) / per) {
+            seen.formUnion(Self.look(&plan, [], queues: ids, hurried: hurried).map(\.lane))
+        }
+        #expect(seen.count == queues * 20)
+    }
+
+    @Test func `a hurried claim looks at the lanes known to hold work and few others`() {
+        var plan = Plan()
+        let lanes = Self.look(&plan, [Self.lane(4), Self.lane(5)], queues: Array(1...50), hurried: true).map(\.lane)
+        #expect(lanes.contains(Self.lane(4)) && lanes.contains(Self.lane(5)))
+        #expect(lanes.count <= 2 + Plan.probes)
+    }
+
+    @Test func `queues take turns in front within a priority`() {
+        var plan = Plan()
+        var fronts: [Int32: Int] = [:]
+        for _ in 0..<12 {
+            let front = Self.look(&plan, [], queues: [1, 2, 3]).first {
+                $0.lane == Self.lane(0, .putBack, queue: $0.lane.queue)
+            }
+            fronts[front?.lane.queue ?? 0, default: 0] += 1
+        }
+        #expect(fronts == [1: 4, 2: 4, 3: 4])
+    }
+
+    @Test func `lanes of queues that are not served are left alone`() {
+        var plan = Plan()
+        #expect(holds(Self.look(&plan, [Self.lane(4, queue: 9)], queues: [1]).allSatisfy { $0.lane.queue == 1 }))
+        #expect(holds(Self.look(&plan, [Self.lane(4)], queues: []).isEmpty))
+    }
+
+    @Test func `a queue with a bound gives no more than it has room for`() {
+        var plan = Plan()
+        let stretches = Self.look(&plan, [Self.lane(4), Self.lane(4, queue: 2)], queues: [1, 2], room: [1: 3, 2: 0])
+        #expect(stretches.filter { $0.lane.queue == 1 }.allSatisfy { $0.limit == 3 })
+        #expect(stretches.allSatisfy { $0.lane.queue != 2 })
+    }
+
+    @Test func `one lane of suspects at a time, and no more than the process may take`() {
+        var plan = Plan()
+        let lanes = [Self.lane(4, .suspect), Self.lane(5, .suspect), Self.lane(4)]
+        let stretches = Self.look(&plan, lanes, allowance: Plan.Allowance(suspects: 3, lone: true))
+        let suspects = stretches.filter { $0.lane.line == .suspect }
+        #expect(suspects.map(\.lane) == [Self.lane(4, .suspect)])
+        #expect(suspects.map(\.limit) == [3])
+        #expect(
+            holds(
+                Self.look(&plan, lanes, allowance: Plan.Allowance(suspects: 0, lone: false)).allSatisfy {
+                    $0.lane.line != .suspect
+                }))
+    }
+
+    @Test func `a lone suspect is claimed by itself, and no other suspect with it`() {
+        var plan = Plan()
+        let lanes = [Self.lane(4, .suspect), Self.lane(5, .lone), Self.lane(6, .lone)]
+        let stretches = Self.look(&plan, lanes)
+        let suspects = stretches.filter { $0.lane.line == .lone || $0.lane.line == .suspect }
+        #expect(suspects.map(\.lane) == [Self.lane(5, .lone)])
+        #expect(suspects.map(\.limit) == [1])
+        let none = Self.look(&plan, lanes, allowance: Plan.Allowance(suspects: 16, lone: false))
+        #expect(none.allSatisfy { $0.lane.line != .lone })
+    }
+
+    @Test func `a pending sweep is claimed from before what lies above the floor`() {
+        var plan = Plan()
+        var floors = Self.floors([Self.lane(4)])
+        floors.claimed([claimed(50)], from: [Stretch(lane: Self.lane(4), floor: 0, limit: 9)], wanted: 9)
+        floors.found(Self.lane(4), first: 20, last: 30)
+        let stretches = plan.stretches(
+            floors: floors, queues: [1], room: [:], wanted: 10, allowance: Self.free, hurried: true
+        ).filter { $0.lane == Self.lane(4) }
+        #expect(
+            stretches == [
+                Stretch(lane: Self.lane(4), floor: 19, ceiling: 30, limit: 10),
+                Stretch(lane: Self.lane(4), floor: 50, limit: 10),
+            ])
+    }
+}
