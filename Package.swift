@@ -58,7 +58,10 @@ let package = Package(
         .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
         .testTarget(
             name: "WorkersTests", dependencies: ["Jobs", "Queues", "Workers"], swiftSettings: strict),
-        .testTarget(name: "MillraceCommandTests", dependencies: ["MillraceCommand"], swiftSettings: strict),
+        .testTarget(
+            name: "MillraceCommandTests",
+            dependencies: ["Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "Workers"],
+            swiftSettings: strict),
         .testTarget(
             name: "SystemTests",
             dependencies: [

@@ -25,6 +25,7 @@ package enum Schema {
         Script(name: "sessions", bytes: PackageResources.sessions_sql),
         Script(name: "views", bytes: PackageResources.views_sql),
         Script(name: "control", bytes: PackageResources.control_sql),
+        Script(name: "lists", bytes: PackageResources.lists_sql),
         Script(name: "status", bytes: PackageResources.status_sql),
         Script(name: "maintenance", bytes: PackageResources.maintenance_sql),
         Script(name: "schema", bytes: PackageResources.schema_sql),

@@ -8,6 +8,8 @@ struct Surroundings: Sendable {
     var isWritableDirectory: @Sendable (_ path: String) -> Bool
     /// Reads a whole file of at most so many bytes; `-` is standard input.
     var read: @Sendable (_ path: String, _ limit: Int) throws(FileProblem) -> [UInt8]
+    /// Reads a file, or standard input for `-`, piece by piece.
+    var chunks: @Sendable (_ path: String) throws(FileProblem) -> Chunks
     /// Asks the person at the terminal; nil when there is none, or no answer came.
     var ask: @Sendable (_ question: String) -> String?
 }
@@ -24,6 +26,7 @@ extension Surroundings {
             workingDirectory: FileManager.default.currentDirectoryPath,
             isWritableDirectory: { path in access(path, W_OK | X_OK) == 0 && isDirectory(path) },
             read: { path, limit throws(FileProblem) in try readWhole(path, limit: limit) },
+            chunks: { path throws(FileProblem) in try Chunks(path: path) },
             ask: { question in
                 guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else { return nil }
                 _ = Descriptor.write(Array(question.utf8), to: STDERR_FILENO)

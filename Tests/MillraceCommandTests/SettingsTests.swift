@@ -24,7 +24,7 @@ private func load(
         #expect(settings.statementTimeout == .seconds(10))
         #expect(settings.prepare == "auto" && settings.logLevel == "info" && settings.logFormat == "text")
         #expect(!settings.practice)
-        #expect(settings.queues == [QueueSlots(queue: "default", slots: nil)])
+        #expect(settings.queues == [])
         #expect(
             [settings.clientRole, settings.workerRole, settings.adminRole] == [
                 "millrace_client", "millrace_worker", "millrace_admin",

@@ -38,6 +38,13 @@ extension Surroundings {
                 guard let text = files[path] else { throw FileProblem(complaint: "no such file or directory") }
                 return Array(text.utf8)
             },
+            chunks: { path throws(FileProblem) in
+                guard let text = files[path] else { throw FileProblem(complaint: "no such file or directory") }
+                // In pieces that end anywhere, as the system's do.
+                let bytes = Array(text.utf8)
+                return Chunks(
+                    stride(from: 0, to: bytes.count, by: 7).map { Array(bytes[$0..<min($0 + 7, bytes.count)]) })
+            },
             ask: { _ in nil })
     }
 }

@@ -51,6 +51,39 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
                              and h.finished > millrace.now() - span limit cap) d
 $$;
 
+-- How far the partitions reach ahead, and whether rows had to go where no range covers them.
+create or replace function millrace.partitions(out history_days int, out job_ids bigint, out strays bigint)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+begin
+    select min(last.day) - (millrace.now() at time zone 'UTC')::date into history_days from (
+        select p.name, max(to_date((regexp_match(c.relname, '_(\d{8})$'))[1], 'YYYYMMDD')) as day
+          from (values ('history_short'), ('history_standard')) p(name)
+          left join pg_class c on c.relnamespace = 'millrace'::regnamespace and c.relname ~ ('^' || p.name || '_\d{8}$')
+         group by p.name) last;
+    select coalesce(max((regexp_match(c.relname, '^job_(\d+)$'))[1]::bigint), 0) + 16777216 - (select last_value from millrace.seq)
+      into job_ids
+      from pg_class c where c.relnamespace = 'millrace'::regnamespace and c.relname ~ '^job_\d+$';
+    -- Jobs that outlive their range are moved to its default on purpose; history has no reason to be in one.
+    select count(*) into strays from (
+        select from millrace.history_short_default union all select from millrace.history_standard_default
+        union all select from millrace.history_long_default limit 10000) s;
+end $$;
+
+-- What a queue has to do now; no row when there is no such queue. Like depths, capped, but for one queue and with what is due.
+create or replace function millrace.queue_load(the_queue text, cap int default 10000)
+returns table (ready bigint, due bigint, running bigint)
+language sql volatile security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+    select (select count(*) from (select from millrace.ready r where r.queue = q.id limit cap) c),
+           (select count(*) from (select from millrace.timer d where d.due <= millrace.now() and d.queue = q.id limit cap) c),
+           (select count(*) from millrace.lease l cross join lateral unnest(l.ids) u(id)
+              join millrace.job j on j.id = u.id and j.id between l.lo and l.hi
+             where j.queue = q.id
+               and not exists (select from millrace.history h where h.class = (l.number & 3)::smallint and h.started = l.at
+                                  and h.id = u.id and h.session = l.session and h.number = l.number))
+      from millrace.queue q where q.name = the_queue
+$$;
+
 -- What a drain of these kinds has still to see through: whether anything is ready, held, or due by now.
 create or replace function millrace.outstanding(the_kinds text[] default null) returns bigint
 language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$

@@ -48,7 +48,7 @@ struct HelpPage {
 
     private func page(of command: Command) -> [String] {
         var lines = wrapped(Self.sentence(command.summary))
-        lines += ["", "usage: \(command.usage)"]
+        lines += [""] + wrapped("usage: \(command.usage)")
         if !command.discussion.isEmpty { lines += [""] + wrapped(command.discussion) }
         if !command.arguments.isEmpty {
             lines += ["", "arguments:"] + definitions(command.arguments.map { ($0.usage, $0.help) })

@@ -7,8 +7,10 @@ enum Value: Sendable, Equatable {
 }
 
 /// Why a value was refused: the end of a sentence that starts with the flag's or the variable's name.
-struct Refusal: Error, Equatable {
+struct Refusal: Error, Equatable, CustomStringConvertible {
     let complaint: String
+
+    var description: String { complaint }
 }
 
 /// What a flag, an argument or a setting accepts, and how to say so.

@@ -6,6 +6,21 @@ enum Verbs {
         .migrate,
         .dev,
         .worker,
+        .enqueue,
+        .status,
+        .doctor,
+        .jobsList,
+        .jobsShow,
+        .jobsWatch,
+        .jobsRetry,
+        .jobsCancel,
+        .jobsDelete,
+        .queuesList,
+        .queuesPause,
+        .queuesResume,
+        .queuesDrain,
+        .queuesRetention,
+        .workersList,
         .loadLatency,
         .loadDrain,
         .loadClaims,
@@ -16,6 +31,9 @@ enum Verbs {
     ]
 
     private static let nouns: [String: String] = [
-        "load": "Measure, and compare with what was promised"
+        "jobs": "Look at jobs, and change what becomes of them",
+        "queues": "Look at queues, pause, resume and drain them",
+        "workers": "Look at the workers",
+        "load": "Measure, and compare with what was promised",
     ]
 }

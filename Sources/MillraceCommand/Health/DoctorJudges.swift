@@ -1,0 +1,133 @@
+import Queues
+
+/// What the facts mean; nothing here asks anybody.
+extension Doctor {
+    static func judge(version: Int) -> Check.Result {
+        version >= 140_000
+            ? .ok("Postgres \(version / 10_000).\(version % 10_000)")
+            : .problem("Postgres \(version / 10_000) is too old", advice: "use Postgres 14 or later")
+    }
+
+    static func judge(_ state: SchemaState) -> Check.Result {
+        if let failure = Invocation.mismatch(state) {
+            return .problem(failure.sentence, advice: failure.hint ?? "run: millrace migrate")
+        }
+        if state.testClock {
+            return .problem(
+                "a test clock is installed: time is whatever a test has made of it",
+                advice: "never in production; begin with a new database")
+        }
+        return .ok("version \(state.version); this program speaks \(Queue.schemaVersion)")
+    }
+
+    static func judge(_ facts: ServerFacts, skew: Double) -> [(String, Check.Result)] {
+        var found: [(String, Check.Result)] = []
+        if facts.isLocalSocket {
+            found.append(("encryption", .ok("a local socket needs none")))
+        } else if facts.tls == true {
+            found.append(("encryption", .ok("TLS")))
+        } else {
+            found.append(
+                ("encryption", .warning("none", advice: "add sslmode=verify-full, unless the network is private")))
+        }
+        let apart = Humane.duration(.seconds(skew.magnitude))
+        found.append(
+            (
+                "clock",
+                skew.magnitude < 2
+                    ? .ok("\(apart) apart from the database's")
+                    : .warning(
+                        "\(apart) apart from the database's, whose time counts", advice: "let NTP set both clocks")
+            ))
+        found += settings(facts)
+        found.append(
+            (
+                "notification queue",
+                facts.notifyUsage < 0.25
+                    ? .ok(Humane.percent(facts.notifyUsage))
+                    : .warning(
+                        "\(Humane.percent(facts.notifyUsage)) full: some session listens and never reads",
+                        advice: "find the session that has been idle in a transaction for long, and end it")
+            ))
+        if facts.preparedTransactions > 0 {
+            let age = Humane.duration(.seconds(facts.oldestPrepared ?? 0))
+            found.append(
+                (
+                    "prepared transactions",
+                    .warning(
+                        "\(facts.preparedTransactions), the oldest for \(age): they keep old row versions",
+                        advice: "commit or roll them back: select * from pg_prepared_xacts")
+                ))
+        }
+        if !facts.slots.isEmpty {
+            found.append(
+                (
+                    "replication slots",
+                    .warning(
+                        "nobody reads \(facts.slots.joined(separator: ", ")): they keep old rows or logs",
+                        advice: "drop those that are not needed: select pg_drop_replication_slot('…')")
+                ))
+        }
+        return found
+    }
+
+    private static func settings(_ facts: ServerFacts) -> [(String, Check.Result)] {
+        var found: [(String, Check.Result)] = []
+        func expect(_ name: String, _ isGood: (String) -> Bool, problem: Bool = false, _ why: String, _ advice: String)
+        {
+            guard let value = facts.settings[name], !isGood(value) else { return }
+            let sentence = "\(value): \(why)"
+            found.append((name, problem ? .problem(sentence, advice: advice) : .warning(sentence, advice: advice)))
+        }
+        expect("fsync", { $0 == "on" }, problem: true, "a crash can destroy the database", "turn it on")
+        expect("full_page_writes", { $0 == "on" }, problem: true, "a crash can destroy pages", "turn it on")
+        expect(
+            "synchronous_commit", { $0 != "off" }, "a crash forgets jobs whose enqueue was answered",
+            "turn it on, or to local")
+        expect("autovacuum", { $0 == "on" }, problem: true, "queues slow down without end", "turn it on")
+        expect("track_counts", { $0 == "on" }, problem: true, "autovacuum does nothing without it", "turn it on")
+        expect(
+            "max_connections", { (Int($0) ?? 0) >= 50 && (Int($0) ?? 0) > facts.connections * 10 / 9 },
+            "\(facts.connections) are in use", "raise it, or use fewer or smaller pools")
+        expect(
+            "default_transaction_isolation", { $0 == "read committed" },
+            "we set read committed for ourselves; callers of millrace.enqueue may see serialization failures",
+            "expect retries there")
+        // Postgres's own default, and no fault of anybody: said, not blamed. The open transactions are looked at apart.
+        if facts.settings["idle_in_transaction_session_timeout"] == "0" {
+            found.append(
+                ("idle_in_transaction_session_timeout", .ok("0: some minutes would end forgotten transactions")))
+        }
+        if found.isEmpty { found.append(("settings", .ok("nothing that hurts"))) }
+        return found
+    }
+
+    static func judge(_ pins: [PinRow]) -> Check.Result {
+        guard let pin = pins.max(by: { $0.age < $1.age }) else { return .ok("none") }
+        let what = "\(Humane.duration(.seconds(pin.age))), pid \(pin.pid), \(pin.application ?? "?")"
+        guard pin.age > 900 else { return .ok("the oldest: \(what)") }
+        return .warning(
+            "the oldest: \(what); it keeps old row versions", advice: "end it: select pg_terminate_backend(\(pin.pid))")
+    }
+
+    static func judge(_ ahead: Partitions) -> Check.Result {
+        let days = ahead.historyDays ?? -1
+        let advice = "start a worker, which makes them each minute, or run: millrace migrate"
+        guard days >= 1, ahead.jobIDs > 0 else { return .problem("none lies ahead", advice: advice) }
+        if ahead.strays > 0 {
+            return .warning(
+                "\(Humane.count(ahead.strays)) rows of history lie in a default partition", advice: advice)
+        }
+        let sentence = "\(days) days of history and \(Humane.count(ahead.jobIDs)) job ids ahead"
+        return days < 2 ? .warning(sentence, advice: advice) : .ok(sentence)
+    }
+
+    static func judge(_ sizes: [SizeRow]) -> Check.Result {
+        let hot = sizes.filter { ["ready", "lease", "timer"].contains($0.name) }
+        let said = hot.map { "\($0.name) \(Humane.count($0.deadRows))" }.joined(separator: ", ")
+        guard hot.contains(where: { $0.deadRows > 1_000_000 }) else { return .ok(said) }
+        return .warning(
+            "\(said): vacuum cannot keep up",
+            advice: "look for the transaction that keeps them above; then: vacuum millrace.ready, millrace.lease")
+    }
+}

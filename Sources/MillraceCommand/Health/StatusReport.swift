@@ -1,0 +1,85 @@
+import Postgres
+import Queues
+
+/// What a section of the status learnt, or why it could not.
+enum Section<Value: Sendable>: Sendable {
+    case known(Value)
+    case unavailable(String)
+
+    var value: Value? {
+        guard case .known(let value) = self else { return nil }
+        return value
+    }
+
+    var reason: String? {
+        guard case .unavailable(let reason) = self else { return nil }
+        return reason
+    }
+}
+
+/// Everything `status` shows, read a section at a time, so that one slow or forbidden answer hides no other.
+struct StatusReport: Sendable {
+    var schema: Section<SchemaState>
+    var queues: Section<[QueueDepth]>
+    var rates: Section<[RateRow]>
+    var workers: Section<[WorkerRow]>
+    var orphans: Section<[Orphan]>
+    var deadLastHour: Section<Int>
+    var deadLastDay: Section<Int>
+    var pins: Section<[PinRow]>
+    var sizes: Section<[SizeRow]>
+    var partitions: Section<Partitions>
+    /// nil: everything was counted.
+    var cap: Int?
+
+    struct Orphan: Sendable {
+        let kind: String
+        let waiting: Int
+    }
+
+    /// - Parameter patience: the deadline of each section.
+    static func read(on connection: Connection, cap: Int?, patience: Duration) async throws -> StatusReport {
+        let schema = await section { () throws(PostgresError) in try await Queue.schemaState(on: connection) }
+        return StatusReport(
+            schema: schema,
+            queues: await section { () throws(PostgresError) in
+                try await Queue.depths(cap: cap, on: connection, deadline: patience)
+            },
+            rates: await section { () throws(PostgresError) in
+                try await Queue.rates(on: connection, deadline: patience)
+            },
+            workers: await section { () throws(PostgresError) in
+                try await Queue.workers(on: connection, deadline: patience)
+            },
+            orphans: await section { () throws(PostgresError) in
+                try await Queue.orphans(on: connection, deadline: patience).map {
+                    Orphan(kind: $0.kind, waiting: $0.waiting)
+                }
+            },
+            deadLastHour: await section { () throws(PostgresError) in
+                try await Queue.deadCount(seconds: 3600, on: connection, deadline: patience)
+            },
+            deadLastDay: await section { () throws(PostgresError) in
+                try await Queue.deadCount(seconds: 86_400, on: connection, deadline: patience)
+            },
+            pins: await section { () throws(PostgresError) in
+                try await Queue.pins(on: connection, deadline: patience)
+            },
+            sizes: await section { () throws(PostgresError) in
+                try await Queue.sizes(on: connection, deadline: patience)
+            },
+            partitions: await section { () throws(PostgresError) in
+                try await Queue.partitions(on: connection, deadline: patience)
+            }, cap: cap)
+    }
+
+    private static func section<Value: Sendable>(
+        _ read: () async throws(PostgresError) -> Value
+    ) async -> Section<Value> {
+        do throws(PostgresError) {
+            return .known(try await read())
+        } catch {
+            return .unavailable(DatabaseFailure(error).sentence)
+        }
+    }
+}

@@ -1,0 +1,133 @@
+import FoundationEssentials
+
+/// Points in time as ISO 8601 writes them, always with their zone: a time without one means something else on every machine.
+enum InstantText {
+    static let expectation = "a time with its zone, such as 2030-01-31T12:00:00Z or 2030-01-31T14:00:00+02:00"
+
+    static func read(_ text: String) throws(Refusal) -> Date {
+        var scan = Digits(text)
+        guard let year = scan.take(4), scan.skip("-"), let month = scan.take(2), scan.skip("-"),
+            let day = scan.take(2), scan.skip("Tt "), let hour = scan.take(2), scan.skip(":"),
+            let minute = scan.take(2)
+        else { throw Refusal(complaint: "takes \(expectation), not \(Secrets.quoted(text))") }
+        var second = 0
+        var fraction = 0.0
+        if scan.skip(":") {
+            guard let number = scan.take(2) else {
+                throw Refusal(complaint: "takes \(expectation): two digits of seconds")
+            }
+            second = number
+            if scan.skip("."), let part = scan.fraction() { fraction = part }
+        }
+        guard (1...12).contains(month) else { throw Refusal(complaint: "has a month \(month); there are 12") }
+        guard (1...daysIn(month, of: year)).contains(day) else {
+            throw Refusal(complaint: "has a day \(day), which month \(month) of \(year) does not have")
+        }
+        guard hour < 24, minute < 60, second < 60 else {
+            throw Refusal(complaint: "has a time of day beyond 23:59:59")
+        }
+        guard let offset = try zone(&scan, in: text) else {
+            throw Refusal(complaint: "has no time zone: add Z for UTC, or an offset such as +02:00")
+        }
+        let days = days(before: year, month, day)
+        let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset * 60
+        return Date(timeIntervalSince1970: Double(seconds) + fraction)
+    }
+
+    /// Minutes east of Greenwich; nil when the text ends without one.
+    private static func zone(_ scan: inout Digits, in text: String) throws(Refusal) -> Int? {
+        if scan.isAtEnd { return nil }
+        let rest = scan.rest
+        if scan.skip("Zz"), scan.isAtEnd { return 0 }
+        if let sign = scan.sign() {
+            if let hours = scan.take(2), hours <= 15 {
+                _ = scan.skip(":")
+                let minutes = scan.isAtEnd ? 0 : scan.take(2)
+                if let minutes, minutes < 60, scan.isAtEnd { return sign * (hours * 60 + minutes) }
+            }
+        }
+        throw Refusal(
+            complaint: "has a time zone \(Secrets.quoted(rest)); it is Z, or an offset such as +02:00, and no name")
+    }
+
+    static func spell(_ date: Date) -> String {
+        let milliseconds = Int((date.timeIntervalSince1970 * 1000).rounded())
+        let seconds = floorDivide(milliseconds, 1000)
+        let days = floorDivide(seconds, 86_400)
+        let rest = seconds - days * 86_400
+        let (year, month, day) = civil(ofDay: days)
+        let fraction = milliseconds - seconds * 1000
+        let clock = "\(two(rest / 3600)):\(two(rest / 60 % 60)):\(two(rest % 60))"
+        let tail = fraction == 0 ? "" : "." + padded(fraction, 3)
+        return "\(padded(year, 4))-\(two(month))-\(two(day))T\(clock)\(tail)Z"
+    }
+
+    private static func two(_ number: Int) -> String { padded(number, 2) }
+
+    private static func padded(_ number: Int, _ width: Int) -> String {
+        let text = String(number)
+        return String(repeating: "0", count: max(0, width - text.count)) + text
+    }
+
+    private static func daysIn(_ month: Int, of year: Int) -> Int {
+        switch month {
+        case 2: year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) ? 29 : 28
+        case 4, 6, 9, 11: 30
+        default: 31
+        }
+    }
+
+    // Days since 1970 in the proleptic Gregorian calendar; years begin in March, so that the leap day comes last.
+    private static func days(before year: Int, _ month: Int, _ day: Int) -> Int {
+        let year = month <= 2 ? year - 1 : year
+        let era = floorDivide(year, 400)
+        let yearOfEra = year - era * 400
+        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
+        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    }
+
+    private static func civil(ofDay days: Int) -> (year: Int, month: Int, day: Int) {
+        let shifted = days + 719_468
+        let era = floorDivide(shifted, 146_097)
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let part = (5 * dayOfYear + 2) / 153
+        let month = part < 10 ? part + 3 : part - 9
+        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * part + 2) / 5 + 1)
+    }
+
+    private static func floorDivide(_ number: Int, _ by: Int) -> Int {
+        number >= 0 ? number / by : -((-number + by - 1) / by)
+    }
+}
+
+/// Fixed numbers of digits, one after the other.
+private struct Digits {
+    private(set) var rest: String
+
+    init(_ text: String) { rest = text }
+
+    var isAtEnd: Bool { rest.isEmpty }
+
+    mutating func take(_ count: Int) -> Int? {
+        let digits = rest.prefix(count)
+        guard digits.count == count, digits.allSatisfy({ $0.isASCII && $0.isNumber }) else { return nil }
+        rest.removeFirst(count)
+        return Int(digits)
+    }
+
+    mutating func skip(_ any: String) -> Bool {
+        guard let first = rest.first, any.contains(first) else { return false }
+        rest.removeFirst()
+        return true
+    }
+
+    mutating func sign() -> Int? { skip("+") ? 1 : skip("-") ? -1 : nil }
+
+    mutating func fraction() -> Double? {
+        let digits = rest.prefix { $0.isASCII && $0.isNumber }
+        rest.removeFirst(digits.count)
+        return Double("0." + digits)
+    }
+}

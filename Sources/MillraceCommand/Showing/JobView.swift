@@ -1,0 +1,76 @@
+import FoundationEssentials
+import Jobs
+import Queues
+
+/// A job for machines and for people.
+extension JobDetail {
+    var json: JSONValue {
+        [
+            "id": .int(Int(id)), "kind": .string(kind), "queue": .string(queue), "state": .string(state.rawValue),
+            "priority": .int(priority), "args": JSONValue(raw: args), "run_at": JSONValue(runAt),
+            "attempt": .int(attempt), "max_attempts": JSONValue(maxAttempts), "crashes": .int(crashes),
+            "unique_key": JSONValue(uniqueKey), "limit_key": JSONValue(limitKey), "tenant": JSONValue(tenant),
+            "tags": JSONValue(tags), "metadata": JSONValue(raw: metadata), "enqueued_at": JSONValue(enqueuedAt),
+            "started_at": JSONValue(startedAt), "finished_at": JSONValue(finishedAt), "worker": JSONValue(worker),
+            "progress": JSONValue(raw: progress), "errors": JSONValue(raw: errors),
+        ]
+    }
+
+    /// What went wrong, oldest first.
+    var failures: [Failed] {
+        guard case .array(let items)? = try? JSONValue.read(errors) else { return [] }
+        return items.map { item in
+            Failed(
+                attempt: item["attempt"]?.integer ?? 0, at: item["at"]?.text ?? "",
+                outcome: item["outcome"]?.text ?? "",
+                error: item["error"]?.text ?? "")
+        }
+    }
+
+    /// One run that left an error.
+    struct Failed {
+        let attempt: Int
+        let at: String
+        let outcome: String
+        let error: String
+    }
+
+    var style: Style {
+        switch state {
+        case .ready, .blocked: .plain
+        case .scheduled: .dim
+        case .running: .cyan
+        case .succeeded: .green
+        case .cancelled: .yellow
+        case .dead: .red
+        }
+    }
+
+    /// The last line of a wait.
+    var ending: String {
+        var text = "job \(id) \(state == .dead ? "is dead" : state.rawValue)"
+        if let startedAt, let finishedAt {
+            text += " after \(Humane.duration(.seconds(max(0, finishedAt.timeIntervalSince(startedAt)))))"
+        }
+        if attempt > 0 { text += ", attempt \(attempt)" }
+        if state == .dead, let last = failures.last { text += ": \(DisplayWidth.harmless(last.error))" }
+        return text
+    }
+}
+
+extension JSONValue {
+    init(raw: [UInt8]?) {
+        self = raw.map { .raw(String(decoding: $0, as: UTF8.self)) } ?? .null
+    }
+
+    init(_ date: Date?) {
+        self = date.map { .string(InstantText.spell($0)) } ?? .null
+    }
+}
+
+extension Humane {
+    /// `3m 12s ago`, by the clock of this machine.
+    static func relative(_ date: Date) -> String {
+        relative(.seconds(date.timeIntervalSinceNow))
+    }
+}

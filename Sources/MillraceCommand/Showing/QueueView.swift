@@ -1,0 +1,74 @@
+import FoundationEssentials
+import Queues
+
+extension QueueDepth {
+    /// Counting stops here, unless all is asked for.
+    static let cap = 10_000
+
+    var json: JSONValue {
+        [
+            "queue": .string(name), "paused_at": JSONValue(pausedAt), "retention": .string(retention),
+            "ready": .int(ready), "scheduled": .int(scheduled), "running": .int(running),
+            "oldest_ready_at": JSONValue(oldestReadyAt), "oldest_seconds": oldestAge.map(JSONValue.double) ?? .null,
+        ]
+    }
+
+    /// `10,000+` where counting stopped.
+    static func counted(_ count: Int, cap: Int?) -> String {
+        Humane.count(count) + (cap.map { count >= $0 } ?? false ? "+" : "")
+    }
+
+    /// - Parameter rates: what ended in the last five minutes; nil leaves their columns out.
+    static func table(_ queues: [QueueDepth], rates: [RateRow]?, cap: Int?) -> Table {
+        var columns = [
+            Table.Column("queue", shrinks: true), Table.Column("ready", .trailing),
+            Table.Column("scheduled", .trailing),
+            Table.Column("running", .trailing), Table.Column("oldest", .trailing),
+        ]
+        if rates != nil { columns += [Table.Column("done/s", .trailing), Table.Column("failed", .trailing)] }
+        columns += [Table.Column("retention"), Table.Column("state")]
+        var table = Table(columns, whenEmpty: "no queues yet")
+        for queue in queues {
+            var cells: [Table.Cell] = [
+                Table.Cell(queue.name, .bold), Table.Cell(counted(queue.ready, cap: cap)),
+                Table.Cell(counted(queue.scheduled, cap: cap)), Table.Cell(Humane.count(queue.running)),
+                Table.Cell(
+                    queue.oldestAge.map { Humane.duration(.seconds($0)) } ?? "-",
+                    queue.isLate && queue.pausedAt == nil ? .yellow : .plain),
+            ]
+            if let rates {
+                let total = RateSum(rates.filter { $0.queue == queue.name })
+                cells += [
+                    Table.Cell(total.runs == 0 ? "-" : Humane.decimal(total.succeededPerSecond, places: 1)),
+                    Table.Cell(total.failedShare.map(Humane.percent) ?? "-", total.failed > 0 ? .yellow : .plain),
+                ]
+            }
+            cells.append(Table.Cell(queue.retention, .dim))
+            cells.append(Table.Cell(queue.pausedAt == nil ? "" : "paused", .yellow))
+            table.add(cells)
+        }
+        return table
+    }
+
+    /// Longer than anybody should wait without knowing.
+    var isLate: Bool { (oldestAge ?? 0) > 300 }
+}
+
+/// What ended in the last five minutes, summed up.
+struct RateSum {
+    var succeeded = 0
+    var failed = 0
+    var runs = 0
+
+    init(_ rows: [RateRow]) {
+        for row in rows {
+            succeeded += row.succeeded
+            failed += row.failed
+            runs += row.runs
+        }
+    }
+
+    var succeededPerSecond: Double { Double(succeeded) / 300 }
+    /// nil when nothing ran.
+    var failedShare: Double? { runs == 0 ? nil : Double(failed) / Double(runs) }
+}

@@ -1,0 +1,52 @@
+import FoundationEssentials
+import Queues
+
+extension WorkerRow {
+    /// Three beats missed: something is wrong there, or between us.
+    var isSilent: Bool { beatAge > 8 }
+
+    var json: JSONValue {
+        [
+            "worker": .string(name), "host": .string(host), "pid": .int(pid), "version": .string(version),
+            "state": .string(state), "started_at": JSONValue(startedAt), "beat_at": JSONValue(beatAt),
+            "beat_seconds": .double(beatAge), "slots": .int(slots), "running": .int(running), "waiting": .int(waiting),
+            "stuck": .int(stuck), "queues": JSONValue(queues), "kinds": JSONValue(kinds), "direct": .bool(direct),
+            "session": .string(session),
+        ]
+    }
+
+    static func table(_ workers: [WorkerRow], kinds: Bool = false) -> Table {
+        var columns = [
+            Table.Column("worker", shrinks: true), Table.Column("state"), Table.Column("slots", .trailing),
+            Table.Column("beat", .trailing), Table.Column("up", .trailing), Table.Column("version"),
+            Table.Column("stuck", .trailing), Table.Column("queues", shrinks: true),
+        ]
+        if kinds { columns.append(Table.Column("kinds", shrinks: true)) }
+        var table = Table(columns, whenEmpty: "no workers")
+        for worker in workers {
+            var cells = [
+                Table.Cell(worker.name, .bold), Table.Cell(worker.state, worker.state == "working" ? .green : .yellow),
+                Table.Cell("\(worker.running)/\(worker.slots)"),
+                Table.Cell(Humane.duration(.seconds(worker.beatAge)), worker.isSilent ? .red : .plain),
+                Table.Cell(Humane.duration(.seconds(max(0, -worker.startedAt.timeIntervalSinceNow)))),
+                Table.Cell(worker.version), Table.Cell("\(worker.stuck)", worker.stuck > 0 ? .red : .dim),
+                Table.Cell(worker.queues.isEmpty ? "all" : worker.queues.joined(separator: ",")),
+            ]
+            if kinds { cells.append(Table.Cell(worker.kinds.joined(separator: ","), .dim)) }
+            table.add(cells)
+        }
+        return table
+    }
+}
+
+extension Command {
+    static let workersList = Command(
+        ["workers", "list"],
+        summary: "List the workers that live",
+        examples: [Example("millrace workers list", "who runs jobs, how many, how long")]
+    ) { invocation in
+        let workers = try await invocation.withSchema { try await Queue.workers(on: $0) }
+        invocation.console.list("workers", workers.map(\.json), table: WorkerRow.table(workers, kinds: true))
+        return .done
+    }
+}

@@ -1,0 +1,210 @@
+import Jobs
+import Postgres
+import Queues
+
+extension Command {
+    static let jobsRetry = bulk(
+        .retry, summary: "Run jobs again: dead and cancelled ones anew, scheduled ones now",
+        discussion: """
+            A dead or cancelled job starts again from its first attempt; its errors stay. A job whose unique key is held by \
+            another is left alone, and the exit code is 4.
+            """,
+        extra: .toggle("dead", environment: .none, help: "All dead jobs, or those that the filters leave."),
+        examples: [
+            Example("millrace jobs retry 42 43", "these two"),
+            Example("millrace jobs retry --dead --kind mail.send --dry-run", "how many would it be?"),
+        ])
+
+    static let jobsCancel = bulk(
+        .cancel, summary: "Cancel jobs that wait or run",
+        discussion: "A running job is told within a second; what it does about that is its handler's matter.",
+        extra: .single(
+            "state", "STATE", .choice(["ready", "scheduled", "blocked", "running"]), environment: .none,
+            help: "All jobs in this state, or those that the filters leave."),
+        examples: [
+            Example("millrace jobs cancel 42", "one of them"),
+            Example("millrace jobs cancel --queue mail --state scheduled --yes", "a whole queue's future, in a script"),
+        ])
+
+    static let jobsDelete = bulk(
+        .delete, summary: "Delete jobs and everything known of them",
+        discussion:
+            "A running job is refused: cancel it first. With filters the ended jobs are meant, unless --state says else.",
+        extra: .single(
+            "state", "STATE", .choice(["ready", "scheduled", "blocked", "succeeded", "cancelled", "dead"]),
+            environment: .none, help: "All jobs in this state, or those that the filters leave."),
+        examples: [
+            Example("millrace jobs delete 42", "one of them"),
+            Example("millrace jobs delete --state dead --kind old.kind --dry-run", "how many would it be?"),
+        ])
+
+    private static func bulk(
+        _ deed: Deed, summary: String, discussion: String, extra: Flag, examples: [Example]
+    ) -> Command {
+        Command(
+            ["jobs", deed.rawValue], summary: summary, discussion: discussion,
+            arguments: [Argument("id", .any, .jobID, help: "the jobs' ids; none with filters")],
+            flags: [extra] + JobFlags.bulkFilter + [
+                .toggle("dry-run", environment: .none, help: "Print how many it would be, and change nothing.")
+            ], examples: examples
+        ) { invocation in
+            try await Bulk(deed: deed, invocation: invocation).run()
+        }
+    }
+}
+
+extension JobFlags {
+    /// Not from the environment: a forgotten variable must not choose what is deleted.
+    static let bulkFilter: [Flag] = [
+        .single("queue", "NAME", .queueName, environment: .none, help: "Only jobs of this queue."),
+        .single("kind", "KIND", .kindName, environment: .none, help: "Only jobs of this kind."),
+        .single("tag", "TAG", environment: .none, help: "Only jobs with this tag."),
+    ]
+}
+
+/// The same deed to many jobs: named ones, or all that filters leave.
+struct Bulk {
+    let deed: Deed
+    let invocation: Invocation
+
+    private var console: Console { invocation.console }
+
+    func run() async throws -> ExitCode {
+        let ids = invocation.parsed.integers("id").map { Int64($0) }
+        let isFiltered = invocation.filter != JobFilter() || (deed == .retry ? wantsDead : invocation.states != nil)
+        guard ids.isEmpty == isFiltered else {
+            throw Failure(.misused, "\(words.verb) what?", hint: choice(isFiltered))
+        }
+        if deed == .retry, isFiltered, !wantsDead {
+            throw Failure(.misused, "filters need --dead, for only dead jobs are retried in bulk")
+        }
+        return try await invocation.withSchema { connection in
+            isFiltered ? try await matching(on: connection) : try await named(ids, on: connection)
+        }
+    }
+
+    private var wantsDead: Bool { deed == .retry && invocation.parsed.isOn("dead") }
+
+    private var states: [JobState] {
+        switch deed {
+        case .retry: [.dead]
+        case .cancel: invocation.states ?? [.scheduled, .blocked, .ready, .running]
+        case .delete: invocation.states ?? [.succeeded, .cancelled, .dead]
+        }
+    }
+
+    private var words: (verb: String, doing: String, done: String) {
+        switch deed {
+        case .retry: ("retry", "retrying", "retried")
+        case .cancel: ("cancel", "cancelling", "cancelled")
+        case .delete: ("delete", "deleting", "deleted")
+        }
+    }
+
+    private func choice(_ isFiltered: Bool) -> String {
+        isFiltered ? "give ids or filters, not both" : "give ids, or filters such as --queue; see --help"
+    }
+
+    private func counted(_ count: Int) -> String { "\(Humane.count(count)) \(count == 1 ? "job" : "jobs")" }
+
+    // MARK: by id
+
+    private func named(_ ids: [Int64], on connection: Connection) async throws -> ExitCode {
+        if invocation.parsed.isOn("dry-run") {
+            console.show(["would": .string(words.verb), "jobs": .int(ids.count)]) {
+                console.print("would \(words.verb) \(counted(ids.count))")
+            }
+            return .done
+        }
+        var items: [JSONValue] = []
+        var code = ExitCode.done
+        for start in stride(from: 0, to: ids.count, by: Queue.page) {
+            let page = Array(ids[start..<min(start + Queue.page, ids.count)])
+            for result in try await Queue.perform(deed, on: page, connection: connection) {
+                let (outcome, sentence, its) = try await judge(result, on: connection)
+                items.append(["id": .int(Int(result.id)), "outcome": .string(outcome), "sentence": .string(sentence)])
+                if code == .done { code = its }
+                if its != .done {
+                    console.failure(sentence)
+                } else if console.format == .human {
+                    console.print(sentence)
+                }
+            }
+        }
+        switch console.format {
+        case .human: break
+        case .json, .jsonLines: console.list("jobs", items, table: Table([]))
+        }
+        return code
+    }
+
+    private func judge(
+        _ result: DeedResult, on connection: Connection
+    ) async throws -> (outcome: String, sentence: String, code: ExitCode) {
+        let id = result.id
+        switch result.outcome {
+        case .done:
+            let job = deed == .cancel ? try await Queue.job(id, on: connection) : nil
+            if job?.state == .running { return ("done", "job \(id) runs, and is told to stop", .done) }
+            return ("done", "job \(id) \(words.done)", .done)
+        case .notFound: return ("not_found", "there is no job \(id)", .notFound)
+        case .refused(let reason): return ("refused", reason, .conflict)
+        case .nothing:
+            guard let job = try await Queue.job(id, on: connection) else {
+                return ("not_found", "there is no job \(id)", .notFound)
+            }
+            if deed == .cancel, job.state == .cancelled { return ("nothing", "job \(id) is cancelled already", .done) }
+            return ("nothing", "job \(id) is \(job.state.rawValue): nothing to \(words.verb)", .conflict)
+        }
+    }
+
+    // MARK: by filter
+
+    private static let patience = Duration.seconds(600)
+
+    private func matching(on connection: Connection) async throws -> ExitCode {
+        let isDry = invocation.parsed.isOn("dry-run")
+        let cap = 10_000
+        var count = 0
+        for state in states {
+            count += try await Queue.count(
+                state, invocation.filter, cap: isDry ? nil : cap, on: connection, deadline: Self.patience)
+        }
+        if isDry {
+            console.show(["would": .string(words.verb), "jobs": .int(count)]) {
+                console.print("would \(words.verb) \(counted(count))")
+            }
+            return .done
+        }
+        if count > 0 {
+            try invocation.confirm("\(words.doing) \(count >= cap ? "10,000+ jobs" : counted(count))")
+        }
+        var done = 0
+        var untouched = 0
+        let region = console.live()
+        for state in states {
+            var after: Int64?
+            while case let ids = try await page(of: state, after: after, on: connection), let last = ids.last {
+                for result in try await Queue.perform(deed, on: ids, connection: connection, deadline: Self.patience) {
+                    if result.outcome == .done { done += 1 } else { untouched += 1 }
+                }
+                after = last
+                if console.errors.isTerminal, console.verbosity > .quiet {
+                    region.update(["\(words.done) \(counted(done))"])
+                }
+            }
+        }
+        if console.errors.isTerminal, console.verbosity > .quiet { region.update([]) }
+        console.show([words.done: .int(done), "untouched": .int(untouched)]) {
+            console.print("\(words.done) \(counted(done))")
+            if untouched > 0 { console.print("\(counted(untouched)) had moved on, or were refused") }
+        }
+        return .done
+    }
+
+    private func page(of state: JobState, after: Int64?, on connection: Connection) async throws -> [Int64] {
+        try Task.checkCancellation()
+        return try await Queue.ids(
+            state, invocation.filter, after: after, on: connection, deadline: Self.patience)
+    }
+}

@@ -1,0 +1,93 @@
+import Postgres
+import Queues
+
+extension Command {
+    static let status = Command(
+        ["status"],
+        summary: "Show how the queues, the workers and the storage are",
+        discussion: """
+            Exit 0 when all is well, 10 when degraded, 11 when critical. With --fail-if its conditions alone decide: exit 11 \
+            when one holds or cannot be judged, else 0. Conditions are oldest (the oldest ready job's wait), failed (failed \
+            runs of all runs in the last 5 minutes), ready, running, dead (in the last day) and workers, with >, <, >= or \
+            <= and a number: oldest>60s, failed>5%, ready>=1000, workers<1. Counts stop at 10,000 (10,000+) unless --exact.
+            """,
+        flags: [
+            .toggle("watch", environment: .none, help: "Draw it anew every second until Ctrl-C, or --timeout."),
+            .single(
+                "fail-if", "CONDITIONS",
+                .custom(expects: FailIf.expectation) { text in
+                    do throws(Refusal) {
+                        _ = try FailIf.read(text)
+                        return nil
+                    } catch {
+                        return error.complaint
+                    }
+                }, help: "Exit with 11 when one holds, as in oldest>60s,failed>5%."),
+            .toggle("exact", help: "Count all, and not just up to 10,000."),
+        ],
+        examples: [
+            Example("millrace status", "one screen"),
+            Example("millrace status --watch", "and again every second"),
+            Example("millrace status --fail-if 'oldest>60s,failed>5%' --quiet", "for a monitor"),
+        ]
+    ) { invocation in
+        let failIf = try invocation.parsed.string("fail-if").map { text in try FailIf.read(text) }
+        return invocation.parsed.isOn("watch")
+            ? try await invocation.watchStatus(failIf) : try await invocation.showStatus(failIf)
+    }
+}
+
+extension Invocation {
+    private func report(on connection: Connection, _ failIf: FailIf?) async throws -> StatusReport {
+        let exact = parsed.isOn("exact")
+        let cap = exact ? nil : max(QueueDepth.cap, failIf?.neededCap ?? 0)
+        let report = try await StatusReport.read(on: connection, cap: cap, patience: exact ? .seconds(60) : .seconds(2))
+        if let state = report.schema.value, let mismatch = Self.mismatch(state) { throw mismatch }
+        return report
+    }
+
+    fileprivate func showStatus(_ failIf: FailIf?) async throws -> ExitCode {
+        try await withSchema { connection in
+            let view = StatusView(try await report(on: connection, failIf), failIf: failIf)
+            console.show(view.json) {
+                for line in view.lines(width: console.output.columns, colors: console.colorsOutput) {
+                    console.output.write(line + "\n")
+                }
+            }
+            return view.exitCode
+        }
+    }
+
+    fileprivate func watchStatus(_ failIf: FailIf?) async throws -> ExitCode {
+        let deadline = deadline
+        let options = try connectionOptions()
+        let region = console.live(on: console.output)
+        var code = ExitCode.done
+        return try await withSchema { given in
+            var connection: Connection? = given
+            while true {
+                do throws(PostgresError) {
+                    if let now = connection, await now.isBroken { connection = nil }
+                    if connection == nil { connection = try await Connection.open(options) }
+                } catch {
+                    guard error.isOutage else { throw error }
+                    code = .unreachable
+                    if console.format == .human {
+                        region.update(["the database is away: \(DatabaseFailure(error).sentence)"])
+                    }
+                }
+                if let connection, await !connection.isBroken {
+                    let view = StatusView(try await report(on: connection, failIf), failIf: failIf)
+                    code = view.exitCode
+                    switch console.format {
+                    case .human:
+                        region.update(view.lines(width: console.output.columns, colors: console.colorsOutput))
+                    case .json, .jsonLines: console.show(view.json) {}
+                    }
+                }
+                if let deadline, deadline <= .now { return code }
+                try await Task.sleep(for: min(.seconds(1), deadline.map { max(.zero, $0 - .now) } ?? .seconds(1)))
+            }
+        }
+    }
+}

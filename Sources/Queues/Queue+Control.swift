@@ -1,0 +1,116 @@
+package import Jobs
+package import Postgres
+
+/// What people do to jobs that exist.
+package enum Deed: String, Sendable, CaseIterable {
+    case cancel, retry, delete
+}
+
+/// What became of one job.
+package struct DeedResult: Sendable, Equatable {
+    package enum Outcome: Sendable, Equatable {
+        case done
+        /// It was so already, or cannot be any more.
+        case nothing
+        case notFound
+        case refused(String)
+    }
+
+    package var id: Int64
+    package var outcome: Outcome
+}
+
+extension Queue {
+    /// Does the same to many jobs; what one refuses stops no other. At most a page at once, or locks are held for long.
+    package static func perform(
+        _ deed: Deed, on ids: [Int64], connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [DeedResult] {
+        try await connection.query(
+            "select id, outcome, reason from millrace.jobs_do($1, $2)", [.text(deed.rawValue), .int8s(ids)],
+            deadline: deadline
+        ) { row throws(PostgresError) in
+            let outcome: DeedResult.Outcome =
+                switch try row.string(1) {
+                case "done": .done
+                case "nothing": .nothing
+                case "P0002": .notFound
+                default: .refused(row.optionalString(2) ?? "it was refused")
+                }
+            return DeedResult(id: try row.int(0), outcome: outcome)
+        }
+    }
+
+    package static func ids(
+        _ state: JobState, _ filter: JobFilter, after: Int64?, on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [Int64] {
+        try await connection.query(
+            "select i from millrace.job_ids($1, $2, $3, $4, $5, 500) i order by i desc",
+            [.text(state.rawValue)] + filter.parameters + [.int8(after)], deadline: deadline
+        ) { row throws(PostgresError) in try row.int(0) }
+    }
+
+    /// How many jobs match; at most `cap`, or all of them without one.
+    package static func count(
+        _ state: JobState, _ filter: JobFilter, cap: Int?, on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> Int {
+        let rows = try await connection.query(
+            "select millrace.job_count($1, $2, $3, $4, $5)",
+            [.text(state.rawValue)] + filter.parameters + [.int4(cap.map { Int32(clamping: $0) })], deadline: deadline
+        ) { row throws(PostgresError) in Int(try row.int(0)) }
+        return try one(rows)
+    }
+
+    /// True when it was not paused before.
+    package static func pause(_ queue: String, on connection: Connection) async throws(PostgresError) -> Bool {
+        try await truth("select millrace.pause($1)", [.text(queue)], on: connection)
+    }
+
+    /// True when it was paused before.
+    package static func resume(_ queue: String, on connection: Connection) async throws(PostgresError) -> Bool {
+        try await truth("select millrace.resume($1)", [.text(queue)], on: connection)
+    }
+
+    /// - Parameter retention: short, standard or long.
+    package static func setRetention(
+        _ retention: String, of queue: String, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        try await truth("select millrace.retention_set($1, $2)", [.text(queue), .text(retention)], on: connection)
+    }
+
+    private static func truth(
+        _ sql: SQL, _ parameters: [Parameter], on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        let rows = try await connection.query(sql, parameters) { row throws(PostgresError) in try row.bool(0) }
+        return try one(rows)
+    }
+}
+
+extension Queue {
+    /// Enqueues one job and tells whether it is new, or the holder of its unique key.
+    package static func enqueueTelling(
+        _ job: NewJob, on connection: Connection
+    ) async throws(PostgresError) -> (id: Int64, created: Bool) {
+        do {
+            let rows = try await connection.query(
+                """
+                select id, created from millrace.enqueue_many(jsonb_build_array(
+                    jsonb_strip_nulls(jsonb_build_object('kind', $1::text, 'queue', $2::text, 'priority', $3::int,
+                        'run_at', $4::timestamptz, 'unique_key', $5::text, 'on_conflict', $6::text, 'limit_key', $7::text,
+                        'tenant', $8::text, 'max_attempts', $9::int, 'tags', $10::text[]))
+                    || jsonb_build_object('args', $11::jsonb, 'metadata', $12::jsonb, 'options', $13::jsonb)))
+                """,
+                [
+                    .text(job.kind), .text(job.queue), .int4(job.priority.map { Int32(clamping: $0) }),
+                    .timestamp(job.runAt), .text(job.uniqueKey), .text(job.onConflict.rawValue), .text(job.limitKey),
+                    .text(job.tenant), .int4(job.maxAttempts.map { Int32(clamping: $0) }), .texts(job.tags),
+                    .json(job.args), .json(job.metadata ?? Array("{}".utf8)), .json(job.options ?? Array("{}".utf8)),
+                ]
+            ) { row throws(PostgresError) in (id: try row.int(0), created: try row.bool(1)) }
+            return try one(rows)
+        } catch .server(var error) {
+            // There is but one job, and nobody has numbered it.
+            if error.message.hasPrefix("job 1: ") { error.message.removeFirst("job 1: ".count) }
+            throw .server(error)
+        }
+    }
+}

@@ -1,0 +1,203 @@
+package import FoundationEssentials
+package import Postgres
+
+/// A queue and what stands in it. Counts are capped: the cap means that many or more.
+package struct QueueDepth: Sendable {
+    package var name: String
+    package var pausedAt: Date?
+    package var retention: String
+    package var ready: Int
+    package var scheduled: Int
+    package var running: Int
+    package var oldestReadyAt: Date?
+    /// How long its oldest ready job has waited, by the database's clock.
+    package var oldestAge: Double?
+}
+
+/// A worker as it described itself with its last beat.
+package struct WorkerRow: Sendable {
+    package var name: String
+    package var host: String
+    package var pid: Int
+    package var version: String
+    package var state: String
+    package var startedAt: Date
+    package var beatAt: Date
+    /// Seconds since the last beat, by the database's clock.
+    package var beatAge: Double
+    package var slots: Int
+    package var running: Int
+    package var waiting: Int
+    package var stuck: Int
+    /// Empty: all.
+    package var queues: [String]
+    package var kinds: [String]
+    package var direct: Bool
+    package var session: String
+}
+
+/// Ended runs of a queue and kind.
+package struct RateRow: Sendable {
+    package var queue: String
+    package var kind: String
+    package var succeeded: Int
+    package var failed: Int
+    package var dead: Int
+    package var cancelled: Int
+    package var snoozed: Int
+
+    /// Every run that ended, however.
+    package var runs: Int { succeeded + failed + cancelled + snoozed }
+}
+
+/// A transaction that keeps old row versions alive.
+package struct PinRow: Sendable {
+    package var pid: Int
+    package var application: String?
+    package var user: String?
+    package var state: String?
+    package var age: Double
+}
+
+package struct SizeRow: Sendable {
+    package var name: String
+    package var bytes: Int
+    package var deadRows: Int
+}
+
+/// How far the partitions reach.
+package struct Partitions: Sendable {
+    /// Whole days after today; nil when there is none at all.
+    package var historyDays: Int?
+    package var jobIDs: Int
+    /// Rows in the default partitions of history.
+    package var strays: Int
+}
+
+extension Queue {
+    /// - Parameter cap: nil counts everything.
+    package static func depths(
+        cap: Int?, on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [QueueDepth] {
+        try await connection.query(
+            """
+            select queue, paused_at, retention, ready, scheduled, running, oldest_ready_at,
+                   extract(epoch from millrace.now() - oldest_ready_at)::float8
+              from millrace.depths($1)
+            """, [.int4(cap.map { Int32(clamping: $0) })], deadline: deadline
+        ) { row throws(PostgresError) in
+            QueueDepth(
+                name: try row.string(0), pausedAt: try row.optionalDate(1), retention: try row.string(2),
+                ready: Int(try row.int(3)), scheduled: Int(try row.int(4)), running: Int(try row.int(5)),
+                oldestReadyAt: try row.optionalDate(6), oldestAge: row.optionalDouble(7).map { max(0, $0) })
+        }
+    }
+
+    package static func workers(
+        on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [WorkerRow] {
+        try await connection.query(
+            """
+            select worker, host, pid, version, state, started_at, beat_at,
+                   extract(epoch from millrace.now() - beat_at)::float8, slots, running, waiting, stuck, queues, kinds, direct, session
+              from millrace.workers
+             order by worker, session
+            """, deadline: deadline
+        ) { row throws(PostgresError) in
+            WorkerRow(
+                name: try row.string(0), host: try row.string(1), pid: Int(try row.int(2)), version: try row.string(3),
+                state: try row.string(4), startedAt: try row.date(5), beatAt: try row.date(6),
+                beatAge: max(0, try row.double(7)), slots: Int(try row.int(8)), running: Int(try row.int(9)),
+                waiting: Int(try row.int(10)), stuck: Int(try row.int(11)), queues: try row.strings(12),
+                kinds: try row.strings(13), direct: try row.bool(14), session: try row.string(15))
+        }
+    }
+
+    /// Ended runs of the last five minutes.
+    package static func rates(
+        on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [RateRow] {
+        try await connection.query(
+            "select queue, kind, succeeded, failed, dead, cancelled, snoozed from millrace.rates()", deadline: deadline
+        ) { row throws(PostgresError) in
+            RateRow(
+                queue: try row.string(0), kind: try row.string(1), succeeded: Int(try row.int(2)),
+                failed: Int(try row.int(3)), dead: Int(try row.int(4)), cancelled: Int(try row.int(5)),
+                snoozed: Int(try row.int(6)))
+        }
+    }
+
+    /// Kinds that wait and that no worker knows.
+    package static func orphans(
+        on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [(kind: String, waiting: Int)] {
+        try await connection.query("select kind, waiting from millrace.orphans()", deadline: deadline) {
+            row throws(PostgresError) in (kind: try row.string(0), waiting: Int(try row.int(1)))
+        }
+    }
+
+    /// Jobs that died in the last so many seconds, at most 10,000.
+    package static func deadCount(
+        seconds: Double, on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> Int {
+        let rows = try await connection.query(
+            "select millrace.dead_count(make_interval(secs => $1))", [.float8(seconds)], deadline: deadline
+        ) { row throws(PostgresError) in Int(try row.int(0)) }
+        return try one(rows)
+    }
+
+    /// The oldest transactions that pin row versions, the one that pins most first.
+    package static func pins(
+        on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [PinRow] {
+        try await connection.query(
+            "select pid, application, usename, state, age_s from millrace.pins()", deadline: deadline
+        ) { row throws(PostgresError) in
+            PinRow(
+                pid: Int(try row.int(0)), application: row.optionalString(1), user: row.optionalString(2),
+                state: row.optionalString(3), age: max(0, try row.double(4)))
+        }
+    }
+
+    /// Every table of the schema, the largest first.
+    package static func sizes(
+        on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [SizeRow] {
+        try await connection.query("select name, bytes, dead from millrace.sizes()", deadline: deadline) {
+            row throws(PostgresError) in
+            SizeRow(name: try row.string(0), bytes: Int(try row.int(1)), deadRows: Int(try row.int(2)))
+        }
+    }
+
+    package static func partitions(
+        on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> Partitions {
+        let rows = try await connection.query(
+            "select history_days, job_ids, strays from millrace.partitions()", deadline: deadline
+        ) { row throws(PostgresError) in
+            Partitions(
+                historyDays: try row.optionalInt(0).map { Int($0) }, jobIDs: Int(try row.int(1)),
+                strays: Int(try row.int(2)))
+        }
+        return try one(rows)
+    }
+}
+
+/// What a queue has to do now; counts are capped at 10,000.
+package struct QueueLoad: Sendable, Equatable {
+    package var ready: Int
+    package var due: Int
+    package var running: Int
+
+    package var isEmpty: Bool { ready + due + running == 0 }
+}
+
+extension Queue {
+    /// nil: there is no such queue.
+    package static func load(of queue: String, on connection: Connection) async throws(PostgresError) -> QueueLoad? {
+        try await connection.query("select ready, due, running from millrace.queue_load($1)", [.text(queue)]) {
+            row throws(PostgresError) in
+            QueueLoad(ready: Int(try row.int(0)), due: Int(try row.int(1)), running: Int(try row.int(2)))
+        }.first
+    }
+}

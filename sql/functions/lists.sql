@@ -1,0 +1,133 @@
+-- Pages of jobs by state, and the same deed to many. Each state is read along an index of its own place, newest first: the
+-- view ordered by id would sort everything there is.
+create or replace function millrace.job_ids(
+    the_state text, the_queue text default null, the_kind text default null, the_tag text default null,
+    after bigint default null, page int default 500
+) returns setof bigint
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+declare
+    queue_id int := (select q.id from millrace.queue q where q.name = the_queue);
+    kind_id int := (select k.id from millrace.kind k where k.name = the_kind);
+    top bigint := coalesce(after, 9223372036854775807);
+begin
+    if page is null or page not between 1 and 500 then
+        perform millrace.refuse('page must be 1 to 500', 'page');
+    end if;
+    if (the_queue is not null and queue_id is null) or (the_kind is not null and kind_id is null) then
+        return;
+    end if;
+    case the_state
+    when 'ready' then
+        return query
+        select x.job from (
+            -- Plain rows stand in their lane under their own number,
+            select f.job from millrace.queue q cross join generate_series(0, 39) lanes(lane) cross join lateral (
+                select r.job from millrace.ready r
+                 where r.queue = q.id and r.lane = lanes.lane and r.seq < top and r.seq = r.job
+                   and (kind_id is null or r.kind = kind_id)
+                   and (the_tag is null or exists (select from millrace.job j where j.id = r.job and the_tag = any (j.tags)))
+                 order by r.seq desc limit page) f
+             where queue_id is null or q.id = queue_id
+            union all (
+            -- moved ones in an index of their own.
+            select r.job from millrace.ready r
+             where r.seq <> r.job and r.job < top
+               and (queue_id is null or r.queue = queue_id) and (kind_id is null or r.kind = kind_id)
+               and (the_tag is null or exists (select from millrace.job j where j.id = r.job and the_tag = any (j.tags)))
+             order by r.job desc limit page)) x
+         order by x.job desc limit page;
+    when 'scheduled' then
+        return query
+        select d.job from millrace.timer d
+         where d.job < top and (queue_id is null or d.queue = queue_id) and (kind_id is null or d.kind = kind_id)
+           and (the_tag is null or exists (select from millrace.job j where j.id = d.job and the_tag = any (j.tags)))
+         order by d.job desc limit page;
+    when 'running' then
+        return query
+        select u.id from millrace.lease l
+         cross join lateral unnest(l.ids) u(id)
+          join millrace.job j on j.id = u.id and j.id between l.lo and l.hi
+         where u.id < top and (queue_id is null or j.queue = queue_id) and (kind_id is null or j.kind = kind_id)
+           and (the_tag is null or the_tag = any (j.tags))
+           and not exists (select from millrace.history h
+                            where h.class = (l.number & 3)::smallint and h.started = l.at and h.id = u.id
+                              and h.session = l.session and h.number = l.number)
+         order by u.id desc limit page;
+    when 'succeeded' then
+        return query
+        select h.id from millrace.history h
+         where h.outcome = 1 and h.id < top
+           and (queue_id is null or h.queue = queue_id) and (kind_id is null or h.kind = kind_id)
+           and (the_tag is null or exists (select from millrace.job j where j.id = h.id and the_tag = any (j.tags)))
+         order by h.id desc limit page;
+    when 'cancelled' then                                 -- the outcome as a constant: the index of the few names it
+        return query
+        select h.id from millrace.history h
+         where h.outcome = 2 and h.outcome <> 1 and h.id < top
+           and (queue_id is null or h.queue = queue_id) and (kind_id is null or h.kind = kind_id)
+           and (the_tag is null or exists (select from millrace.job j where j.id = h.id and the_tag = any (j.tags)))
+         order by h.id desc limit page;
+    when 'dead' then
+        return query
+        select h.id from millrace.history h
+         where h.outcome = 3 and h.outcome <> 1 and h.id < top
+           and (queue_id is null or h.queue = queue_id) and (kind_id is null or h.kind = kind_id)
+           and (the_tag is null or exists (select from millrace.job j where j.id = h.id and the_tag = any (j.tags)))
+         order by h.id desc limit page;
+    when 'blocked' then
+        return;
+    else
+        perform millrace.refuse(format('the state %L is unknown', left(the_state, 60)), 'state',
+            'Give ready, scheduled, blocked, running, succeeded, cancelled or dead.');
+    end case;
+end $$;
+
+-- The same page with everything about each job. A job that moves meanwhile is left out.
+create or replace function millrace.job_list(
+    the_state text, the_queue text default null, the_kind text default null, the_tag text default null,
+    after bigint default null, page int default 50
+) returns setof millrace.jobs
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select j.* from millrace.job_ids(the_state, the_queue, the_kind, the_tag, after, page) i(id)
+     cross join lateral millrace.job(i.id) j where j.state = the_state
+$$;
+
+-- How many there are, looking at `cap` at most; null looks at all.
+create or replace function millrace.job_count(
+    the_state text, the_queue text default null, the_kind text default null, the_tag text default null, cap int default 10000
+) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    last bigint;
+    n int;
+    total bigint := 0;
+begin
+    loop
+        select count(*), min(i) into n, last from millrace.job_ids(the_state, the_queue, the_kind, the_tag, last, 500) i;
+        total := total + n;
+        exit when n < 500 or total >= cap;
+    end loop;
+    return least(total, cap);
+end $$;
+
+-- One deed to many jobs, each for itself: what one refuses stops no other. outcome: done, nothing, or a refusal's SQLSTATE.
+create or replace function millrace.jobs_do(the_deed text, ids bigint[])
+returns table (id bigint, outcome text, reason text)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if the_deed is null or the_deed not in ('cancel', 'retry', 'delete') then
+        perform millrace.refuse(format('the deed %L is unknown', left(the_deed, 60)), 'deed', 'Give cancel, retry or delete.');
+    end if;
+    foreach id in array ids loop
+        begin
+            reason := null;
+            outcome := case when case the_deed when 'cancel' then millrace.cancel(id) when 'retry' then millrace.retry(id)
+                else millrace.job_delete(id) end then 'done' else 'nothing' end;
+        exception when no_data_found or unique_violation or object_not_in_prerequisite_state then
+            outcome := sqlstate;
+            reason := sqlerrm;
+        end;
+        return next;
+    end loop;
+end $$;
