@@ -20,7 +20,8 @@ extension Worker {
                 try? await Task.sleep(for: .milliseconds(4))
             }
             guard let flush = desk.takeFlush() else {
-                if Task.isCancelled { return }  // a flush was given up: the database stayed away through the whole drain
+                // a flush was given up: the database stayed away through the whole drain
+                if Task.isCancelled { return }
                 continue
             }
             last = .now

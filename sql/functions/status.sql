@@ -12,17 +12,24 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
      group by q.name, k.name order by q.name, k.name
 $$;
 
--- Kinds that wait and that no living worker knows; each lane is looked at from its front, kind by kind, up to `cap` rows.
-create or replace function millrace.orphans(cap int default 100000)
+-- Kinds that wait and that no living worker knows. Nothing is read when every kind is known; else the first `span` rows of the
+-- table, which has no index by kind: one that stands behind so many others is named once those are gone.
+create or replace function millrace.orphans(span int default 2000000)
 returns table (kind text, waiting bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 declare
-    known int[] := array(select distinct x.k from millrace.session s cross join lateral unnest(s.kinds) x(k));
+    unknown int[] := array(
+        select k.id from millrace.kind k
+         where not exists (select from millrace.session s where k.id = any (s.kinds)));
 begin
+    if unknown = '{}' then
+        return;
+    end if;
     return query
-    select k.name, count(*) from (
-        select r.kind from millrace.ready r where r.kind <> all (known) limit cap) o
+    select k.name, count(*)
+      from (select r.kind from millrace.ready r limit span) o
       join millrace.kind k on k.id = o.kind
+     where o.kind = any (unknown)
      group by k.name order by 2 desc, 1;
 end $$;
 

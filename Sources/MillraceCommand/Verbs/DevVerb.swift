@@ -82,12 +82,15 @@ struct Development: Sendable {
             group.addTask { await worker.run() }
             var code = ExitCode.done
             do {
-                if tours { code = try await tour(on: connection) }
+                if tours {
+                    code = try await tour(on: connection)
+                    advise(url: url)
+                }
             } catch let error as PostgresError {
                 worker.stop()
                 throw DatabaseFailure(error)
             }
-            advise(url: url)
+            if !tours { console.note(url.map { "export DATABASE_URL='\($0)'" } ?? "") }
             if !invocation.parsed.isOn("once") {
                 console.note("the worker stays up; Ctrl-C stops it")
                 group.addTask {
@@ -142,6 +145,11 @@ struct Development: Sendable {
         console.print("")
         let ended = try await Tour(console: console, connection: connection).run()
         console.print("")
+        console.print("millrace status", .bold)
+        let report = try await StatusReport.read(on: connection, cap: QueueDepth.cap, patience: .seconds(2))
+        for line in StatusView(report, failIf: nil).lines(width: console.output.columns, colors: console.colorsOutput) {
+            console.output.write(line + "\n")
+        }
         return ended ? .done : .failed
     }
 

@@ -2,11 +2,15 @@ public import Millrace
 
 /// Tells a customer what they bought.
 public struct SendReceipt: Job {
+    /// The name its jobs are stored under.
     public static let kind = "receipt.send"
+    /// Five runs, from two seconds apart.
     public static let retries = RetryPolicy(attempts: 5, base: .seconds(2), cap: .minutes(10))
 
+    /// What was bought.
     public var order: Int
 
+    /// A receipt for one order.
     public init(order: Int) {
         self.order = order
     }
@@ -15,7 +19,9 @@ public struct SendReceipt: Job {
 /// An order that does not exist will not exist later either.
 public struct NoSuchOrder: JobFailure, CustomStringConvertible {
     let order: Int
+    /// Never.
     public var retry: Retry { .never }
+    /// What the operator reads.
     public var description: String { "there is no order \(order)" }
 }
 
