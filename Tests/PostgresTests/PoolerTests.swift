@@ -101,7 +101,8 @@ struct PoolerTests {
                     answer = try await connection.query(sql) { row throws(PostgresError) in try row.string(0) }.first
                 }
                 guard let error else { return answer }
-                return prepare == .on && error.sqlState == "26000" ? nil : error.description  // who insists, must expect it
+                // Who insists on them must expect it.
+                return prepare == .on && error.sqlState == "26000" ? nil : error.description
             }
             for turn in 0..<20 {
                 // A transaction pins one of the two servers, in turn, and so moves the other client.
