@@ -57,6 +57,8 @@ let package = Package(
         .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
         .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
         .testTarget(
+            name: "QueuesTests", dependencies: ["Postgres", "Queues", "Schema", "TestSupport"], swiftSettings: strict),
+        .testTarget(
             name: "WorkersTests", dependencies: ["Jobs", "Queues", "Workers"], swiftSettings: strict),
         .testTarget(
             name: "MillraceCommandTests",

@@ -39,7 +39,7 @@ struct PoolerTests {
                     answer = try await connection.query(sql) { row throws(PostgresError) in try row.string(0) }.first
                 }
                 guard let error else { return answer }
-                // who insists, must expect it
+                // Who insists on them must expect it.
                 return prepare == .on && error.sqlState == "26000" ? nil : error.description
             }
             for turn in 0..<20 {

@@ -161,7 +161,7 @@ begin
                         'Give for example "2030-01-31T12:00:00Z".');
                 end;
             when name = 'unique_scope' then
-                if value #>> '{}' not in ('kind', 'queue', 'tenant', 'all') then
+                if coalesce(value #>> '{}', '') not in ('kind', 'queue', 'tenant', 'all') then
                     perform millrace.refuse('options.unique_scope is unknown', 'options.unique_scope', 'Give kind, queue, tenant or all.');
                 end if;
             when name = 'backoff' then
@@ -170,6 +170,14 @@ begin
                 elsif exists (select from jsonb_each(value) b(key, pause) where b.key not in ('base', 'cap') or jsonb_typeof(b.pause) <> 'number') then
                     perform millrace.refuse('options.backoff holds something else than numbers for base and cap', 'options.backoff',
                         'Give {"base": seconds, "cap": seconds}.');
+                end if;
+                if exists (
+                    select from jsonb_each(value) b
+                     where b.key not in ('base', 'cap') or jsonb_typeof(b.value) <> 'number'
+                        or case jsonb_typeof(b.value) when 'number' then b.value::numeric not between 0.001 and 604800 end
+                ) then
+                    perform millrace.refuse('options.backoff holds something else than a base and a cap in seconds', 'options.backoff',
+                        'Give {"base": seconds, "cap": seconds}, each 0.001 to 604800.');
                 end if;
             when name = 'wake' then
                 if jsonb_typeof(value) <> 'boolean' then
@@ -238,11 +246,18 @@ begin
         perform millrace.refuse('jobs is no JSON array', 'jobs', 'Give [{"kind": "…", "args": {…}}, …].');
     end if;
     begin
-        -- Unique keys are taken in one order by everybody, or two callers could wait for each other.
+        -- Unique keys are taken in one order by everybody, or two callers could wait for each other: by what the lock is of,
+        -- which is the key, its scope, and the name within that scope. The rest orders those without a key.
         for one, n in
-            select j.value, j.ordinality from jsonb_array_elements(jobs) with ordinality j
-             order by j.value ->> 'unique_key' collate "C" nulls first, j.value ->> 'kind' collate "C",
-                      j.value ->> 'queue' collate "C", j.value ->> 'tenant' collate "C", j.ordinality
+            select j.value, j.ordinality
+              from jsonb_array_elements(jobs) with ordinality j
+              left join millrace.kind k on k.name = j.value ->> 'kind'
+              left join millrace.queue q on q.id = k.queue
+             cross join lateral (
+                select coalesce(j.value #>> '{options,unique_scope}', 'kind') as scope, coalesce(j.value ->> 'queue', q.name, 'default') as queue) s
+             order by j.value ->> 'unique_key' collate "C" nulls first, s.scope collate "C",
+                      case s.scope when 'kind' then j.value ->> 'kind' when 'queue' then s.queue when 'tenant' then j.value ->> 'tenant' end collate "C",
+                      j.value ->> 'kind' collate "C", s.queue collate "C", j.ordinality
         loop
             one_result := millrace.enqueue_object(one);
             ids[n] := one_result.id;

@@ -94,7 +94,11 @@ begin
     loop
         class := array_position(array['history_short', 'history_standard', 'history_long'], leaf.parent::text) - 1;
         keep := millrace.retention_span(class) + case class when 2 then interval '1 month' else interval '1 day' end;
-        if leaf.lower + keep < t then
+        -- The last finish of a lease counts the others in its leaf, which must still be there however long the lease has lived.
+        if leaf.lower + keep < t and not exists (
+            select from millrace.lease l
+             where (l.number & 3) = class and l.at >= leaf.lower and l.at < leaf.lower + case class when 2 then interval '1 month' else interval '1 day' end
+        ) then
             -- Its jobs have outlived their stay; a small leaf's are deleted here, a large one's go with their partition of job.
             execute format('delete from millrace.job j using millrace.%I h where h.id = j.id and h.outcome in (1, 2, 3)
                 and (select count(*) from (select from millrace.%I limit 1000001) c) <= 1000000', leaf.relname, leaf.relname);

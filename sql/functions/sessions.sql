@@ -146,7 +146,8 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     select c.seq, c.number, c.job from millrace.cancel c where c.session = the_session and c.seq > after order by c.seq
 $$;
 
--- Leases that the database has and the worker does not: their claim's answer was lost. Nothing of them has started.
+-- Leases that the database has and the worker does not: their claim's answer was lost. Nothing of them has started. What
+-- somebody cancelled meanwhile ends here. Returns how many went back.
 create or replace function millrace.leases_return(the_session bigint, numbers bigint[], out jobs int)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -165,21 +166,28 @@ begin
         delete from millrace.lease l where l.session = the_session and l.number = any (numbers) returning l.*
     loop
         with unfinished as materialized (
-            select u.id, j.kind, j.queue, j.lane, coalesce(one.attempts[u.place], 0::smallint) as attempt,
-                   coalesce(one.crashes[u.place], 0::smallint) as crashes
+            select u.id, j.kind, j.queue, j.lane, j.unique_hash, coalesce(one.attempts[u.place], 0::smallint) as attempt,
+                   coalesce(one.crashes[u.place], 0::smallint) as crashes,
+                   exists (select from millrace.cancel c where c.session = the_session and c.number = one.number and c.job = u.id) as cancelled
               from unnest(one.ids) with ordinality u(id, place)
               join millrace.job j on j.id = u.id and j.id between one.lo and one.hi
              where not exists (
                 select from millrace.history h
                  where h.class = (one.number & 3)::smallint and h.started = one.at
                    and h.id = u.id and h.session = the_session and h.number = one.number)
+        ), recorded as (
+            insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes)
+            select u.id, the_session, one.number, one.at, t, u.kind, u.queue, one.number & 3, 2, u.attempt, u.crashes
+              from unfinished u where u.cancelled
+        ), unlocked as (
+            delete from millrace.unique_lock k using unfinished u where u.cancelled and k.hash = u.unique_hash and k.job = u.id
         ), back as (
             insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
             select nextval('millrace.seq'), u.id, u.queue, u.kind, millrace.lane_of(u.lane, u.crashes, true), u.attempt, u.crashes
-              from unfinished u
+              from unfinished u where not u.cancelled
         )
         select count(*), array_agg(distinct u.queue), array_agg(distinct millrace.lane_of(u.lane, u.crashes, true))
-          into n, queues, lanes from unfinished u;
+          into n, queues, lanes from unfinished u where not u.cancelled;
         jobs := jobs + n;
         perform millrace.wake(q, l) from unnest(queues) q cross join unnest(lanes) l;
     end loop;

@@ -1,6 +1,6 @@
 -- Stands in for clock.sql after `millrace migrate --test-clock`: a clock that tests can move.
 create table if not exists millrace.test_clock (
-    id int primary key default 1 check (id = 1),
+    one boolean primary key default true check (one),
     shift interval not null default '0'
 );
 insert into millrace.test_clock default values on conflict do nothing;
