@@ -174,6 +174,11 @@ extension Queue {
         ) { row throws(PostgresError) in (try row.int(0), try row.int(1), try row.int(2)) }
     }
 
+    /// Cancels that crossed with a retry or a snooze; see `millrace.heed_cancels`.
+    package static func heedCancels(on connection: Connection) async throws(PostgresError) {
+        try await connection.execute("select millrace.heed_cancels()")
+    }
+
     package static func queues(on connection: Connection) async throws(PostgresError) -> [QueueInfo] {
         try await connection.query("select id, name, paused, retention from millrace.queue_list()") {
             row throws(PostgresError) in

@@ -7,6 +7,7 @@ import Threads
 extension Worker {
     /// One claim in flight, never two; slots that come free meanwhile join the next.
     func claimLoop() async {
+        defer { claimsEnded.fire() }
         var plan = Plan()
         var pace = Pace()
         var backoff = Backoff()

@@ -183,6 +183,9 @@ extension Worker {
                     try await Queue.horizon(on: connection)
                 }
                 floors.withLock { $0.sample(horizon) }
+                try await sweepLink.use { connection throws(PostgresError) in
+                    try await Queue.heedCancels(on: connection)
+                }
                 if lastLanes.duration(to: .now) > lanesPause {
                     let took = try await lookBelowFloors()
                     lastLanes = .now

@@ -89,6 +89,8 @@ package final class Worker: Sendable {
     let sessionChanged = Signal()
     let started = Signal()
     let sessionGone = Signal()
+    /// Fired when the claim loop has ended: no claim is in flight any more.
+    let claimsEnded = Signal()
     let misfit = Mutex<Failure?>(nil)
 
     package init(options: Options, handlers: [Handler], middleware: [Middleware] = [], log: Log) {
@@ -172,6 +174,10 @@ package final class Worker: Sendable {
     private func settle() async {
         log.info("draining", [("running", "\(desk.counts.running)"), ("handing_back", "\(desk.counts.waiting)")])
         desk.drain()
+        wakeups.signal.fire()
+        // What a claim brings that was in flight goes back as well.
+        await claimsEnded.wait(for: .seconds(15))
+        desk.handBack()
         await quiet(for: options.drainDeadline, orStop: true)
         let late = desk.runs
         if !late.isEmpty {
@@ -203,7 +209,11 @@ package final class Worker: Sendable {
     private func close() async -> Report {
         let unrecorded = desk.unrecorded
         _ = try? await houseLink.use { connection throws(PostgresError) in
-            try await Queue.closeSession(on: connection, session: desk.session)
+            // Whatever is still held there has not crashed: it goes back with nothing counted.
+            let session = desk.session
+            let left = try await Queue.leasesHeld(on: connection, session: session)
+            if !left.isEmpty { _ = try await Queue.returnLeases(on: connection, session: session, numbers: left) }
+            return try await Queue.closeSession(on: connection, session: desk.session)
         }
         for link in [claimLink, flushLink, houseLink, sweepLink, listenLink] { await link.close() }
         let totals = desk.totals

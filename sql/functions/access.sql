@@ -28,7 +28,8 @@ begin
     return false;
 end $$;
 
--- With Supabase's claims the caller stays within its tenant: the claim `tenant`, else its own `sub`.
+-- With Supabase's claims the caller stays within its tenant: the claim `tenant`, else its own `sub`; with neither it is nobody,
+-- and sees nothing (the empty tenant, which no job has).
 create or replace function millrace.caller_tenant() returns text
 language plpgsql stable as $$
 declare
@@ -37,7 +38,7 @@ begin
     if claims is null then
         return null;
     end if;
-    return coalesce(claims::jsonb ->> 'tenant', claims::jsonb ->> 'sub');
+    return coalesce(nullif(claims::jsonb ->> 'tenant', ''), claims::jsonb ->> 'sub', '');
 end $$;
 
 create or replace function millrace.may_see(the_owner text, the_tenant text) returns boolean

@@ -27,29 +27,35 @@ end $$;
 
 create or replace function millrace.cancel(id bigint) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform millrace.must_see(cancel.id);
+    return millrace.cancel_now(cancel.id);
+end $$;
+
+create or replace function millrace.cancel_now(the_job bigint) returns boolean
+language plpgsql volatile as $$
 declare
     place record;
     held record;
     tries int := 0;
 begin
-    perform millrace.must_see(cancel.id);
     loop
-        select * into place from millrace.take_waiting(cancel.id);
+        select * into place from millrace.take_waiting(the_job);
         if place.queue is not null then
             insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes)
-            select cancel.id, 0, nextval('millrace.seq'), millrace.now(), millrace.now(), place.kind, place.queue, q.retention, 2, place.attempt, place.crashes
+            select the_job, 0, nextval('millrace.seq'), millrace.now(), millrace.now(), place.kind, place.queue, q.retention, 2, place.attempt, place.crashes
               from millrace.queue q where q.id = place.queue;
-            delete from millrace.unique_lock u using millrace.job j where j.id = cancel.id and u.hash = j.unique_hash and u.job = j.id;
+            delete from millrace.unique_lock u using millrace.job j where j.id = the_job and u.hash = j.unique_hash and u.job = j.id;
             return true;
         end if;
         select l.session, l.number, l.at into held from millrace.lease l
-         where l.lo <= cancel.id and l.hi >= cancel.id and cancel.id = any (l.ids)
+         where l.lo <= the_job and l.hi >= the_job and the_job = any (l.ids)
            and not exists (select from millrace.history h
-                            where h.class = (l.number & 3)::smallint and h.started = l.at and h.id = cancel.id
+                            where h.class = (l.number & 3)::smallint and h.started = l.at and h.id = the_job
                               and h.session = l.session and h.number = l.number);
         if found then
             insert into millrace.cancel (seq, session, number, job, at)
-            values (nextval('millrace.seq'), held.session, held.number, cancel.id, millrace.now());
+            values (nextval('millrace.seq'), held.session, held.number, the_job, millrace.now());
             return true;
         end if;
         tries := tries + 1;
@@ -57,6 +63,27 @@ begin
             return false;                                 -- it has ended
         end if;
     end loop;
+end $$;
+
+-- A cancel that crossed with the end of its run: the run went into a retry or a snooze before the cancel was there to see. A lock
+-- between the two would let a caller's open transaction stall a worker's flush; so every worker looks once a second, and cancels again.
+create or replace function millrace.heed_cancels() returns int
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    one record;
+    heeded int := 0;
+begin
+    for one in
+        select c.session, c.seq, c.job from millrace.cancel c
+         where c.at > millrace.now() - interval '10 min'
+           and exists (select from millrace.history h
+                        where h.id = c.job and h.session = c.session and h.number = c.number and h.outcome in (4, 5, 6))
+           for update of c skip locked
+    loop
+        delete from millrace.cancel c where c.session = one.session and c.seq = one.seq;
+        heeded := heeded + millrace.cancel_now(one.job)::int;
+    end loop;
+    return heeded;
 end $$;
 
 -- Runs a job again: a scheduled one now, a dead or cancelled one from its first attempt (its errors stay).
@@ -83,6 +110,7 @@ begin
     if not found then
         return false;
     end if;
+    delete from millrace.cancel c where c.job = retry.id;  -- it spoke of a run that is over
     if head.unique_hash is not null then
         holder := millrace.unique_take(head.unique_hash, retry.id);
         if holder <> retry.id then

@@ -94,7 +94,7 @@ begin
                 if the_tenant <> caller_tenant then
                     perform millrace.refuse('a caller may enqueue only for its own tenant', 'tenant', null, '42501', 'permission');
                 end if;
-                the_tenant := caller_tenant;
+                the_tenant := nullif(caller_tenant, '');
             end if;
         end if;
     end if;
