@@ -153,18 +153,24 @@ struct Development: Sendable {
         return ended ? .done : .failed
     }
 
+    /// In the words to type: the program as it was called here, and the embedded Postgres found by itself from this directory.
     private func advise(url: String?) {
-        var lines = ["", "What to try next:"]
-        if let url { lines.append("  export DATABASE_URL='\(url)'      # for another terminal, and for psql") }
+        let program = CommandLine.arguments.first ?? "millrace"
+        var lines = ["", "What to try next, in another terminal:"]
         lines += [
-            "  millrace enqueue practice.sleep '{\"ms\": 3000}' --wait",
-            "  millrace enqueue practice.fail '{\"times\": 3}' --in 5s",
-            "  psql \"$DATABASE_URL\" -c \"select millrace.enqueue('practice.echo', '{\\\"hi\\\": 1}')\"",
-            "  millrace status --watch",
-            "  millrace jobs list",
-            "  millrace enqueue practice.crash           # kills the worker again and again, until it is quarantined",
-            "  millrace --help",
+            "  \(program) enqueue practice.sleep '{\"ms\": 3000}' --wait",
+            "  \(program) enqueue practice.fail '{\"times\": 3}' --in 5s",
+            "  \(program) status --watch",
+            "  \(program) jobs list",
+            "  \(program) enqueue practice.crash     # kills the worker again and again, until it is quarantined",
+            "  \(program) --help",
         ]
+        if let url {
+            lines += [
+                "  export DATABASE_URL='\(url)'",
+                "  psql \"$DATABASE_URL\" -c \"select millrace.enqueue('practice.echo', '{\\\"hi\\\": 1}')\"",
+            ]
+        }
         for line in lines { console.print(line) }
     }
 }
