@@ -1,8 +1,8 @@
 package import FoundationEssentials
 package import Postgres
 
-/// A job in hand.
-package struct Claimed: Sendable {
+/// A job in hand. A class, for it is passed on many times: one reference count instead of one for each of its fields.
+package final class Claimed: Sendable {
     package let seq: Int64
     package let id: Int64
     package let number: Int64

@@ -23,7 +23,7 @@ package struct Judge: Sendable {
 
     /// nil: the lease is lost, and there is nothing to tell.
     package func end(
-        _ job: Claimed, said: Said, cancelled reason: CancelReason?, milliseconds: Int32, jitter: Double
+        _ job: Claimed, said: Said, cancelled reason: CancelReason?, milliseconds: Int32, jitter: @autoclosure () -> Double
     ) -> Ended? {
         func ended(_ outcome: Outcome, _ error: String? = nil, wait: Duration? = nil) -> Ended {
             Ended(
@@ -35,7 +35,7 @@ package struct Judge: Sendable {
             guard attempt < maxAttempts else {
                 return ended(.dead, attempt == 1 ? why : "attempt \(attempt) of \(maxAttempts): \(why)")
             }
-            let wait = pause ?? retries.pause(afterAttempt: attempt, fraction: jitter)
+            let wait = pause ?? retries.pause(afterAttempt: attempt, fraction: jitter())
             return ended(.retried, why, wait: wait)
         }
         if reason == .leaseLost { return nil }
