@@ -1,9 +1,12 @@
 import Clusters
 import Foundation
+import Jobs
 import Postgres
 import Queues
+import Telemetry
 import TestSupport
 import Testing
+import Workers
 
 @Suite struct OutageTests {
     @Test(arguments: [Cluster.Stop.fast, .immediate])
@@ -49,4 +52,76 @@ import Testing
             await connection.close()
         }
     }
+
+    /// The limit is a second here, and twenty in life.
+    @Test func `a kind that is strict about it is cancelled while its worker is cut off, and others go on`()
+        async throws
+    {
+        try await withCluster { cluster in
+            let options = ConnectionOptions(location: cluster.url())
+            var connection = try await Connection.open(options)
+            _ = try await Migrator().migrate(on: connection)
+            let seen = Seen()
+            var workerOptions = Worker.Options(database: options, name: "one")
+            workerOptions.cutOffAfter = .seconds(1)
+            let worker = Worker(
+                options: workerOptions,
+                handlers: [
+                    Handler(kind: "strict", whenCutOff: .cancel) { _, context in
+                        if await seen.count("strict") > 1 { return .done }
+                        do {
+                            try await Task.sleep(for: .seconds(60))
+                        } catch {
+                            await seen.note("\(context.cancelReason?.rawValue ?? "no reason")")
+                            throw error
+                        }
+                        return .done
+                    },
+                    Handler(kind: "optimistic") { _, _ in
+                        _ = await seen.count("optimistic")
+                        while await !seen.isReleased { try await Task.sleep(for: .milliseconds(10)) }
+                        return .done
+                    },
+                ], log: .silent)
+            let running = Task { try await worker.run() }
+            try await connection.run("select millrace.enqueue('strict'); select millrace.enqueue('optimistic')")
+            try await eventually("both run") { await seen.all == ["strict": 1, "optimistic": 1] }
+            await connection.close()
+            try await cluster.stop(.fast, deadline: .seconds(30))
+            try await eventually("the strict one is cancelled") { await seen.notes == ["cut off"] }
+            _ = try await cluster.start(deadline: .seconds(60))
+            await seen.release()
+            connection = try await Connection.open(options)
+            try await eventually("both have succeeded") {
+                try await connection.int("select count(*) from millrace.history where outcome = 1") == 2
+            }
+            // The strict one ran again without an attempt used up; the other one never knew.
+            #expect(await seen.runs("strict") == 2)
+            #expect(await seen.runs("optimistic") == 1)
+            #expect(
+                try await connection.column("select distinct attempt || '/' || crashes from millrace.history") == [
+                    "1/0"
+                ])
+            worker.drain()
+            _ = try await running.value
+            await connection.close()
+        }
+    }
+}
+
+/// What the handlers of a test have seen.
+private actor Seen {
+    private var counts: [String: Int] = [:]
+    private(set) var notes: [String] = []
+    private(set) var isReleased = false
+
+    func count(_ kind: String) -> Int {
+        counts[kind, default: 0] += 1
+        return counts[kind] ?? 0
+    }
+
+    var all: [String: Int] { counts }
+    func runs(_ kind: String) -> Int { counts[kind] ?? 0 }
+    func note(_ text: String) { notes.append(text) }
+    func release() { isReleased = true }
 }
