@@ -166,12 +166,13 @@ extension Queue {
         return try one(rows)
     }
 
+    /// The runs of this session that somebody wants cancelled.
     package static func cancels(
-        on connection: Connection, session: Int64, after seq: Int64
-    ) async throws(PostgresError) -> [(seq: Int64, number: Int64, job: Int64)] {
-        try await connection.query(
-            "select seq, number, job from millrace.cancels($1, $2)", [.int8(session), .int8(seq)]
-        ) { row throws(PostgresError) in (try row.int(0), try row.int(1), try row.int(2)) }
+        on connection: Connection, session: Int64
+    ) async throws(PostgresError) -> [(number: Int64, job: Int64)] {
+        try await connection.query("select number, job from millrace.cancels($1)", [.int8(session)]) {
+            row throws(PostgresError) in (try row.int(0), try row.int(1))
+        }
     }
 
     /// Cancels that crossed with a retry or a snooze; see `millrace.heed_cancels`.

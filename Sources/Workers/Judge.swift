@@ -23,7 +23,8 @@ package struct Judge: Sendable {
 
     /// nil: the lease is lost, and there is nothing to tell.
     package func end(
-        _ job: Claimed, said: Said, cancelled reason: CancelReason?, milliseconds: Int32, jitter: @autoclosure () -> Double
+        _ job: Claimed, said: Said, cancelled reason: CancelReason?, milliseconds: Int32,
+        jitter: @autoclosure () -> Double
     ) -> Ended? {
         func ended(_ outcome: Outcome, _ error: String? = nil, wait: Duration? = nil) -> Ended {
             Ended(

@@ -148,7 +148,7 @@ import Testing
                 "select millrace.lanes(array[1], null)", "select millrace.promote(null, 5)",
                 "select millrace.beat(1, 'working', 0, 0, 0)",
                 "select millrace.watch(1)", "select millrace.rescue(5, 0)", "select millrace.leases_held(1)",
-                "select millrace.leases_return(1, array[8::bigint])", "select millrace.cancels(1, 0)",
+                "select millrace.leases_return(1, array[8::bigint])", "select millrace.cancels(1)",
                 "select millrace.maintain()",
                 "select millrace.queue_list()", "select millrace.schema_state()", "select millrace.depths()",
                 "select millrace.rates()",

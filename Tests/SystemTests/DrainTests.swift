@@ -82,6 +82,32 @@ import Testing
         }
     }
 
+    /// 1. One cancel is asked for in a transaction that stays open. 2. A younger one is committed, and heeded. 3. The first commits.
+    @Test func `a cancel that commits behind a younger one still reaches its job`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            let slow = try await database.connect()
+            let worker = try await MillraceProcess.worker("one", database: database.url)
+            let first = try await connection.int("select millrace.enqueue('practice.sleep', '{\"ms\": 60000}')")
+            let second = try await connection.int("select millrace.enqueue('practice.sleep', '{\"ms\": 60000}')")
+            try await eventually("both run") { try await connection.int("select running from millrace.beat") == 2 }
+            try await slow.run("begin")
+            #expect(try await slow.bool("select millrace.cancel(\(first))"))
+            #expect(try await connection.bool("select millrace.cancel(\(second))"))
+            try await eventually("the younger one is heeded") {
+                try await connection.value("select state from millrace.job(\(second))") == "cancelled"
+            }
+            try await slow.run("commit")
+            try await eventually("so is the older one", within: .seconds(10)) {
+                try await connection.value("select state from millrace.job(\(first))") == "cancelled"
+            }
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended() == 0)
+            await slow.close()
+            await connection.close()
+        }
+    }
+
     @Test func `a job that has expired is cancelled and not run`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

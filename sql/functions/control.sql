@@ -65,8 +65,9 @@ begin
     end loop;
 end $$;
 
--- A cancel that crossed with the end of its run: the run went into a retry or a snooze before the cancel was there to see. A lock
--- between the two would let a caller's open transaction stall a worker's flush; so every worker looks once a second, and cancels again.
+-- Removes the cancels of runs that are over. One may have crossed with the end of its run, which went into a retry or a snooze before
+-- the cancel was there to see: that job is cancelled again. (A lock between the two would let a caller's open transaction stall a
+-- worker's flush; so every worker looks once a second.)
 create or replace function millrace.heed_cancels() returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
@@ -74,14 +75,17 @@ declare
     heeded int := 0;
 begin
     for one in
-        select c.session, c.seq, c.job from millrace.cancel c
-         where c.at > millrace.now() - interval '10 min'
-           and exists (select from millrace.history h
-                        where h.id = c.job and h.session = c.session and h.number = c.number and h.outcome in (4, 5, 6))
+        select c.session, c.seq, c.job, h.outcome
+          from millrace.cancel c
+         cross join lateral (
+            select h.outcome from millrace.history h
+             where h.id = c.job and h.session = c.session and h.number = c.number limit 1) h
            for update of c skip locked
     loop
         delete from millrace.cancel c where c.session = one.session and c.seq = one.seq;
-        heeded := heeded + millrace.cancel_now(one.job)::int;
+        if one.outcome in (4, 5, 6) then
+            heeded := heeded + millrace.cancel_now(one.job)::int;
+        end if;
     end loop;
     return heeded;
 end $$;

@@ -141,9 +141,10 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     select coalesce(array_agg(l.number), '{}') from millrace.lease l where l.session = the_session
 $$;
 
-create or replace function millrace.cancels(the_session bigint, after bigint) returns table (seq bigint, number bigint, job bigint)
+-- All of them, each time: one that was asked for in a long transaction appears behind younger ones. heed_cancels keeps them few.
+create or replace function millrace.cancels(the_session bigint) returns table (number bigint, job bigint)
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select c.seq, c.number, c.job from millrace.cancel c where c.session = the_session and c.seq > after order by c.seq
+    select c.number, c.job from millrace.cancel c where c.session = the_session
 $$;
 
 -- Leases that the database has and the worker does not: their claim's answer was lost. Nothing of them has started. What
