@@ -61,6 +61,8 @@ let package = Package(
         .testTarget(
             name: "WorkersTests", dependencies: ["Jobs", "Queues", "Workers"], swiftSettings: strict),
         .testTarget(
+            name: "MillraceTests", dependencies: ["Millrace", "Postgres", "TestSupport"], swiftSettings: strict),
+        .testTarget(
             name: "MillraceCommandTests",
             dependencies: ["Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "Workers"],
             swiftSettings: strict),
