@@ -60,7 +60,9 @@ let package = Package(
             name: "WorkersTests", dependencies: ["Jobs", "Queues", "Workers"], swiftSettings: strict),
         .testTarget(
             name: "MillraceCommandTests",
-            dependencies: ["Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "Workers"],
+            dependencies: [
+                "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "TestSupport", "Workers",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "SystemTests",
