@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -66,6 +67,14 @@ import Testing
         }
     }
 
+    @Test func `what cannot be told is not OK`() async throws {
+        try await withDatabase { database in
+            try await database.change("drop view millrace.workers cascade")
+            let outcome = await millrace("status", "--database-url", database.url)
+            #expect(outcome.code == .degraded && outcome.output.hasPrefix("DEGRADED  the workers cannot be told"))
+        }
+    }
+
     @Test func `a living worker makes it OK, and its rates are shown`() async throws {
         try await withDatabase { database in
             let url = database.url
@@ -85,6 +94,17 @@ import Testing
             let url = database.url
             let outcome = await millrace("status", "--watch", "--jsonl", "--timeout", "1100ms", "--database-url", url)
             #expect(outcome.code == .done && outcome.output.split(separator: "\n").count >= 2)
+        }
+    }
+
+    @Test func `watching ends when nobody reads any more`() async throws {
+        try await withDatabase { database in
+            let console = Console(
+                output: Sink(isTerminal: false) { _ in Descriptor.sentence(EPIPE) }, errors: Capture().console.errors)
+            let code = await Application.run(
+                arguments: ["status", "--watch", "--timeout", "1m", "--database-url", database.url],
+                surroundings: .fake(), console: console)
+            #expect(code == .failed)
         }
     }
 
