@@ -48,7 +48,8 @@ func printedID(_ outcome: Outcome) throws -> Int { try #require(try JSONValue.re
     @Test(arguments: [
         (["a.b", "{\"n\":}"], "line 1, column 6"),
         (["a.b", "@big.json"], "1048576"),
-        (["a.b", "@nul.json"], "malformed JSON"),
+        (["a.b", "@nul.json"], "malformed JSON, line 1, column 8: a text must not contain NUL"),
+        (["a.b", "@"], "name of a file is missing"),
         (["a.b", "@none.json"], "no such file"),
         (["a.b", "{\"n\":\"\\u0000\"}"], "NUL"),
         (["a b"], "takes a kind's name"),
@@ -67,7 +68,7 @@ func printedID(_ outcome: Outcome) throws -> Int { try #require(try JSONValue.re
     ])
     func `bad input is misuse, with a sentence that helps`(words: [String], says: String) async throws {
         let capture = Capture()
-        let files = ["big.json": "\"" + String(repeating: "a", count: 1_048_576) + "\"", "nul.json": "{\"a\":\0}"]
+        let files = ["big.json": "\"" + String(repeating: "a", count: 1_048_576) + "\"", "nul.json": "{\"a\":\"x\0\"}"]
         let code = try await withDatabase { database in
             await Application.run(
                 arguments: ["enqueue"] + words + ["--database-url", database.url],
@@ -150,12 +151,42 @@ func printedID(_ outcome: Outcome) throws -> Int { try #require(try JSONValue.re
         }
     }
 
+    @Test func `advice about a shell's quotes is for what came through a shell`() async {
+        let typed = await millrace("enqueue", "a.b", "{n:1}", "--database-url", "postgresql:///x")
+        #expect(typed.code == .misused && typed.errors.contains("single quotes"))
+        let read = await millrace(
+            "enqueue", "a.b", "@f.json", "--database-url", "postgresql:///x", files: ["f.json": "{n:1}"])
+        #expect(read.code == .misused && !read.errors.contains("single quotes"))
+    }
+
+    @Test func `one job is not several`() async throws {
+        try await withDatabase { database in
+            let outcome = await millrace(
+                "enqueue", "--batch", "-", "--database-url", database.url, files: ["-": "{\"kind\":\"a.b\"}"])
+            #expect(outcome.output == "1 job enqueued\n")
+            let status = await millrace("status", "--database-url", database.url)
+            #expect(status.output.hasPrefix("CRITICAL  1 job waits and no worker lives"))
+        }
+    }
+
+    @Test func `a read-only database says what it is`() async throws {
+        try await withDatabase { database in
+            try await database.change("alter database \(database.name) set default_transaction_read_only = on")
+            let outcome = await millrace("enqueue", "a.b", "--database-url", database.url)
+            #expect(outcome.code == .failed && outcome.errors.contains("target_session_attrs=read-write"))
+            let doctor = await millrace("doctor", "--database-url", database.url)
+            #expect(doctor.code == .critical && doctor.output.contains("problem  transaction_read_only: on"))
+        }
+    }
+
     @Test func `a schema from the future is 6`() async throws {
         try await withDatabase { database in
             let url = database.url
             try await database.change("update millrace.setting set value = '99' where name = 'oldest_worker'")
             let outcome = await millrace("enqueue", "a.b", "--database-url", url)
             #expect(outcome.code == .schemaMismatch && outcome.errors.contains("use a newer millrace"))
+            let worker = await millrace("worker", "--practice", "--database-url", database.url)
+            #expect(worker.code == .schemaMismatch && worker.errors.contains("serves workers from version 99"))
         }
     }
 
