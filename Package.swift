@@ -64,7 +64,9 @@ let package = Package(
             name: "MillraceTests", dependencies: ["Millrace", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "MillraceCommandTests",
-            dependencies: ["Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "Workers"],
+            dependencies: [
+                "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "TestSupport", "Workers",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "SystemTests",

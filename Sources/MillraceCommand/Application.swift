@@ -74,9 +74,10 @@ enum Application {
 
     /// Results that nobody got are no success: a full disk, for instance.
     private static func settled(_ code: ExitCode, _ console: Console) -> ExitCode {
-        guard let failure = console.output.failure, code == .done else { return code }
-        console.failure("the results could not be written: \(failure)")
-        return .failed
+        guard let failure = console.output.failure else { return code }
+        // Who closed a pipe has seen enough, and needs no telling.
+        if failure != Descriptor.sentence(EPIPE) { console.failure("the results could not be written: \(failure)") }
+        return code == .done ? .failed : code
     }
 }
 
@@ -84,6 +85,7 @@ enum Application {
 enum Main {
     static func main() async {
         Signals.ignorePipe()
+        Descriptor.fillStandard()
         let arguments = Array(CommandLine.arguments.dropFirst())
         let code = await Application.run(arguments: arguments, surroundings: .live(), console: .standard())
         exit(code.rawValue)

@@ -64,6 +64,14 @@ extension Surroundings {
 
 /// File descriptors without buffers in between.
 enum Descriptor {
+    /// Whoever starts us with a standard descriptor closed would have its number given to our connection, and the results
+    /// written there. Open for reading only: a write fails, as it should.
+    static func fillStandard() {
+        for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
+            _ = open("/dev/null", O_RDONLY)  // takes the lowest free number
+        }
+    }
+
     /// Writes all of it; the error number of the first failure, or nil.
     static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32? {
         var start = 0

@@ -25,8 +25,9 @@ final class Handle {
 
     static func oneLine(_ message: String) -> String {
         message.split(whereSeparator: \.isNewline).map { line in
-            line.hasPrefix("FATAL:") || line.hasPrefix("ERROR:")
-                ? line.drop { $0 != " " }.drop { $0 == " " } : line[...]
+            let line = line.drop { $0 == "\t" }
+            return line.hasPrefix("FATAL:") || line.hasPrefix("ERROR:")
+                ? line.drop { $0 != " " }.drop { $0 == " " } : line
         }.joined(separator: "; ")
     }
 

@@ -31,7 +31,8 @@ extension Queue {
             -- Our connections set the isolation for themselves; what others get is the reset value.
             select name, case name when 'default_transaction_isolation' then reset_val else setting end from pg_settings
              where name in ('fsync', 'synchronous_commit', 'max_connections', 'autovacuum', 'full_page_writes',
-                   'idle_in_transaction_session_timeout', 'default_transaction_isolation', 'track_activities', 'track_counts')
+                   'idle_in_transaction_session_timeout', 'default_transaction_isolation', 'track_activities', 'track_counts',
+                   'transaction_read_only')
             """
         ) { row throws(PostgresError) in (try row.string(0), try row.string(1)) }
         let rows = try await connection.query(

@@ -11,7 +11,8 @@ package enum Signals {
         signal(SIGPIPE, SIG_IGN)
     }
 
-    /// Calls back for every INT and TERM from now on.
+    /// Calls back for every INT and TERM from now on, and for HUP: a closed terminal must not leave behind what we have started.
+    /// Under nohup HUP stays ignored.
     package static func onStop(_ body: @escaping @Sendable (Int32) -> Void) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return }
@@ -24,12 +25,15 @@ package enum Signals {
                 if read(readEnd, &number, 1) == 1 { body(Int32(number)) }
             }
         }
-        for number in [SIGINT, SIGTERM] {
-            signal(number) { number in
+        for number in [SIGINT, SIGTERM, SIGHUP] {
+            let before = signal(number) { number in
                 let kept = errno
                 var byte = UInt8(truncatingIfNeeded: number)
                 _ = write(Signals.writeEnd, &byte, 1)
                 errno = kept
+            }
+            if number == SIGHUP, unsafeBitCast(before, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self) {
+                signal(number, SIG_IGN)
             }
         }
     }

@@ -11,18 +11,23 @@ extension Worker {
     func open() async throws -> Bool? {
         var backoff = Backoff()
         var random = SystemRandomNumberGenerator()
+        var told = false
         while stops.count == 0 {
             do throws(PostgresError) {
                 return try await introduce()
             } catch {
+                if let mismatch { throw mismatch }
                 if error.sqlState == "3F000" || error.sqlState == "42883" || error.sqlState == "42P01" {
                     throw Failure.schema(found: nil, needed: Self.schemaVersion, oldest: nil)
                 }
                 guard error.isOutage else { throw Failure.database(error) }
                 outage.began(error)
+                if case .server = error, !told {
+                    told = true
+                    log.warning("the database does not take a worker yet; trying again", [("error", error.description)])
+                }
                 try? await Task.sleep(for: backoff.next(using: &random))
             }
-            if let mismatch { throw mismatch }
         }
         return nil
     }

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @testable import MillraceCommand
@@ -67,6 +68,14 @@ private func tree(_ run: @escaping @Sendable (Invocation) async throws -> ExitCo
         let code = await Application.run(arguments: ["version"], surroundings: .fake(), console: full)
         #expect(code == .failed)
         #expect(capture.errors == "millrace: the results could not be written: no space left\n")
+    }
+
+    @Test func `whoever closed a pipe is told nothing more`() async {
+        let capture = Capture()
+        let left = Console(
+            output: Sink(isTerminal: false) { _ in Descriptor.sentence(EPIPE) }, errors: capture.console.errors)
+        let code = await Application.run(arguments: ["version"], surroundings: .fake(), console: left)
+        #expect(code == .failed && capture.errors.isEmpty)
     }
 
     @Test func `colours obey NO_COLOR, the flag and a dumb terminal`() async {

@@ -1,5 +1,7 @@
 import Glibc
+import Postgres
 import Synchronization
+import TestSupport
 
 @testable import MillraceCommand
 
@@ -101,6 +103,15 @@ func shell(_ program: String, _ arguments: [String] = [], script: String) throws
     while waitpid(child, &status, 0) < 0, errno == EINTR {}
     let bytes = try Surroundings.live().read(path + ".out", 1 << 20)
     return (status, String(decoding: bytes, as: UTF8.self))
+}
+
+extension TestDatabase {
+    /// A statement on the side of a test.
+    func change(_ sql: String) async throws {
+        let connection = try await connect()
+        try await connection.run(sql)
+        await connection.close()
+    }
 }
 
 func exists(_ path: String) -> Bool { access(path, X_OK) == 0 }

@@ -29,9 +29,11 @@ final class WorkerProcess: Sendable {
                 guard let pid = start() else { return 1 }
                 var status: Int32 = 0
                 while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+                state.withLock { $0.pid = 0 }  // the number may be another's from now on
                 let signal = status & 0x7f
                 let code = signal == 0 ? (status >> 8) & 0xff : 128 + signal
-                if state.withLock({ $0.stopping }) { return code }
+                // One that was told before it could listen ended as it should, too.
+                if state.withLock({ $0.stopping }) { return signal == SIGTERM ? 0 : code }
                 guard signal != 0 else {
                     say("the worker ended with exit code \(code)")
                     return code
@@ -66,7 +68,11 @@ final class WorkerProcess: Sendable {
             say("the worker cannot be started")
             return nil
         }
-        state.withLock { $0.pid = pid }
+        let stops = state.withLock { state in
+            state.pid = pid
+            return state.stopping
+        }
+        if stops { kill(pid, SIGTERM) }  // `stop` came while there was nobody to signal
         return pid
     }
 }

@@ -47,7 +47,8 @@ struct Doctor {
             return Check(name: name, result: try await body())
         } catch {
             let failure = DatabaseFailure(error)
-            let advice = failure.hint ?? "run millrace doctor as a role that may see it"
+            let other = "run millrace doctor as a role that may see it"
+            let advice = error.sqlState == "42501" ? other : failure.hint ?? other
             return Check(
                 name: name,
                 result: failure.exitCode == .schemaMismatch

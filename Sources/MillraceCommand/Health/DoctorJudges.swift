@@ -79,6 +79,9 @@ extension Doctor {
             let sentence = "\(value): \(why)"
             found.append((name, problem ? .problem(sentence, advice: advice) : .warning(sentence, advice: advice)))
         }
+        expect(
+            "transaction_read_only", { $0 == "off" }, problem: true, "nothing can be enqueued or claimed here",
+            "connect to the primary (target_session_attrs=read-write), or turn default_transaction_read_only off")
         expect("fsync", { $0 == "on" }, problem: true, "a crash can destroy the database", "turn it on")
         expect("full_page_writes", { $0 == "on" }, problem: true, "a crash can destroy pages", "turn it on")
         expect(

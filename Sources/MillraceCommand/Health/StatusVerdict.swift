@@ -43,9 +43,14 @@ extension StatusReport {
         func say(_ severity: Severity, _ sentence: String) {
             found.append(Finding(severity: severity, sentence: sentence))
         }
+        // Silence would be taken for health.
+        if queues.value == nil { say(.degraded, "the queues cannot be told") }
+        if workers.value == nil { say(.degraded, "the workers cannot be told") }
         if let queues = queues.value, let workers = workers.value, workers.isEmpty {
             let waiting = queues.filter { $0.pausedAt == nil }.reduce(0) { $0 + $1.ready }
-            if waiting > 0 { say(.critical, "\(Humane.count(waiting)) jobs wait and no worker lives") }
+            if waiting > 0 {
+                say(.critical, "\(Humane.count(waiting, "job")) \(waiting == 1 ? "waits" : "wait") and no worker lives")
+            }
         }
         if let days = partitions.value.map({ $0.historyDays ?? -1 }), days < 1 {
             say(.critical, "no partition of history lies ahead")
@@ -55,7 +60,7 @@ extension StatusReport {
             say(.degraded, "\(queue.name): the oldest job waits for \(Humane.duration(.seconds(queue.oldestAge ?? 0)))")
         }
         if let dead = deadLastHour.value, dead > 0 {
-            say(.degraded, "\(Humane.count(dead)) jobs died in the last hour")
+            say(.degraded, "\(Humane.count(dead, "job")) died in the last hour")
         }
         if let workers = workers.value, !workers.isEmpty {
             for orphan in orphans.value ?? [] { say(.degraded, "no worker knows \(orphan.kind)") }

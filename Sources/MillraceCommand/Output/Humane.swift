@@ -11,6 +11,9 @@ enum Humane {
         return text
     }
 
+    /// `1 job`, `1,234 jobs`
+    static func count(_ number: Int, _ noun: String) -> String { "\(count(number)) \(noun)\(number == 1 ? "" : "s")" }
+
     /// `3m 12s`, `412 ms`, `1.24 s`: two units at most.
     static func duration(_ duration: Duration) -> String {
         if duration < .zero { return "-" + Self.duration(.zero - duration) }

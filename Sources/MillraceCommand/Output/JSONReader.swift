@@ -146,7 +146,8 @@ extension JSONReader {
                 position += 1
                 return String(decoding: text, as: UTF8.self)
             case UInt8(ascii: "\\"): text += try escape()
-            case 0..<0x20: throw problem("a control character in a text is written as \\n, \\t or \\u00..")
+            case 0: throw problem("a text must not contain NUL")
+            case 1..<0x20: throw problem("a control character in a text is written as \\n, \\t or \\u00..")
             default:
                 text.append(byte)
                 position += 1

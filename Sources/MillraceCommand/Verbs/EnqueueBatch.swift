@@ -86,7 +86,7 @@ extension Invocation {
                 }
             }
             if shows { region.update([]) }
-            console.show(["enqueued": .int(count)]) { console.print("\(Humane.count(count)) jobs enqueued") }
+            console.show(["enqueued": .int(count)]) { console.print("\(Humane.count(count, "job")) enqueued") }
             return .done
         } catch let bad as BadLine {
             throw Failure(

@@ -104,6 +104,7 @@ extension Invocation {
         var bytes = Array(word.utf8)
         if word == "-" || word.hasPrefix("@") {
             let path = word == "-" ? word : String(word.dropFirst())
+            guard !path.isEmpty else { throw Failure(.misused, "the name of a file is missing behind the @") }
             let name = word == "-" ? "standard input" : path
             do {
                 let chunks = try surroundings.chunks(path)
@@ -117,17 +118,17 @@ extension Invocation {
             }
         }
         guard bytes.count <= Self.largestArgs else { throw tooLarge }
-        _ = try json(bytes, of: "the arguments")
+        _ = try json(bytes, of: "the arguments", inShell: word == String(decoding: bytes, as: UTF8.self))
         return bytes
     }
 
-    private func json(_ bytes: [UInt8], of what: String) throws(Failure) -> JSONValue {
+    private func json(_ bytes: [UInt8], of what: String, inShell: Bool = true) throws(Failure) -> JSONValue {
         do throws(JSONProblem) {
             return try JSONValue.read(bytes)
         } catch {
             throw Failure(
                 .misused, "\(what): malformed JSON, \(error.sentence)",
-                hint: "in a shell, put JSON in single quotes: '{\"name\": \"value\"}'")
+                hint: inShell ? "in a shell, put JSON in single quotes: '{\"name\": \"value\"}'" : nil)
         }
     }
 

@@ -105,7 +105,7 @@ struct Bulk {
         isFiltered ? "give ids or filters, not both" : "give ids, or filters such as --queue; see --help"
     }
 
-    private func counted(_ count: Int) -> String { "\(Humane.count(count)) \(count == 1 ? "job" : "jobs")" }
+    private func counted(_ count: Int) -> String { Humane.count(count, "job") }
 
     // MARK: by id
 

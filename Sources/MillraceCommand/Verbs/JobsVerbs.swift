@@ -75,7 +75,8 @@ extension Command {
                 case .jsonLines: console.show(job.json) {}
                 case .human where !console.errors.isTerminal && !job.state.isFinal:
                     console.note(
-                        "job \(id) is \(job.state.rawValue)" + (job.attempt > 0 ? ", attempt \(job.attempt)" : ""))
+                        "job \(id) is \(job.state.rawValue)" + (job.attempt > 0 ? ", attempt \(job.attempt)" : "")
+                            + (job.crashes > 0 ? ", crashes \(job.crashes)" : ""))
                 case .human, .json: break
                 }
             }

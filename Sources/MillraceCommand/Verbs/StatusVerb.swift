@@ -86,6 +86,7 @@ extension Invocation {
                     }
                 }
                 if let deadline, deadline <= .now { return code }
+                guard console.output.failure == nil else { return code }  // nobody looks any more
                 try await Task.sleep(for: min(.seconds(1), deadline.map { max(.zero, $0 - .now) } ?? .seconds(1)))
             }
         }

@@ -97,6 +97,8 @@ struct DatabaseFailure: CommandFailure {
     private static func hint(for error: PostgresError.ServerError) -> String? {
         switch error.sqlState {
         case "53100": "the disk of the database server is full: free some space, nothing was written"
+        case "25006":
+            "it is a standby, or default_transaction_read_only is on; with several hosts, add target_session_attrs=read-write"
         case "42501": error.hint ?? "this role has no right to do that; see millrace doctor"
         default: error.hint
         }

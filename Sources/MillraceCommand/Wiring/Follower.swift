@@ -37,7 +37,7 @@ struct Follower {
                 if isAway { console.note("the database is back") }
                 isAway = false
                 guard let job = found else { return .gone }
-                if job.state != last?.state || job.attempt != last?.attempt {
+                if job.state != last?.state || job.attempt != last?.attempt || job.crashes != last?.crashes {
                     onChange(job)
                     pause = Self.first
                 }
@@ -78,6 +78,7 @@ struct Follower {
         }
         var parts = ["job \(job.id)", job.style.paint(job.state.rawValue, on: console.colorsErrors)]
         if job.attempt > 0 { parts.append("attempt \(job.attempt)") }
+        if job.crashes > 0 { parts.append("crashes \(job.crashes)") }
         if let worker = job.worker { parts.append(DisplayWidth.harmless(worker)) }
         if let progress = job.progress {
             parts.append(DisplayWidth.harmless(String(decoding: progress, as: UTF8.self)))
