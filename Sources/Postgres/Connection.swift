@@ -53,8 +53,23 @@ package actor Connection {
     }
 
     private func connect() throws(PostgresError) {
-        let deadline = ContinuousClock.now + options.connectDeadline
-        let handle = try start()
+        let attempts = try options.attempts()
+        let share = options.connectDeadline / attempts.count
+        var reasons: [String] = []
+        for attempt in attempts {
+            do {
+                return try greet(try reach(attempt, within: max(share, .seconds(1))))
+            } catch .unreachable(let reason) {
+                reasons.append(reason)
+            }
+        }
+        throw .unreachable(reason: reasons.joined(separator: "; "))
+    }
+
+    /// Waits for one server to take us in.
+    private func reach(_ place: [(String, String)], within limit: Duration) throws(PostgresError) -> Handle {
+        let deadline = ContinuousClock.now + limit
+        let handle = try start(place)
         var wants = PGRES_POLLING_WRITING
         while wants != PGRES_POLLING_OK {
             if wants == PGRES_POLLING_FAILED { throw .unreachable(reason: handle.complaint) }
@@ -62,10 +77,14 @@ package actor Connection {
                 reading: wants == PGRES_POLLING_READING, writing: wants == PGRES_POLLING_WRITING, until: deadline,
                 interrupt: nil)
             if waited == .deadline {
-                throw .unreachable(reason: "no answer within \(options.connectDeadline)")
+                throw .unreachable(reason: "no answer within \(limit)")
             }
             wants = PQconnectPoll(handle.pointer)
         }
+        return handle
+    }
+
+    private func greet(_ handle: Handle) throws(PostgresError) {
         PQsetnonblocking(handle.pointer, 1)
         PQsetNoticeProcessor(handle.pointer, { _, _ in }, nil)
         self.handle = handle
@@ -73,8 +92,8 @@ package actor Connection {
         try look(at: handle)
     }
 
-    private func start() throws(PostgresError) -> Handle {
-        let pairs = try options.keywords()
+    private func start(_ place: [(String, String)]) throws(PostgresError) -> Handle {
+        let pairs = try options.keywords() + place  // what comes later wins
         var keys = pairs.map { strdup($0.0) } + [nil]
         var values = pairs.map { strdup($0.1) } + [nil]
         defer { for string in keys + values { free(string) } }

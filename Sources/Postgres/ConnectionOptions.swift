@@ -48,6 +48,27 @@ package struct ConnectionOptions: Sendable {
         return pairs
     }
 
+    /// The servers to try, one after the other: libpq's own list has a single deadline for all when it connects without blocking, and
+    /// a host that is silent would use it up. One attempt when there is one host, or when they must be weighed against each other.
+    func attempts() throws(PostgresError) -> [[(String, String)]] {
+        let given = try Self.parse(location)
+        func list(_ key: String) -> [String] {
+            (given[key] ?? "").split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        }
+        let (hosts, addresses, ports) = (list("host"), list("hostaddr"), list("port"))
+        let count = max(hosts.count, addresses.count)
+        guard count > 1, given["target_session_attrs"] != "prefer-standby" else { return [[]] }
+        return (0..<count).map { index in
+            var pairs: [(String, String)] = []
+            if index < hosts.count, given["host"] != nil { pairs.append(("host", hosts[index])) }
+            if index < addresses.count, given["hostaddr"] != nil { pairs.append(("hostaddr", addresses[index])) }
+            if given["port"] != nil {
+                pairs.append(("port", ports.count == 1 ? ports[0] : ports[min(index, ports.count - 1)]))
+            }
+            return pairs
+        }
+    }
+
     /// Everything wrong with the location, without connecting.
     package func check() throws(PostgresError) {
         _ = try Self.parse(location)

@@ -71,6 +71,15 @@ extension PostgresError {
         }
     }
 
+    /// The server is there and will not have us: trying again changes nothing until somebody mends the settings. Known by the words of
+    /// libpq, which gives no code here.
+    package var isRejection: Bool {
+        guard case .unreachable(let reason) = self else { return false }
+        return ["authentication failed", "no password supplied", "no pg_hba.conf entry", "\" does not exist"].contains {
+            reason.contains($0)
+        }
+    }
+
     /// The database is away or going away: the same call can succeed later.
     package var isOutage: Bool {
         switch self {

@@ -1,4 +1,5 @@
 import Clusters
+import Glibc
 import Postgres
 import Synchronization
 import TestSupport
@@ -280,6 +281,30 @@ import Testing
                 ConnectionOptions(location: location + "&target_session_attrs=read-only"))
             #expect(try await either.value("select current_setting('transaction_read_only')") == "on")
         }
+    }
+
+    @Test func `a host that takes a call and says nothing does not keep us from the next`() async throws {
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(listener) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let port = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                #expect(bind(listener, address, size) == 0 && listen(listener, 5) == 0)
+                getsockname(listener, address, &size)
+            }
+            return UInt16(bigEndian: pointer.pointee.sin_port)
+        }
+        let url = try await TestCluster.shared().url()
+        let place = String(url.split(separator: "host=")[1].split(separator: "&")[0])
+        var options = ConnectionOptions(
+            location: "postgresql://millrace@/millrace?host=127.0.0.1,\(place)&port=\(port),5432")
+        options.connectDeadline = .seconds(2)
+        let connection = try await Connection.open(options)
+        #expect(try await connection.int("select 1") == 1)
+        await connection.close()
     }
 
     @Test(arguments: [
