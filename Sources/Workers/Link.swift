@@ -90,6 +90,7 @@ final class Outage: Sendable {
     func began(_ error: PostgresError) {
         switch error {
         case .unreachable, .timedOut, .exhausted: break
+        case .server(let server) where server.sqlState == "25006": break  // a standby, or made read-only
         case .server, .lost, .cancelled, .undecodable, .misconfigured: return
         }
         let first = since.withLock { since in

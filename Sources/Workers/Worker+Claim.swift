@@ -126,7 +126,7 @@ extension Worker {
             sessionGone.fire()  // the beat opens another
             await sessionChanged.wait(for: .seconds(2))
         case .server, .unreachable, .lost, .timedOut, .exhausted, .undecodable, .misconfigured:
-            if !error.isOutage { log.error("a claim failed", [("error", error.debugDescription)]) }
+            complaints.say("a claim failed", error)
             try? await Task.sleep(for: pause)
         }
     }

@@ -24,9 +24,7 @@ extension Worker {
                 if !stands { try await renewSession() }
                 try await rescue(&watch)
             } catch {
-                if !error.isOutage, error != .cancelled {
-                    log.error("a beat failed", [("error", error.debugDescription)])
-                }
+                complaints.say("a beat failed", error)
                 if lastBeat.duration(to: .now) > options.cutOffAfter { cutOff() }
             }
             await sessionGone.wait(for: outage.lasts == nil ? options.beat : .milliseconds(250))
@@ -125,9 +123,7 @@ extension Worker {
                         desk.run(number: cancel.number, id: cancel.job)?.cancel(.requested)
                     }
                 } catch {
-                    if !error.isOutage, error != .cancelled {
-                        log.error("reading cancels failed", [("error", error.debugDescription)])
-                    }
+                    complaints.say("reading cancels failed", error)
                 }
             }
             // Every run with a timeout fires the pulse: not more often than every 20 ms for all of them.
@@ -161,9 +157,7 @@ extension Worker {
                     pause = min(pause, max(.milliseconds(1), .seconds(due.timeIntervalSince(promotion.now))))
                 }
             } catch {
-                if !error.isOutage, error != .cancelled {
-                    log.error("promoting failed", [("error", error.debugDescription)])
-                }
+                complaints.say("promoting failed", error)
                 floor = nil
                 pause = .seconds(1)
             }
@@ -196,9 +190,7 @@ extension Worker {
                     try await maintain()
                 }
             } catch {
-                if !error.isOutage, error != .cancelled {
-                    log.error("housekeeping failed", [("error", error.debugDescription)])
-                }
+                complaints.say("housekeeping failed", error)
             }
             try? await Task.sleep(for: .seconds(1))
         }

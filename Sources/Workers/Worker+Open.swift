@@ -20,7 +20,7 @@ extension Worker {
                 if error.sqlState == "3F000" || error.sqlState == "42883" || error.sqlState == "42P01" {
                     throw Failure.schema(found: nil, needed: Self.schemaVersion, oldest: nil)
                 }
-                guard error.isOutage else { throw Failure.database(error) }
+                guard error.isOutage, !error.isRejection else { throw Failure.database(error) }
                 outage.began(error)
                 if case .server = error, !told {
                     told = true

@@ -74,6 +74,7 @@ package final class Worker: Sendable {
     let wakeups = Wakeups()
     let floors = Mutex(Floors())
     let outage: Outage
+    let complaints: Complaints
     let claimLink: Link
     let flushLink: Link
     let houseLink: Link
@@ -100,6 +101,7 @@ package final class Worker: Sendable {
         self.log = log.with("worker", options.name)
         desk = Desk(slots: options.slots)
         outage = Outage(log: self.log)
+        complaints = Complaints(log: self.log)
         let direct = options.direct ?? options.database
         claimLink = Link(options.database, name: "mr-claim", outage: outage)
         flushLink = Link(options.database, name: "mr-flush", outage: outage)
