@@ -172,7 +172,8 @@ import Testing
             try await connection.openSession()
             try await connection.claim()
             for id in ids { #expect(try await connection.bool("select millrace.cancel(\(id))")) }
-            #expect(try await connection.column("select job from millrace.cancels(1) order by 1") == ids.map(String.init))
+            #expect(
+                try await connection.column("select job from millrace.cancels(1) order by 1") == ids.map(String.init))
             let ends = zip(ids, [1, 4, 5, 6]).map {
                 Connection.End(id: $0, outcome: $1, error: $1 == 4 ? "x" : nil, wait: 0)
             }

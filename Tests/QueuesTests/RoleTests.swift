@@ -74,7 +74,9 @@ import Testing
         }
     }
 
-    static let doors: Set<String> = ["enqueue", "enqueue_many", "cancel", "job", "own_jobs", "now"]
+    static let doors: Set<String> = [
+        "enqueue", "enqueue_many", "enqueue_copied", "enqueue_numbered", "cancel", "job", "own_jobs", "now",
+    ]
 
     /// Every function is called, every table, view and sequence is tried: whatever is added to the schema is tried as well.
     @Test func `a client can do nothing else`() async throws {

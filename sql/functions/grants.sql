@@ -5,7 +5,7 @@ declare
     client text := millrace.role_name('client');
     worker text := millrace.role_name('worker');
     admin text := millrace.role_name('admin');
-    doors_client text[] := array['enqueue', 'enqueue_many', 'cancel', 'job', 'own_jobs', 'now'];
+    doors_client text[] := array['enqueue', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'cancel', 'job', 'own_jobs', 'now'];
     doors_worker text[] := array['enqueue', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'now',
         'register_kinds', 'register_queues', 'horizon', 'claim', 'lanes', 'promote', 'finish', 'complete', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
         'session_close', 'leases_held', 'leases_return', 'cancels', 'heed_cancels', 'maintain', 'queue_list', 'schema_state', 'depths', 'rates', 'orphans', 'outstanding'];

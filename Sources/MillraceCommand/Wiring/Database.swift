@@ -99,7 +99,9 @@ struct DatabaseFailure: CommandFailure {
         case "53100": "the disk of the database server is full: free some space, nothing was written"
         case "25006":
             "it is a standby, or default_transaction_read_only is on; with several hosts, add target_session_attrs=read-write"
-        case "42501": error.hint ?? "this role has no right to do that; see millrace doctor"
+        case "42501":
+            error.hint
+                ?? "a client role enqueues, and in SQL sees and cancels its own jobs: millrace.own_jobs(), job(id), cancel(id); for the rest use an admin's DATABASE_URL"
         default: error.hint
         }
     }
