@@ -1,4 +1,5 @@
 import Clusters
+import FoundationEssentials
 import Glibc
 
 /// The private Postgres of this directory.
@@ -30,6 +31,19 @@ struct Embedded: Sendable {
         } catch {
             throw Failure(error.description)
         }
+    }
+
+    /// True when this process should stop the cluster in the end: it started it, or whoever did has died without doing so.
+    func takeOver(_ started: Cluster.Started) -> Bool {
+        let note = cluster.directory + "/dev.pid"
+        if started == .alreadyRunning, let text = try? String(contentsOfFile: note, encoding: .utf8),
+            let pid = pid_t(text),
+            pid != getpid(), kill(pid, 0) == 0
+        {
+            return false
+        }
+        try? "\(getpid())".write(toFile: note, atomically: true, encoding: .utf8)
+        return true
     }
 
     private static func othersMayEnter(_ path: String) -> Bool {

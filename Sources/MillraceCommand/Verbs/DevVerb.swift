@@ -45,7 +45,7 @@ struct Development: Sendable {
             settings: invocation.settings, environment: invocation.environment,
             workingDirectory: invocation.surroundings.workingDirectory)
         console.note("starting Postgres \(embedded.cluster.binaries.major) in \(embedded.cluster.directory)")
-        let started = try await embedded.start()
+        let stopsIt = embedded.takeOver(try await embedded.start())
         let url = embedded.cluster.url()
         let outcome: Result<ExitCode, any Error>
         do {
@@ -53,7 +53,9 @@ struct Development: Sendable {
         } catch {
             outcome = .failure(error)
         }
-        if started != .alreadyRunning {
+        if !stopsIt {
+            console.note("Postgres stays up: another millrace dev runs it")
+        } else {
             console.note("stopping Postgres; its data stay in \(embedded.cluster.directory)")
             do {
                 try await embedded.cluster.stop(.fast, deadline: .seconds(60))
