@@ -47,44 +47,56 @@ end $$;
 -- The holders among these have ended. A waiting successor takes the key and its place in line; else the key stays held for
 -- options.unique_for; else it is free.
 create or replace function millrace.unique_end(ids bigint[], may_hold boolean default true) returns void
-language plpgsql set enable_seqscan = off as $$
+language plpgsql
+set enable_seqscan = off
+set jit = off as $$
 declare
     t timestamptz := millrace.now();
+    hashes bytea[];
+    holding bigint[];
+    spans float8[];
     settled int;
+    freed bytea[];
+    kept bytea[];
+    passed bytea[];
     successors bigint[];
     dues timestamptz[];
     queues int[];
     lanes int[];
 begin
-    with held as materialized (
-        select u.hash, u.next, u.due, case when may_hold then (j.options ->> 'unique_for')::float8 end as hold
-          from unnest(ids) e(id)
-          join millrace.job j on j.id = e.id
-          join millrace.unique_lock u on u.hash = j.unique_hash and u.job = j.id and not u.ended
-           for update of u skip locked
-    ), freed as (
-        delete from millrace.unique_lock u using held h
-         where u.hash = h.hash and h.next is null and h.hold is null
-    ), kept as (
-        update millrace.unique_lock u set ended = true, until = t + make_interval(secs => h.hold) from held h
-         where u.hash = h.hash and h.next is null and h.hold is not null
-    ), passed as (
-        update millrace.unique_lock u set job = h.next, next = null, due = null, until = null from held h
-         where u.hash = h.hash and h.next is not null
-    )
-    select count(*), array_agg(h.next) filter (where h.next is not null), array_agg(h.due) filter (where h.next is not null)
-      into settled, successors, dues from held h;
-
+    -- Arrays, not joins: on a table without statistics a join walks over every key there is.
+    select array_agg(j.unique_hash), array_agg(j.id) filter (where j.options ? 'unique_for'),
+           array_agg((j.options ->> 'unique_for')::float8) filter (where j.options ? 'unique_for')
+      into hashes, holding, spans
+      from millrace.job j where j.id = any (ids) and j.unique_hash is not null;
+    if not may_hold then
+        holding := null;
+    end if;
+    select count(*), array_agg(h.hash) filter (where h.next is null and coalesce(h.job <> all (holding), true)),
+           array_agg(h.hash) filter (where h.next is null and h.job = any (holding)),
+           array_agg(h.hash) filter (where h.next is not null),
+           array_agg(h.next) filter (where h.next is not null), array_agg(h.due) filter (where h.next is not null)
+      into settled, freed, kept, passed, successors, dues
+      from (select u.* from millrace.unique_lock u
+             where u.hash = any (hashes) and u.job = any (ids) and not u.ended
+               for update skip locked) h;
+    if freed is not null then
+        delete from millrace.unique_lock u where u.hash = any (freed);
+    end if;
+    if kept is not null then
+        update millrace.unique_lock u
+           set ended = true, until = t + make_interval(secs => spans[array_position(holding, u.job)])
+         where u.hash = any (kept);
+    end if;
     if settled < cardinality(ids) then
         insert into millrace.unique_ended (hash, job)
-        select u.hash, u.job
-          from unnest(ids) e(id)
-          join millrace.job j on j.id = e.id
-          join millrace.unique_lock u on u.hash = j.unique_hash and u.job = j.id and not u.ended
+        select u.hash, u.job from millrace.unique_lock u
+         where u.hash = any (hashes) and u.job = any (ids) and not u.ended and u.hash <> all (coalesce(passed, '{}'))
             on conflict do nothing;
     end if;
 
-    if successors is not null then
+    if passed is not null then
+        update millrace.unique_lock u set job = u.next, next = null, due = null, until = null where u.hash = any (passed);
         perform pg_current_xact_id();                     -- before numbers are drawn: see horizon()
         with released as materialized (
             select j.id, j.queue, j.kind, j.lane, s.due from unnest(successors, dues) s(id, due) join millrace.job j on j.id = s.id
