@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `a job of another kind, or somebody else's, is not replaced`() async throws {
+    @Test func `a job of another kind is not replaced`() async throws {
         try await withConnection { connection in
             let scope = "unique_key => 'k', on_conflict => 'replace', options => '{\"unique_scope\": \"all\"}'"
             let id = try await connection.enqueue("'test', \(scope)")
