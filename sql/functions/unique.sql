@@ -113,13 +113,17 @@ begin
     end if;
 end $$;
 
--- Makes good for a holder's end that could not have the key's row. Waits for whoever has it.
+-- Makes good for a holder's end that could not have the key's row. Waits for whoever has it. Only who has the row touches the
+-- notes; whoever waited for a row that was deleted has nothing, and looks again.
 create or replace function millrace.unique_settle(the_hash bytea) returns void
 language plpgsql as $$
 declare
     ids bigint[];
 begin
     perform from millrace.unique_lock u where u.hash = the_hash for update;
+    if not found then
+        return;
+    end if;
     with noted as (
         delete from millrace.unique_ended e where e.hash = the_hash returning e.job
     )
@@ -138,7 +142,7 @@ declare
 begin
     for one in select e.hash from millrace.unique_ended e order by e.hash limit 1000 for update skip locked loop
         perform from millrace.unique_lock u where u.hash = one.hash for update skip locked;
-        if found or not exists (select from millrace.unique_lock u where u.hash = one.hash) then
+        if found then
             perform millrace.unique_settle(one.hash);
             swept := swept + 1;
         end if;
