@@ -43,7 +43,7 @@ public enum JobState: String, Sendable, CaseIterable {
     case ready
     /// Waits for its time. Next: ready, cancelled.
     case scheduled
-    /// Waits for other jobs. Next: ready, cancelled.
+    /// Waits for another job. Next: ready, scheduled, cancelled.
     case blocked
     /// A worker holds it. Next: succeeded, cancelled, dead; ready (handed back, rescued); scheduled (retry, snooze).
     case running

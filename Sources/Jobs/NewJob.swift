@@ -16,6 +16,10 @@ public struct NewJob: Sendable {
     public var uniqueKey: String?
     /// What happens when the key is held.
     public var onConflict: OnConflict
+    /// How long the key stays held after the job has ended, however it ended; nil: not at all.
+    public var uniqueFor: Duration?
+    /// Within what the key is unique; nil: the kind.
+    public var uniqueScope: UniqueScope?
     /// The key of a concurrency or rate limit.
     public var limitKey: String?
     /// Whose job it is.
@@ -42,8 +46,20 @@ public struct NewJob: Sendable {
 public enum OnConflict: String, Sendable, CaseIterable {
     /// Nothing is enqueued; the holder's number is returned.
     case skip
-    /// While the holder waits it takes the new arguments and time.
+    /// While the holder waits it takes the new arguments, time and the rest; while it runs, one successor is queued.
     case replace
     /// The call fails.
     case error
+}
+
+/// Within what a unique key is unique.
+public enum UniqueScope: String, Sendable, CaseIterable {
+    /// Jobs of its kind.
+    case kind
+    /// Jobs of its queue.
+    case queue
+    /// Jobs of its tenant.
+    case tenant
+    /// All jobs.
+    case all
 }

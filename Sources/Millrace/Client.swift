@@ -27,11 +27,12 @@ public final class Client: Sendable {
     ///   - delay: Not before so long from now.
     ///   - time: Not before this time.
     ///   - unique: At most one living job holds this key.
+    ///   - uniqueFor: How long the key stays held after the job has ended, from a second to a year.
     ///   - onConflict: What happens when it is held.
     @discardableResult
     public func enqueue<Work: Job>(
         _ job: Work, in delay: Duration? = nil, at time: Date? = nil, unique: String? = nil,
-        onConflict: OnConflict = .skip,
+        uniqueFor: Duration? = nil, onConflict: OnConflict = .skip,
         queue: String? = nil, priority: Int? = nil, tenant: String? = nil, limitKey: String? = nil,
         maxAttempts: Int? = nil,
         tags: [String] = []
@@ -39,6 +40,7 @@ public final class Client: Sendable {
         var new = NewJob(kind: Work.kind, args: try Self.encode(job))
         new.runAt = delay.map { Date(timeIntervalSinceNow: $0 / .seconds(1)) } ?? time
         new.uniqueKey = unique
+        new.uniqueFor = uniqueFor
         new.onConflict = onConflict
         new.queue = queue
         new.priority = priority

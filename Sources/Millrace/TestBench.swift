@@ -23,7 +23,7 @@ public struct TestBench: Sendable {
         public let id: Int64
         /// Its arguments.
         public let job: Work
-        /// ready, scheduled or running.
+        /// ready, scheduled, blocked or running.
         public let state: JobState
         /// Where it waits.
         public let queue: String

@@ -27,6 +27,8 @@ package struct JobDetail: Sendable {
     package var progress: [UInt8]?
     /// A JSON array: attempt, at, outcome and error of every run that left one.
     package var errors: [UInt8]
+    /// The jobs whose end it waits for.
+    package var waitsFor: [Int64]
 
     init(_ row: Row) throws(PostgresError) {
         let word = try row.string(3)
@@ -52,6 +54,7 @@ package struct JobDetail: Sendable {
         worker = row.optionalString(18)
         progress = row.optionalJSON(19)
         errors = row.optionalJSON(20) ?? Array("[]".utf8)
+        waitsFor = row.isNull(21) ? [] : try row.ints(21)
     }
 }
 
@@ -79,7 +82,8 @@ extension Queue {
         try await connection.query(
             """
             select id, kind, queue, state, priority, args, run_at, attempt, max_attempts, crashes, unique_key, limit_key, tenant,
-                   tags, metadata, enqueued_at, started_at, finished_at, worker, progress, errors
+                   tags, metadata, enqueued_at, started_at, finished_at, worker, progress, errors,
+                   waits_for
               from millrace.job($1)
             """, [.int8(id)]
         ) { row throws(PostgresError) in try JobDetail(row) }.first
@@ -92,7 +96,8 @@ extension Queue {
         try await connection.query(
             """
             select id, kind, queue, state, priority, args, run_at, attempt, max_attempts, crashes, unique_key, limit_key, tenant,
-                   tags, metadata, enqueued_at, started_at, finished_at, worker, progress, errors
+                   tags, metadata, enqueued_at, started_at, finished_at, worker, progress, errors,
+                   waits_for
               from millrace.job_list($1, $2, $3, $4, $5, $6)
              order by id desc
             """,

@@ -103,7 +103,7 @@ extension Queue {
                     .text(job.kind), .text(job.queue), .int4(job.priority.map { Int32(clamping: $0) }),
                     .timestamp(job.runAt), .text(job.uniqueKey), .text(job.onConflict.rawValue), .text(job.limitKey),
                     .text(job.tenant), .int4(job.maxAttempts.map { Int32(clamping: $0) }), .texts(job.tags),
-                    .json(job.args), .json(job.metadata ?? Array("{}".utf8)), .json(job.options ?? Array("{}".utf8)),
+                    .json(job.args), .json(job.metadata ?? Array("{}".utf8)), .json(job.allOptions),
                 ]
             ) { row throws(PostgresError) in (id: try row.int(0), created: try row.bool(1)) }
             return try one(rows)

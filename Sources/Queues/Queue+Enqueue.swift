@@ -11,7 +11,7 @@ extension Queue {
                 .text(job.kind), .json(job.args), .text(job.queue), .int4(job.priority.map { Int32(clamping: $0) }),
                 .timestamp(job.runAt), .text(job.uniqueKey), .text(job.onConflict.rawValue), .text(job.limitKey),
                 .text(job.tenant), .int4(job.maxAttempts.map { Int32(clamping: $0) }), .texts(job.tags),
-                .json(job.metadata ?? Array("{}".utf8)), .json(job.options ?? Array("{}".utf8)),
+                .json(job.metadata ?? Array("{}".utf8)), .json(job.allOptions),
             ]
         ) { row throws(PostgresError) in try row.int(0) }
         return try one(rows)
@@ -73,5 +73,19 @@ extension Queue {
             default: chunk.append(byte)
             }
         }
+    }
+}
+
+extension NewJob {
+    /// Its options with those that have a name of their own, as a JSON object; the named ones win, for they stand last.
+    var allOptions: [UInt8] {
+        let given = options ?? Array("{}".utf8)
+        var named: [String] = []
+        if let uniqueFor { named.append("\"unique_for\": \(uniqueFor / .seconds(1))") }
+        if let uniqueScope { named.append("\"unique_scope\": \"\(uniqueScope.rawValue)\"") }
+        // What is no object is left for the database to refuse.
+        guard !named.isEmpty, let end = given.lastIndex(of: UInt8(ascii: "}")) else { return given }
+        let isEmpty = !given[..<end].contains(UInt8(ascii: ":"))
+        return given[..<end] + Array(((isEmpty ? "" : ", ") + named.joined(separator: ", ")).utf8) + given[end...]
     }
 }

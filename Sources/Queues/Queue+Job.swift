@@ -61,7 +61,7 @@ extension Queue {
         kind: String, on connection: Connection
     ) async throws(PostgresError) -> [(id: Int64, args: [UInt8], state: String, queue: String)] {
         try await connection.query(
-            "select id, args, state, queue from millrace.jobs where state in ('ready', 'scheduled', 'running') and kind = $1 order by id",
+            "select id, args, state, queue from millrace.jobs where state in ('ready', 'scheduled', 'blocked', 'running') and kind = $1 order by id",
             [.text(kind)]
         ) { row throws(PostgresError) in (try row.int(0), try row.json(1), try row.string(2), try row.string(3)) }
     }

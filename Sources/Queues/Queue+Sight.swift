@@ -146,6 +146,16 @@ extension Queue {
         return try one(rows)
     }
 
+    /// Jobs that wait for the holder of their unique key, at most 10,000.
+    package static func blockedCount(
+        on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> Int {
+        let rows = try await connection.query("select millrace.blocked_count()", deadline: deadline) {
+            row throws(PostgresError) in Int(try row.int(0))
+        }
+        return try one(rows)
+    }
+
     /// The oldest transactions that pin row versions, the one that pins most first.
     package static func pins(
         on connection: Connection, deadline: Duration? = nil

@@ -24,6 +24,28 @@ func printedID(_ outcome: Outcome) throws -> Int { try #require(try JSONValue.re
         }
     }
 
+    @Test func `a waiting job takes the new work, and its key is held after its end`() async throws {
+        try await withDatabase { database in
+            let url = database.url
+            let first = await millrace(
+                "enqueue", "a.b", "1", "--in", "1h", "--unique", "k", "--on-conflict", "replace", "--unique-scope",
+                "all",
+                "--json", "--database-url", url)
+            let second = await millrace(
+                "enqueue", "a.b", "2", "--unique-for", "5m", "--option", "timeout=3", "--unique", "k", "--on-conflict",
+                "replace", "--unique-scope", "all", "--database-url", url)
+            #expect(second.output == "\(try printedID(first))\n", "\(second.errors)")
+            #expect(second.errors.contains("already waited with the unique key; it has taken the new work"))
+            let shown = await millrace("jobs", "show", "\(try printedID(first))", "--json", "--database-url", url)
+            let job = try JSONValue.read(shown.output)
+            #expect(job["state"]?.text == "ready" && job["args"]?.integer == 2 && job["unique_key"]?.text == "k")
+            #expect(await millrace("jobs", "cancel", "\(try printedID(first))", "--database-url", url).code == .done)
+            let held = await millrace(
+                "enqueue", "c.d", "--unique", "k", "--unique-scope", "all", "--json", "--database-url", url)
+            #expect(try printedID(held) == (try printedID(first)))
+        }
+    }
+
     @Test func `everything that is given is stored`() async throws {
         try await withDatabase { database in
             let url = database.url
@@ -63,6 +85,9 @@ func printedID(_ outcome: Outcome) throws -> Int { try #require(try JSONValue.re
         (["a.b", "--at", "2030-01-31T12:00:00Z", "--in", "5m"], "exclude each other"),
         (["a.b", "--option", "timeout"], "NAME=VALUE"),
         (["a.b", "--option", "nope=1"], "options.nope is unknown"),
+        (["a.b", "--unique-for", "5m"], "--unique-for is given without --unique"),
+        (["a.b", "--unique", "k", "--unique-for", "999ms"], "--unique-for"),
+        (["a.b", "--unique", "k", "--unique-scope", "world"], "--unique-scope"),
         (["a.b", "--metadata", "[]"], "takes a JSON object"),
         ([], "<kind> is missing"),
     ])

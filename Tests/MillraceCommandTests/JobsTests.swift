@@ -76,6 +76,33 @@ private func enqueue(_ kind: String, _ more: String..., url: String) async throw
         }
     }
 
+    @Test func `a blocked job shows whom it waits for, and status counts it`() async throws {
+        try await withDatabase { database in
+            let url = database.url
+            let first = try await enqueue("a.b", "--unique", "k", url: url)
+            try await database.change(
+                """
+                select millrace.session_open(1, 'w', 'h', 1, '0', null, array(select id from millrace.kind), 10, false);
+                select millrace.claim(1, 8, array(select id from millrace.kind), array[1], array[17], array[0::bigint],
+                    array[9223372036854775807], array[10], 10, '{}', '{}')
+                """)
+            let next = try await enqueue("a.b", "--unique", "k", "--on-conflict", "replace", url: url)
+            let shown = await millrace("jobs", "show", "\(next)", "--database-url", url)
+            #expect(shown.output.contains("blocked") && shown.output.contains("unique key    k"), "\(shown.output)")
+            #expect(shown.output.contains("waits for     job \(first), which holds the key"))
+            let json = try JSONValue.read(
+                await millrace("jobs", "show", "\(next)", "--json", "--database-url", url).output)
+            #expect(json["waits_for"] == .array([.number("\(first)")]))
+            let list = await millrace("jobs", "list", "--state", "blocked", "--database-url", url)
+            #expect(list.output.contains("waits for job \(first)"), "\(list.output)")
+            let status = await millrace("status", "--database-url", url)
+            #expect(status.output.contains("1 job waits for the holder of a unique key"), "\(status.output)")
+            #expect(await millrace("jobs", "cancel", "\(next)", "--database-url", url).code == .done)
+            #expect(
+                await millrace("jobs", "list", "--state", "blocked", "--database-url", url).output.contains("no jobs"))
+        }
+    }
+
     @Test func `bulk deeds count first, ask, and touch only what the filters leave`() async throws {
         try await withDatabase { database in
             let url = database.url

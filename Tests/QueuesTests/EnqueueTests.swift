@@ -72,7 +72,10 @@ import Testing
         ("'test', options => '{\"backoff\": {\"cap\": \"x\"}}'", "22023", "options.backoff"),
         ("'test', options => '{\"backoff\": {\"bass\": 1}}'", "22023", "options.backoff"),
         ("'test', options => '{\"wake\": 1}'", "22023", "options.wake"),
-        ("'test', options => '{\"unique_for\": 1}'", "0A000", "options.unique_for"),
+        ("'test', unique_key => 'k', options => '{\"unique_for\": 0}'", "22023", "options.unique_for"),
+        ("'test', unique_key => 'k', options => '{\"unique_for\": 31536001}'", "22023", "options.unique_for"),
+        ("'test', unique_key => 'k', options => '{\"unique_for\": \"1\"}'", "22023", "options.unique_for"),
+        ("'test', options => '{\"unique_for\": 1}'", "22023", "options.unique_for"),
         ("'test', options => '{\"after\": 1}'", "0A000", "options.after"),
         ("'test', options => '{\"fence\": 1}'", "0A000", "options.fence"),
     ]

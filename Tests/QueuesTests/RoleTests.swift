@@ -52,6 +52,21 @@ import Testing
         }
     }
 
+    @Test func `a client replaces its own waiting job, and nobody else's`() async throws {
+        try await Self.withRoles { database, owner, roles in
+            try await owner.run("select millrace.grant_enqueue('\(roles.client)')")
+            let client = try await database.connect(as: roles.client)
+            let neighbour = try await database.connect(as: roles.neighbour)
+            let id = try await client.put("1")
+            #expect(try await client.put("2") == id)
+            #expect(
+                try await neighbour.refusal(
+                    of: "select millrace.enqueue('test', '3', unique_key => 'k', on_conflict => 'replace')")?.sqlState
+                    == "42501")
+            #expect(try await owner.value("select args from millrace.job(\(id))") == "2")
+        }
+    }
+
     @Test func `with claims a client stays within its tenant`() async throws {
         try await Self.withRoles { database, owner, roles in
             try await owner.run("select millrace.grant_enqueue('\(roles.client)')")

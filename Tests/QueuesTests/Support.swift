@@ -78,7 +78,8 @@ extension Connection {
         let doubled = try await column(
             """
             select job from (select job from millrace.ready union all select job from millrace.timer
-                union all select unnest(ids) from millrace.lease) p group by job having count(*) > 1
+                union all select unnest(ids) from millrace.lease
+                union all select next from millrace.unique_lock where next is not null) p group by job having count(*) > 1
             """)
         #expect(doubled.isEmpty)
     }

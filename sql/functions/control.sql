@@ -45,7 +45,9 @@ begin
             insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes)
             select the_job, 0, nextval('millrace.seq'), millrace.now(), millrace.now(), place.kind, place.queue, q.retention, 2, place.attempt, place.crashes
               from millrace.queue q where q.id = place.queue;
-            delete from millrace.unique_lock u using millrace.job j where j.id = the_job and u.hash = j.unique_hash and u.job = j.id;
+            if exists (select from millrace.job j where j.id = the_job and j.unique_hash is not null) then
+                perform millrace.unique_end(array[the_job]);
+            end if;
             return true;
         end if;
         select l.session, l.number, l.at into held from millrace.lease l
@@ -58,6 +60,14 @@ begin
             values (nextval('millrace.seq'), held.session, held.number, the_job, millrace.now());
             return true;
         end if;
+        update millrace.unique_lock u set next = null, due = null
+          from millrace.job j where j.id = the_job and u.hash = j.unique_hash and u.next = j.id;
+        if found then                                     -- it waited for its key's holder
+            insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes)
+            select the_job, 0, nextval('millrace.seq'), millrace.now(), millrace.now(), j.kind, j.queue, q.retention, 2, 0, 0
+              from millrace.job j join millrace.queue q on q.id = j.queue where j.id = the_job;
+            return true;
+        end if;
         tries := tries + 1;
         if tries > 3 then
             return false;                                 -- it has ended
@@ -65,6 +75,7 @@ begin
     end loop;
 end $$;
 
+-- What ends crossed with is made good here, once a second. A holder's end that found its key locked: see unique_ended.
 -- Removes the cancels of runs that are over. One may have crossed with the end of its run, which went into a retry or a snooze before
 -- the cancel was there to see: that job is cancelled again. (A lock between the two would let a caller's open transaction stall a
 -- worker's flush; so every worker looks once a second.)
@@ -74,6 +85,7 @@ declare
     one record;
     heeded int := 0;
 begin
+    perform millrace.unique_sweep();
     for one in
         select c.session, c.seq, c.job, h.outcome
           from millrace.cancel c
@@ -118,8 +130,8 @@ begin
     if head.unique_hash is not null then
         holder := millrace.unique_take(head.unique_hash, retry.id);
         if holder <> retry.id then
-            perform millrace.refuse(format('job %s holds the unique key %L now', holder, left(head.unique_key, 60)), 'unique_key',
-                'Cancel that job first, or let it finish.', '23505', 'conflict');
+            perform millrace.refuse(format('job %s holds the unique key %L', holder, left(head.unique_key, 60)), 'unique_key',
+                'Cancel that job first, or let it finish; after options.unique_for the key is free again.', '23505', 'conflict');
         end if;
     end if;
     insert into millrace.ready (seq, job, queue, kind, lane)
@@ -143,6 +155,11 @@ begin
     loop
         select * into place from millrace.take_waiting(reschedule.id);
         exit when place.queue is not null;
+        update millrace.unique_lock u set due = reschedule.run_at
+          from millrace.job j where j.id = reschedule.id and u.hash = j.unique_hash and u.next = j.id;
+        if found then
+            return true;                                  -- it waits for its key's holder, and then for that time
+        end if;
         tries := tries + 1;
         if tries > 3 then
             return false;
@@ -159,16 +176,25 @@ begin
     return true;
 end $$;
 
--- Removes a job and everything that is known of it. A running one is refused.
+-- Removes a job and everything that is known of it, its hold on a key too. A running one is refused.
 create or replace function millrace.job_delete(the_job bigint) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    the_hash bytea;
 begin
     perform millrace.must_see(the_job);
+    select j.unique_hash into the_hash from millrace.job j where j.id = the_job;
+    perform from millrace.unique_lock u where u.hash = the_hash for update;     -- before its place, like a replacement
     if exists (select from millrace.job_running(the_job)) then
         perform millrace.refuse(format('job %s is running', the_job), 'id', 'Cancel it first.', '55000', 'conflict');
     end if;
     perform millrace.take_waiting(the_job);
-    delete from millrace.unique_lock u using millrace.job j where j.id = the_job and u.hash = j.unique_hash and u.job = j.id;
+    if the_hash is not null then
+        update millrace.unique_lock u set next = null, due = null where u.hash = the_hash and u.next = the_job;
+        delete from millrace.unique_lock u where u.hash = the_hash and u.job = the_job and u.ended;
+        perform millrace.unique_end(array[the_job], may_hold => false);
+        delete from millrace.unique_ended e where e.hash = the_hash and e.job = the_job;
+    end if;
     delete from millrace.history h where h.id = the_job;
     delete from millrace.job j where j.id = the_job;
     return found;

@@ -34,6 +34,9 @@ declare
     t timestamptz := millrace.now();
     the_hash bytea;
     holder bigint;
+    replaced record;
+    follows boolean := false;
+    tries int := 0;
 begin
     if the_priority is not null and (the_priority < 0 or the_priority > 9) then
         perform millrace.refuse(format('priority %s is out of range', the_priority), 'priority', 'Give 0 (first) to 9 (last); 4 is the default.');
@@ -53,6 +56,9 @@ begin
     end if;
     if the_options is not null and the_options <> '{}' then
         perform millrace.check_options(the_options);
+        if the_key is null and the_options ? 'unique_for' then
+            perform millrace.refuse('options.unique_for is given without a unique_key', 'options.unique_for', 'It says how long the key stays held.');
+        end if;
         if the_options ? 'expires_at' then                -- as a point in time, whatever the caller's time zone
             the_options := the_options || jsonb_build_object('expires_at',
                 to_char((the_options ->> 'expires_at')::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'));
@@ -106,25 +112,41 @@ begin
 
     if the_key is not null then
         the_hash := millrace.unique_hash(the_key, the_kind, queue_name, the_tenant, the_options ->> 'unique_scope');
-        holder := millrace.unique_take(the_hash, id);
-        if holder <> id then
+        loop
+            holder := millrace.unique_take(the_hash, id);
+            exit when holder = id;
             if the_conflict = 'error' then
                 perform millrace.refuse(format('the unique key %L is held by job %s', left(the_key, 60), holder), 'unique_key',
                     'Wait for that job, or enqueue with on_conflict => ''skip''.', '23505', 'conflict');
-            elsif the_conflict = 'replace' then
-                perform millrace.refuse('on_conflict ''replace'' is not available yet', 'on_conflict',
-                    'Use skip or error.', '0A000', 'unsupported');
+            elsif the_conflict = 'skip' then
+                id := holder;
+                created := false;
+                return;
             end if;
-            id := holder;
-            created := false;
-            return;
-        end if;
+            select * into replaced from millrace.unique_replace(the_hash, id, kind_id, queue_id, the_lane, the_run_at, the_args,
+                the_limit_key, the_max_attempts, the_tags, the_metadata, the_options);
+            if replaced.fate = 'replaced' then
+                id := replaced.id;
+                created := false;
+                return;
+            end if;
+            follows := replaced.fate = 'follows';
+            the_run_at := greatest(the_run_at, replaced.not_before);
+            exit when follows or replaced.fate = 'held';
+            tries := tries + 1;
+            if tries > 100 then
+                perform millrace.refuse(format('job %s, which holds the unique key, moves too fast', holder), 'unique_key', 'Try again.', '40001', 'conflict');
+            end if;
+        end loop;
     end if;
     insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, run_at, args, unique_hash, unique_key,
         limit_key, tenant, owner, tags, metadata, options)
     values (id, kind_id, queue_id, the_lane, the_max_attempts, t, the_run_at, the_args, the_hash, the_key,
         the_limit_key, the_tenant, millrace.caller(), nullif(the_tags, '{}'), nullif(the_metadata, '{}'), nullif(the_options, '{}'));
 
+    if follows then
+        return;                                           -- whoever ends the holder gives it its place
+    end if;
     if the_run_at > t then
         insert into millrace.timer (due, job, queue, kind, lane) values (the_run_at, id, queue_id, kind_id, the_lane);
         if the_run_at > t + interval '2 s' then
@@ -183,43 +205,16 @@ begin
                 if jsonb_typeof(value) <> 'boolean' then
                     perform millrace.refuse('options.wake is no boolean', 'options.wake');
                 end if;
-            when name in ('unique_for', 'after', 'fence') then
+            when name = 'unique_for' then
+                if jsonb_typeof(value) <> 'number' or value::numeric not between 1 and 31536000 then
+                    perform millrace.refuse('options.unique_for is no number of seconds', 'options.unique_for', 'Give 1 to 31536000, a year.');
+                end if;
+            when name in ('after', 'fence') then
                 perform millrace.refuse(format('options.%s is not available yet', name), 'options.' || name, null, '0A000', 'unsupported');
             else
                 perform millrace.refuse(format('options.%s is unknown', left(name, 60)), 'options',
-                    'Known are timeout, expires_at, unique_scope, backoff and wake.');
+                    'Known are timeout, expires_at, unique_scope, unique_for, backoff and wake.');
         end case;
-    end loop;
-end $$;
-
-create or replace function millrace.unique_hash(the_key text, the_kind text, the_queue text, the_tenant text, the_scope text)
-returns bytea
-language plpgsql immutable as $$
-begin
-    if length(the_key) not between 1 and 512 then
-        perform millrace.refuse('unique_key must have 1 to 512 characters', 'unique_key');
-    end if;
-    return substr(sha256(convert_to(concat_ws(chr(31), coalesce(the_scope, 'kind'),
-        case coalesce(the_scope, 'kind') when 'kind' then the_kind when 'queue' then the_queue when 'tenant' then coalesce(the_tenant, '') else '' end,
-        the_key), 'UTF8')), 1, 16);
-end $$;
-
--- The job that holds the key now: the one given, or whoever came first. Waits for an open transaction that is taking it.
-create or replace function millrace.unique_take(the_hash bytea, the_job bigint) returns bigint
-language plpgsql as $$
-declare
-    holder bigint;
-begin
-    loop
-        insert into millrace.unique_lock (hash, job) values (the_hash, the_job) on conflict (hash) do nothing returning job into holder;
-        if found then
-            return holder;
-        end if;
-        select u.job into holder from millrace.unique_lock u where u.hash = the_hash;
-        if found then
-            return holder;
-        end if;
-        -- gone between the two statements: try again
     end loop;
 end $$;
 

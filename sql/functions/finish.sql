@@ -80,10 +80,12 @@ begin
     end if;
 
     if keyed is not null then
-        delete from millrace.unique_lock u
-         using millrace.job j, unnest(ids, numbers, outcomes) f(id, number, outcome)
-         where f.id = any (keyed) and f.number = any (alive) and f.outcome in (1, 2, 3)
-           and j.id = f.id and u.hash = j.unique_hash and u.job = j.id;
+        select array_agg(f.id) into keyed
+          from unnest(ids, numbers, outcomes) f(id, number, outcome)
+         where f.id = any (keyed) and f.number = any (alive) and f.outcome in (1, 2, 3);
+        if keyed is not null then
+            perform millrace.unique_end(keyed);
+        end if;
     end if;
     return alive;
 end $$;
@@ -135,6 +137,8 @@ begin
     exception when unique_violation then
         return false;                                     -- this run has ended already
     end;
-    delete from millrace.unique_lock u where u.hash = head.unique_hash and u.job = the_id;
+    if head.unique_hash is not null then
+        perform millrace.unique_end(array[the_id]);
+    end if;
     return true;
 end $$;

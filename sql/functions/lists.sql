@@ -76,7 +76,12 @@ begin
            and (the_tag is null or exists (select from millrace.job j where j.id = h.id and the_tag = any (j.tags)))
          order by h.id desc limit page;
     when 'blocked' then
-        return;
+        return query
+        select u.next from millrace.unique_lock u join millrace.job j on j.id = u.next
+         where u.next is not null and u.next < top
+           and (queue_id is null or j.queue = queue_id) and (kind_id is null or j.kind = kind_id)
+           and (the_tag is null or the_tag = any (j.tags))
+         order by u.next desc limit page;
     else
         perform millrace.refuse(format('the state %L is unknown', left(the_state, 60)), 'state',
             'Give ready, scheduled, blocked, running, succeeded, cancelled or dead.');

@@ -122,6 +122,7 @@ begin
                  where exists (select from millrace.timer d where d.job = j.id)
                     or exists (select from millrace.ready r where r.queue = j.queue and r.lane = j.lane and r.seq = j.id)
                     or exists (select from millrace.ready r where r.job = j.id and r.seq <> r.job)
+                    or exists (select from millrace.unique_lock u where u.next = j.id)
                     or exists (select from millrace.lease l where l.lo <= j.id and l.hi >= j.id and j.id = any (l.ids))
                     or exists (select from millrace.history h where h.id = j.id and h.outcome in (2, 3))', leaf.relname);
             execute format('drop table millrace.%I', leaf.relname);
@@ -145,6 +146,7 @@ begin
     if not ran then
         return;
     end if;
+    perform millrace.unique_expire();
     made := millrace.history_ahead() + millrace.job_ahead();
     if not exists (select from millrace.watermark w where w.at > millrace.now() - interval '1 hour') then
         insert into millrace.watermark (at, seq) select millrace.now(), last_value from millrace.seq;

@@ -65,6 +65,7 @@ declare
     one record;
     woken int[];
     lanes int[];
+    ended bigint[];
     lost_jobs int;
     lost_dead int;
 begin
@@ -100,20 +101,21 @@ begin
                        when 3 then format('quarantined: it ran alone when worker %s crashed, for the second time (%s crashes)', the_name, u.crashes)
                        else format('worker %s was %s while the job ran or waited there', the_name, reason) end
               from judged u
-        ), unlocked as (
-            delete from millrace.unique_lock k using judged u where u.outcome in (2, 3) and k.hash = u.unique_hash and k.job = u.id
         ), back as (
             insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
             select nextval('millrace.seq'), u.id, u.queue, u.kind, millrace.lane_of(u.lane, u.crashes, true), u.attempt, u.crashes
               from judged u where u.outcome = 7
-
         ), counted as (
             insert into millrace.tally (at, session, queue, kind, failed, dead)
             select t, the_session, u.queue, u.kind, count(*) filter (where u.outcome <> 2), count(*) filter (where u.outcome = 3)
               from judged u group by u.queue, u.kind
         )
-        select count(*), count(*) filter (where u.outcome = 3), array_agg(distinct u.queue), array_agg(distinct millrace.lane_of(u.lane, u.crashes, true))
-          into lost_jobs, lost_dead, woken, lanes from judged u;
+        select count(*), count(*) filter (where u.outcome = 3), array_agg(distinct u.queue), array_agg(distinct millrace.lane_of(u.lane, u.crashes, true)),
+               array_agg(u.id) filter (where u.outcome in (2, 3) and u.unique_hash is not null)
+          into lost_jobs, lost_dead, woken, lanes, ended from judged u;
+        if ended is not null then
+            perform millrace.unique_end(ended);
+        end if;
         delete from millrace.lease l where l.session = the_session and l.number = one.number;
         leases := leases + 1;
         jobs := jobs + lost_jobs;
@@ -159,6 +161,7 @@ declare
     one record;
     queues int[];
     lanes int[];
+    ended bigint[];
     n int;
 begin
     jobs := 0;
@@ -180,15 +183,18 @@ begin
             insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes)
             select u.id, the_session, one.number, one.at, t, u.kind, u.queue, one.number & 3, 2, u.attempt, u.crashes
               from unfinished u where u.cancelled
-        ), unlocked as (
-            delete from millrace.unique_lock k using unfinished u where u.cancelled and k.hash = u.unique_hash and k.job = u.id
         ), back as (
             insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
             select nextval('millrace.seq'), u.id, u.queue, u.kind, millrace.lane_of(u.lane, u.crashes, true), u.attempt, u.crashes
               from unfinished u where not u.cancelled
         )
-        select count(*), array_agg(distinct u.queue), array_agg(distinct millrace.lane_of(u.lane, u.crashes, true))
-          into n, queues, lanes from unfinished u where not u.cancelled;
+        select count(*) filter (where not u.cancelled), array_agg(distinct u.queue) filter (where not u.cancelled),
+               array_agg(distinct millrace.lane_of(u.lane, u.crashes, true)) filter (where not u.cancelled),
+               array_agg(u.id) filter (where u.cancelled and u.unique_hash is not null)
+          into n, queues, lanes, ended from unfinished u;
+        if ended is not null then
+            perform millrace.unique_end(ended);
+        end if;
         jobs := jobs + n;
         perform millrace.wake(q, l) from unnest(queues) q cross join unnest(lanes) l;
     end loop;

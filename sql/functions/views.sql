@@ -12,7 +12,7 @@ create or replace view millrace.jobs as
 select j.id, k.name as kind, q.name as queue, 'ready'::text as state, r.lane >> 2 as priority, j.args, coalesce(j.run_at, j.enqueued_at) as run_at,
        r.attempt::int as attempt, j.max_attempts::int as max_attempts, r.crashes::int as crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}') as tags,
        coalesce(j.metadata, '{}') as metadata, j.enqueued_at, null::timestamptz as started_at, null::timestamptz as finished_at,
-       null::text as worker, null::jsonb as progress, millrace.errors_of(j.id) as errors
+       null::text as worker, null::jsonb as progress, millrace.errors_of(j.id) as errors, null::bigint[] as waits_for
   from millrace.ready r
   join millrace.job j on j.id = r.job
   join millrace.kind k on k.id = r.kind
@@ -20,15 +20,24 @@ select j.id, k.name as kind, q.name as queue, 'ready'::text as state, r.lane >> 
 union all
 select j.id, k.name, q.name, 'scheduled'::text, d.lane >> 2, j.args, d.due,
        d.attempt, j.max_attempts, d.crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, null, millrace.errors_of(j.id)
+       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, null, millrace.errors_of(j.id), null
   from millrace.timer d
   join millrace.job j on j.id = d.job
   join millrace.kind k on k.id = d.kind
   join millrace.queue q on q.id = d.queue
 union all
+select j.id, k.name, q.name, 'blocked'::text, j.lane >> 2, j.args, coalesce(u.due, j.enqueued_at),
+       0, j.max_attempts, 0, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
+       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, null, millrace.errors_of(j.id), array[u.job]
+  from millrace.unique_lock u
+  join millrace.job j on j.id = u.next
+  join millrace.kind k on k.id = j.kind
+  join millrace.queue q on q.id = j.queue
+ where u.next is not null
+union all
 select j.id, k.name, q.name, 'running'::text, j.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
        coalesce(l.attempts[u.place], 0) + 1, j.max_attempts, coalesce(l.crashes[u.place], 0), j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-       coalesce(j.metadata, '{}'), j.enqueued_at, l.at, null, s.name, null, millrace.errors_of(j.id)
+       coalesce(j.metadata, '{}'), j.enqueued_at, l.at, null, s.name, null, millrace.errors_of(j.id), null
   from millrace.lease l
  cross join lateral unnest(l.ids) with ordinality u(id, place)
   join millrace.job j on j.id = u.id and j.id between l.lo and l.hi
@@ -41,7 +50,7 @@ select j.id, k.name, q.name, 'running'::text, j.lane >> 2, j.args, coalesce(j.ru
 union all
 select h.id, k.name, q.name, (array['succeeded', 'cancelled', 'dead'])[h.outcome], j.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
        h.attempt, j.max_attempts, h.crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-       coalesce(j.metadata, '{}'), j.enqueued_at, case when h.session <> 0 then h.started end, h.finished, p.name, null, millrace.errors_of(h.id)
+       coalesce(j.metadata, '{}'), j.enqueued_at, case when h.session <> 0 then h.started end, h.finished, p.name, null, millrace.errors_of(h.id), null
   from millrace.history h
   left join millrace.job j on j.id = h.id
   join millrace.kind k on k.id = h.kind
@@ -69,7 +78,7 @@ declare
     place record;
     tries int;
 begin
-    select j.owner, j.tenant, j.queue, j.lane into head from millrace.job j where j.id = job.id;
+    select j.owner, j.tenant, j.queue, j.lane, j.unique_hash is not null as keyed into head from millrace.job j where j.id = job.id;
     if not found or not millrace.may_see(head.owner, head.tenant) then
         return;
     end if;
@@ -84,7 +93,7 @@ begin
             return query
             select j.id, k.name, q.name, 'ready'::text, place.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
                    place.attempt::int, j.max_attempts::int, place.crashes::int, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-                   coalesce(j.metadata, '{}'), j.enqueued_at, null::timestamptz, null::timestamptz, null::text, null::jsonb, millrace.errors_of(j.id)
+                   coalesce(j.metadata, '{}'), j.enqueued_at, null::timestamptz, null::timestamptz, null::text, null::jsonb, millrace.errors_of(j.id), null::bigint[]
               from millrace.job j
               join millrace.kind k on k.id = j.kind
               join millrace.queue q on q.id = j.queue
@@ -96,13 +105,17 @@ begin
         return query
         select j.id, k.name, q.name, 'running'::text, j.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
                r.attempt, j.max_attempts::int, r.crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-               coalesce(j.metadata, '{}'), j.enqueued_at, r.at, null::timestamptz, s.name, null::jsonb, millrace.errors_of(j.id)
+               coalesce(j.metadata, '{}'), j.enqueued_at, r.at, null::timestamptz, s.name, null::jsonb, millrace.errors_of(j.id), null::bigint[]
           from millrace.job_running(job.id) r
           join millrace.job j on j.id = job.id
           join millrace.kind k on k.id = j.kind
           join millrace.queue q on q.id = j.queue
           join millrace.session s on s.id = r.session;
         if found then return; end if;
+        if head.keyed then
+            return query select v.* from millrace.jobs v where v.state = 'blocked' and v.id = job.id;
+            if found then return; end if;
+        end if;
         return query select v.* from millrace.jobs v where v.state in ('succeeded', 'cancelled', 'dead') and v.id = job.id;
         if found then return; end if;
     end loop;

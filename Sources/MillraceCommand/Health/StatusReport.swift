@@ -26,6 +26,7 @@ struct StatusReport: Sendable {
     var orphans: Section<[Orphan]>
     var deadLastHour: Section<Int>
     var deadLastDay: Section<Int>
+    var blocked: Section<Int>
     var pins: Section<[PinRow]>
     var sizes: Section<[SizeRow]>
     var partitions: Section<Partitions>
@@ -61,6 +62,9 @@ struct StatusReport: Sendable {
             },
             deadLastDay: await section { () throws(PostgresError) in
                 try await Queue.deadCount(seconds: 86_400, on: connection, deadline: patience)
+            },
+            blocked: await section { () throws(PostgresError) in
+                try await Queue.blockedCount(on: connection, deadline: patience)
             },
             pins: await section { () throws(PostgresError) in
                 try await Queue.pins(on: connection, deadline: patience)

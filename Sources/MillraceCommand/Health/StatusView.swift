@@ -72,6 +72,15 @@ struct StatusView {
                 "\(QueueDepth.counted(dead, cap: 10_000)) dead in the last day: millrace jobs list --state dead")
         case .unavailable(let reason): lines.append("dead jobs unavailable: \(reason)")
         }
+        switch report.blocked {
+        case .known(0): break
+        case .known(let blocked):
+            let wait = blocked == 1 ? "job waits" : "jobs wait"
+            lines.append(
+                "\(QueueDepth.counted(blocked, cap: 10_000)) \(wait) for the holder of a unique key: millrace jobs list --state blocked"
+            )
+        case .unavailable(let reason): lines.append("blocked jobs unavailable: \(reason)")
+        }
         for worker in report.workers.value ?? [] {
             if worker.stuck > 0 { lines.append("\(worker.name) has \(worker.stuck) stuck handlers") }
             if worker.isSilent {
@@ -122,6 +131,7 @@ struct StatusView {
             },
             "dead_last_hour": .of(report.deadLastHour) { .int($0) },
             "dead_last_day": .of(report.deadLastDay) { .int($0) },
+            "blocked": .of(report.blocked) { .int($0) },
             "pins": .of(report.pins) { pins in
                 .array(
                     pins.map {
@@ -150,7 +160,8 @@ struct StatusView {
         let reasons: [(String, String?)] = [
             ("queues", report.queues.reason), ("rates", report.rates.reason), ("workers", report.workers.reason),
             ("orphans", report.orphans.reason), ("dead_last_hour", report.deadLastHour.reason),
-            ("dead_last_day", report.deadLastDay.reason), ("pins", report.pins.reason), ("tables", report.sizes.reason),
+            ("dead_last_day", report.deadLastDay.reason), ("blocked", report.blocked.reason),
+            ("pins", report.pins.reason), ("tables", report.sizes.reason),
             ("partitions", report.partitions.reason), ("schema", report.schema.reason),
         ]
         return reasons.compactMap { name, reason in reason.map { (name, $0) } }

@@ -12,7 +12,8 @@ extension JobDetail {
                 Table.Column("when"), Table.Column("worker or error", shrinks: true),
             ], whenEmpty: "no jobs")
         for job in jobs {
-            let last = job.state == .running ? job.worker : job.failures.last?.error
+            let last =
+                job.state == .running ? job.worker : job.awaited.map { "waits for \($0)" } ?? job.failures.last?.error
             table.add([
                 Table.Cell("\(job.id)", .bold), Table.Cell(job.kind), Table.Cell(job.queue),
                 Table.Cell(job.state.rawValue, job.style), Table.Cell("\(job.priority)"),
@@ -48,6 +49,7 @@ extension JobDetail {
         field("attempt", maxAttempts.map { "\(attempt) of \($0)" } ?? "\(attempt)")
         if crashes > 0 { field("crashes", "\(crashes)") }
         field("unique key", uniqueKey)
+        field("waits for", awaited.map { "\($0), which holds the key" })
         field("limit key", limitKey)
         field("tenant", tenant)
         if !tags.isEmpty { field("tags", tags.joined(separator: ", ")) }

@@ -13,6 +13,7 @@ extension JobDetail {
             "tags": JSONValue(tags), "metadata": JSONValue(raw: metadata), "enqueued_at": JSONValue(enqueuedAt),
             "started_at": JSONValue(startedAt), "finished_at": JSONValue(finishedAt), "worker": JSONValue(worker),
             "progress": JSONValue(raw: progress), "errors": JSONValue(raw: errors),
+            "waits_for": .array(waitsFor.map { .int(Int($0)) }),
         ]
     }
 
@@ -33,6 +34,11 @@ extension JobDetail {
         let at: String
         let outcome: String
         let error: String
+    }
+
+    /// `job 7`.
+    var awaited: String? {
+        waitsFor.isEmpty ? nil : waitsFor.map { "job \($0)" }.joined(separator: ", ")
     }
 
     var style: Style {

@@ -23,6 +23,10 @@ extension Command {
             Example("millrace enqueue practice.echo '{\"hi\":1}'", "run it as soon as a worker is free"),
             Example("millrace enqueue practice.sleep '{\"ms\":500}' --wait --timeout 1m", "and wait for its end"),
             Example("millrace enqueue report.monthly --at 2030-01-31T12:00:00Z --unique 2030-01", "later, and once"),
+            Example(
+                "millrace enqueue page.render --unique home --on-conflict replace --in 5s",
+                "again within 5s: put off, and the last counts"),
+            Example("millrace enqueue report.daily --unique daily --unique-for 5m", "at most once in 5m"),
             Example("millrace enqueue --batch jobs.jsonl", "every line a job, all or none"),
         ]
     ) { invocation in
@@ -44,7 +48,13 @@ enum EnqueueFlags {
         .single("unique", "KEY", help: "At most one living job of this kind holds the key."),
         .single(
             "on-conflict", "WHAT", .choice(OnConflict.allCases.map(\.rawValue)),
-            help: "When the key is held: skip prints the holder, error is exit code 4."),
+            help: "When the key is held: skip prints the holder, replace gives it the new work, error is exit code 4."),
+        .single(
+            "unique-for", "DURATION", .duration(.seconds(1) ... .days(365)),
+            help: "The key stays held so long after the end."),
+        .single(
+            "unique-scope", "WHAT", .choice(UniqueScope.allCases.map(\.rawValue)),
+            help: "Within what the key is unique; kind if not given."),
         .single("limit-key", "KEY", help: "The key of a concurrency or rate limit."),
         .single("tenant", "NAME", help: "Whose job it is."),
         .repeated("tag", "TAG", help: "A label to find it by; may be given many times."),
@@ -52,7 +62,8 @@ enum EnqueueFlags {
             "max-attempts", "N", .integer(1...1000), help: "How many runs may fail; the kind's policy if not given."),
         .single("metadata", "JSON", help: "An object that travels along."),
         .repeated(
-            "option", "NAME=VALUE", help: "A further option: timeout, expires_at, unique_scope, backoff or wake."),
+            "option", "NAME=VALUE",
+            help: "A further option: timeout, expires_at, unique_scope, unique_for, backoff or wake."),
         .toggle("wait", environment: .none, help: "Wait for its end."),
     ]
 
@@ -71,6 +82,12 @@ extension Invocation {
         job.priority = parsed.integer("priority")
         job.uniqueKey = parsed.string("unique")
         job.onConflict = parsed.string("on-conflict").flatMap(OnConflict.init) ?? .skip
+        job.uniqueFor = parsed.duration("unique-for")
+        job.uniqueScope = parsed.string("unique-scope").flatMap(UniqueScope.init)
+        guard job.uniqueFor == nil || job.uniqueKey != nil else {
+            throw Failure(
+                .misused, "--unique-for is given without --unique", hint: "it says how long the key stays held")
+        }
         job.limitKey = parsed.string("limit-key")
         job.tenant = parsed.string("tenant")
         job.tags = parsed.list("tag")
@@ -155,7 +172,12 @@ extension Invocation {
                 .init(key: "id", value: .int(Int(id))), .init(key: "created", value: .bool(created)),
             ]
             if console.format == .human { console.print("\(id)") }
-            if !created { console.note("job \(id) already holds the unique key; nothing was enqueued") }
+            if !created {
+                console.note(
+                    job.onConflict == .replace
+                        ? "job \(id) already waited with the unique key; it has taken the new work"
+                        : "job \(id) already holds the unique key; nothing was enqueued")
+            }
             guard parsed.isOn("wait") else {
                 console.show(.object(answer)) {}
                 return .done

@@ -1,0 +1,248 @@
+-- Unique keys. One row of unique_lock is one key; whoever changes what it says holds its lock. Callers lock the key first and the
+-- holder's place in line second. Whoever ends a job has its place already, and so never waits for a key (unique_ended).
+
+create or replace function millrace.unique_hash(the_key text, the_kind text, the_queue text, the_tenant text, the_scope text)
+returns bytea
+language plpgsql immutable as $$
+begin
+    if length(the_key) not between 1 and 512 then
+        perform millrace.refuse('unique_key must have 1 to 512 characters', 'unique_key');
+    end if;
+    return substr(sha256(convert_to(concat_ws(chr(31), coalesce(the_scope, 'kind'),
+        case coalesce(the_scope, 'kind') when 'kind' then the_kind when 'queue' then the_queue when 'tenant' then coalesce(the_tenant, '') else '' end,
+        the_key), 'UTF8')), 1, 16);
+end $$;
+
+-- The job that holds the key now: the one given, or whoever came first. Waits for an open transaction that is taking it.
+create or replace function millrace.unique_take(the_hash bytea, the_job bigint) returns bigint
+language plpgsql as $$
+declare
+    held record;
+begin
+    loop
+        insert into millrace.unique_lock (hash, job) values (the_hash, the_job) on conflict (hash) do nothing;
+        if found then
+            return the_job;
+        end if;
+        select u.job, u.ended, u.until into held from millrace.unique_lock u where u.hash = the_hash;
+        if not found then
+            continue;                                     -- gone between the two statements: try again
+        end if;
+        if held.ended and (held.until <= millrace.now() or held.job = the_job) then
+            update millrace.unique_lock u set job = the_job, ended = false, until = null
+             where u.hash = the_hash and u.ended and u.job = held.job and u.until = held.until;
+            if found then
+                return the_job;
+            end if;
+            continue;                                     -- somebody else was first
+        end if;
+        if exists (select from millrace.unique_ended e where e.hash = the_hash) then
+            perform millrace.unique_settle(the_hash);
+            continue;
+        end if;
+        return held.job;
+    end loop;
+end $$;
+
+-- The holders among these have ended. A waiting successor takes the key and its place in line; else the key stays held for
+-- options.unique_for; else it is free.
+create or replace function millrace.unique_end(ids bigint[], may_hold boolean default true) returns void
+language plpgsql
+set enable_seqscan = off
+set jit = off as $$
+declare
+    t timestamptz := millrace.now();
+    hashes bytea[];
+    holding bigint[];
+    spans float8[];
+    settled int;
+    freed bytea[];
+    kept bytea[];
+    passed bytea[];
+    successors bigint[];
+    dues timestamptz[];
+    queues int[];
+    lanes int[];
+begin
+    -- Arrays, not joins: on a table without statistics a join walks over every key there is.
+    select array_agg(j.unique_hash), array_agg(j.id) filter (where j.options ? 'unique_for'),
+           array_agg((j.options ->> 'unique_for')::float8) filter (where j.options ? 'unique_for')
+      into hashes, holding, spans
+      from millrace.job j where j.id = any (ids) and j.unique_hash is not null;
+    if not may_hold then
+        holding := null;
+    end if;
+    select count(*), array_agg(h.hash) filter (where h.next is null and coalesce(h.job <> all (holding), true)),
+           array_agg(h.hash) filter (where h.next is null and h.job = any (holding)),
+           array_agg(h.hash) filter (where h.next is not null),
+           array_agg(h.next) filter (where h.next is not null), array_agg(h.due) filter (where h.next is not null)
+      into settled, freed, kept, passed, successors, dues
+      from (select u.* from millrace.unique_lock u
+             where u.hash = any (hashes) and u.job = any (ids) and not u.ended
+               for update skip locked) h;
+    if freed is not null then
+        delete from millrace.unique_lock u where u.hash = any (freed);
+    end if;
+    if kept is not null then
+        update millrace.unique_lock u
+           set ended = true, until = t + make_interval(secs => spans[array_position(holding, u.job)])
+         where u.hash = any (kept);
+    end if;
+    if settled < cardinality(ids) then
+        insert into millrace.unique_ended (hash, job)
+        select u.hash, u.job from millrace.unique_lock u
+         where u.hash = any (hashes) and u.job = any (ids) and not u.ended and u.hash <> all (coalesce(passed, '{}'))
+            on conflict do nothing;
+    end if;
+
+    if passed is not null then
+        update millrace.unique_lock u set job = u.next, next = null, due = null, until = null where u.hash = any (passed);
+        perform pg_current_xact_id();                     -- before numbers are drawn: see horizon()
+        with released as materialized (
+            select j.id, j.queue, j.kind, j.lane, s.due from unnest(successors, dues) s(id, due) join millrace.job j on j.id = s.id
+        ), later as (
+            insert into millrace.timer (due, job, queue, kind, lane)
+            select r.due, r.id, r.queue, r.kind, r.lane from released r where r.due > t
+        ), now_ready as (
+            insert into millrace.ready (seq, job, queue, kind, lane)
+            select nextval('millrace.seq'), r.id, r.queue, r.kind, r.lane from released r where coalesce(r.due <= t, true)
+        )
+        select array_agg(distinct r.queue), array_agg(distinct r.lane) into queues, lanes
+          from released r where coalesce(r.due <= t + interval '2 s', true);
+        perform millrace.wake(q, l) from unnest(queues) q cross join unnest(lanes) l;
+    end if;
+end $$;
+
+-- Makes good for a holder's end that could not have the key's row. Waits for whoever has it. Only who has the row touches the
+-- notes; whoever waited for a row that was deleted has nothing, and looks again.
+create or replace function millrace.unique_settle(the_hash bytea) returns void
+language plpgsql as $$
+declare
+    ids bigint[];
+begin
+    perform from millrace.unique_lock u where u.hash = the_hash for update;
+    if not found then
+        return;
+    end if;
+    with noted as (
+        delete from millrace.unique_ended e where e.hash = the_hash returning e.job
+    )
+    select array_agg(n.job) into ids from noted n;
+    if ids is not null then
+        perform millrace.unique_end(ids);
+    end if;
+end $$;
+
+-- The same for every key whose row is free by now. Returns how many.
+create or replace function millrace.unique_sweep() returns int
+language plpgsql as $$
+declare
+    one record;
+    swept int := 0;
+begin
+    for one in select e.hash from millrace.unique_ended e order by e.hash limit 1000 for update skip locked loop
+        perform from millrace.unique_lock u where u.hash = one.hash for update skip locked;
+        if found then
+            perform millrace.unique_settle(one.hash);
+            swept := swept + 1;
+        end if;
+    end loop;
+    return swept;
+end $$;
+
+-- Keys whose time has passed and that nobody wanted again.
+create or replace function millrace.unique_expire(most int default 100000) returns int
+language plpgsql set enable_seqscan = off as $$
+declare
+    expired int;
+begin
+    delete from millrace.unique_lock u
+     where u.ctid = any (array(
+        select c.ctid from millrace.unique_lock c
+         where c.ended and c.until <= millrace.now()
+         order by c.until limit most for update skip locked));
+    get diagnostics expired = row_count;
+    return expired;
+end $$;
+
+-- Gives what was asked for to the job that holds the key. fate: 'replaced', it waited and has taken it (id is its number, as it is
+-- its successor's if there is one); 'follows', it runs and the_job is now its successor; 'held', the_job holds the key and
+-- may not run before the hold of an ended holder is over; 'again', it has moved on meanwhile.
+create or replace function millrace.unique_replace(
+    the_hash bytea, the_job bigint, the_kind int, the_queue int, the_lane int, the_run_at timestamptz, the_args jsonb,
+    the_limit_key text, the_max_attempts int, the_tags text[], the_metadata jsonb, the_options jsonb,
+    out fate text, out id bigint, out not_before timestamptz
+)
+language plpgsql volatile as $$
+declare
+    t timestamptz := millrace.now();
+    held record;
+    head record;
+    place record;
+begin
+    fate := 'again';
+    select u.* into held from millrace.unique_lock u where u.hash = the_hash for update;
+    if not found or exists (select from millrace.unique_ended e where e.hash = the_hash) then
+        return;
+    end if;
+    if held.ended then
+        if held.until > t then
+            update millrace.unique_lock u set job = the_job, ended = false where u.hash = the_hash;
+            fate := 'held';
+            not_before := held.until;
+        end if;
+        return;
+    end if;
+    if held.next is null and exists (select from millrace.job_running(held.job)) then
+        update millrace.unique_lock u set next = the_job, due = the_run_at where u.hash = the_hash;
+        fate := 'follows';
+        return;
+    end if;
+
+    id := coalesce(held.next, held.job);
+    select j.kind, j.owner, j.tenant into head from millrace.job j where j.id = unique_replace.id;
+    if not found then
+        return;
+    end if;
+    if not millrace.may_see(head.owner, head.tenant) then
+        perform millrace.refuse(format('the unique key is held by job %s, which is somebody else''s', id), 'unique_key', null, '42501', 'permission');
+    end if;
+    if head.kind <> the_kind then
+        perform millrace.refuse(format('the unique key is held by job %s, which is of another kind', id), 'unique_key',
+            'Only a job of the same kind can be replaced; a key is by kind unless options.unique_scope says otherwise.', '23505', 'conflict');
+    end if;
+    if held.next is null then
+        select * into place from millrace.take_waiting(held.job);
+        if place.queue is null then
+            return;
+        end if;
+        the_run_at := greatest(the_run_at, held.until);
+    end if;
+    update millrace.job j
+       set queue = the_queue, lane = the_lane, run_at = coalesce(the_run_at, t), args = the_args, limit_key = the_limit_key,
+           max_attempts = the_max_attempts, tags = nullif(the_tags, '{}'), metadata = nullif(the_metadata, '{}'),
+           options = nullif(the_options, '{}')
+     where j.id = unique_replace.id;
+    fate := 'replaced';
+    if held.next is not null then
+        update millrace.unique_lock u set due = the_run_at where u.hash = the_hash;
+        return;
+    end if;
+
+    -- What it was asked to do is new: all its attempts, and no cancel that meant the old. What it did to workers still counts.
+    delete from millrace.cancel c where c.job = held.job;
+    the_lane := millrace.lane_of(the_lane, place.crashes, false);
+    if the_run_at > t then
+        insert into millrace.timer (due, job, queue, kind, lane, crashes)
+        values (the_run_at, held.job, the_queue, the_kind, the_lane, place.crashes);
+        if the_run_at > t + interval '2 s' then
+            return;
+        end if;
+    else
+        insert into millrace.ready (seq, job, queue, kind, lane, crashes)
+        values (nextval('millrace.seq'), held.job, the_queue, the_kind, the_lane, place.crashes);
+    end if;
+    if the_options is null or the_options -> 'wake' is distinct from 'false' then
+        perform millrace.wake(the_queue, the_lane);
+    end if;
+end $$;
