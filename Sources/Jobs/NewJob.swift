@@ -12,6 +12,8 @@ public struct NewJob: Sendable {
     public var priority: Int?
     /// Not before this time; nil: at once.
     public var runAt: Date?
+    /// Not before so long from now, by the database's clock; wins over ``runAt``.
+    public var delay: Duration?
     /// At most one living job holds a key.
     public var uniqueKey: String?
     /// What happens when the key is held.

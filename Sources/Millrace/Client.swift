@@ -38,7 +38,8 @@ public final class Client: Sendable {
         tags: [String] = []
     ) async throws(QueueError) -> Int64 {
         var new = NewJob(kind: Work.kind, args: try Self.encode(job))
-        new.runAt = delay.map { Date(timeIntervalSinceNow: $0 / .seconds(1)) } ?? time
+        new.runAt = time
+        new.delay = delay
         new.uniqueKey = unique
         new.uniqueFor = uniqueFor
         new.onConflict = onConflict
@@ -67,11 +68,10 @@ public final class Client: Sendable {
         var args: [[UInt8]] = []
         args.reserveCapacity(jobs.count)
         for job in jobs { args.append(try Self.encode(job)) }
-        let runAt = delay.map { Date(timeIntervalSinceNow: $0 / .seconds(1)) }
         let all = args
         _ = try await using { connection throws(PostgresError) in
             try await Queue.enqueueBulk(
-                kind: Work.kind, args: all, queue: queue, priority: priority, runAt: runAt, tenant: tenant,
+                kind: Work.kind, args: all, queue: queue, priority: priority, delay: delay, tenant: tenant,
                 maxAttempts: maxAttempts, on: connection, deadline: .seconds(60))
         }
     }

@@ -95,7 +95,7 @@ extension Queue {
                 """
                 select id, created from millrace.enqueue_many(jsonb_build_array(
                     jsonb_strip_nulls(jsonb_build_object('kind', $1::text, 'queue', $2::text, 'priority', $3::int,
-                        'run_at', $4::timestamptz, 'unique_key', $5::text, 'on_conflict', $6::text, 'limit_key', $7::text,
+                        'run_at', coalesce(millrace.now() + make_interval(secs => $14), $4::timestamptz), 'unique_key', $5::text, 'on_conflict', $6::text, 'limit_key', $7::text,
                         'tenant', $8::text, 'max_attempts', $9::int, 'tags', $10::text[]))
                     || jsonb_build_object('args', $11::jsonb, 'metadata', $12::jsonb, 'options', $13::jsonb)))
                 """,
@@ -104,6 +104,7 @@ extension Queue {
                     .timestamp(job.runAt), .text(job.uniqueKey), .text(job.onConflict.rawValue), .text(job.limitKey),
                     .text(job.tenant), .int4(job.maxAttempts.map { Int32(clamping: $0) }), .texts(job.tags),
                     .json(job.args), .json(job.metadata ?? Array("{}".utf8)), .json(job.allOptions),
+                    .float8(job.delay.map { $0 / .seconds(1) }),
                 ]
             ) { row throws(PostgresError) in (id: try row.int(0), created: try row.bool(1)) }
             return try one(rows)

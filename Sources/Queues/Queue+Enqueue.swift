@@ -1,4 +1,3 @@
-package import FoundationEssentials
 package import Jobs
 package import Postgres
 
@@ -6,12 +5,16 @@ extension Queue {
     /// Enqueues one job on the caller's connection, inside its transaction if there is one. Returns its number, or the holder's.
     package static func enqueue(_ job: NewJob, on connection: Connection) async throws(PostgresError) -> Int64 {
         let rows = try await connection.query(
-            "select millrace.enqueue($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            """
+            select millrace.enqueue($1, $2, $3, $4, coalesce(millrace.now() + make_interval(secs => $14), $5),
+                $6, $7, $8, $9, $10, $11, $12, $13)
+            """,
             [
                 .text(job.kind), .json(job.args), .text(job.queue), .int4(job.priority.map { Int32(clamping: $0) }),
                 .timestamp(job.runAt), .text(job.uniqueKey), .text(job.onConflict.rawValue), .text(job.limitKey),
                 .text(job.tenant), .int4(job.maxAttempts.map { Int32(clamping: $0) }), .texts(job.tags),
                 .json(job.metadata ?? Array("{}".utf8)), .json(job.allOptions),
+                .float8(job.delay.map { $0 / .seconds(1) }),
             ]
         ) { row throws(PostgresError) in try row.int(0) }
         return try one(rows)
@@ -19,15 +22,17 @@ extension Queue {
 
     /// Many jobs of one kind that differ in nothing but their arguments: the fast way. All or none.
     package static func enqueueBulk(
-        kind: String, args: [[UInt8]], queue: String? = nil, priority: Int? = nil, runAt: Date? = nil,
-        tenant: String? = nil,
-        maxAttempts: Int? = nil, on connection: Connection, deadline: Duration? = nil
+        kind: String, args: [[UInt8]], queue: String? = nil, priority: Int? = nil, delay: Duration? = nil,
+        tenant: String? = nil, maxAttempts: Int? = nil, on connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> ClosedRange<Int64>? {
         try await connection.query(
-            "select first, last from millrace.enqueue_bulk($1, $2, $3, $4, $5, $6, $7)",
+            """
+            select first, last
+              from millrace.enqueue_bulk($1, $2, $3, $4, millrace.now() + make_interval(secs => $5), $6, $7)
+            """,
             [
                 .text(kind), .texts(args.map { String(decoding: $0, as: UTF8.self) }), .text(queue),
-                .int4(priority.map { Int32(clamping: $0) }), .timestamp(runAt), .text(tenant),
+                .int4(priority.map { Int32(clamping: $0) }), .float8(delay.map { $0 / .seconds(1) }), .text(tenant),
                 .int4(maxAttempts.map { Int32(clamping: $0) }),
             ], deadline: deadline
         ) { row throws(PostgresError) in try row.int(0)...(try row.int(1)) }.first

@@ -39,7 +39,7 @@ struct Tour: Sendable {
         var stops: [Stop] = []
         func add(_ kind: String, _ args: String, _ why: String, in delay: Double? = nil) async throws(PostgresError) {
             var job = NewJob(kind: kind, args: Array(args.utf8))
-            job.runAt = delay.map { Date(timeIntervalSinceNow: $0) }
+            job.delay = delay.map { .seconds($0) }
             job.tags = ["tour"]
             stops.append(Stop(id: try await Queue.enqueue(job, on: connection), kind: kind, why: why))
         }

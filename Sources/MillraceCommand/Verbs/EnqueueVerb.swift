@@ -92,7 +92,11 @@ extension Invocation {
         job.tenant = parsed.string("tenant")
         job.tags = parsed.list("tag")
         job.maxAttempts = parsed.integer("max-attempts")
-        job.runAt = try runAt()
+        job.runAt = try parsed.string("at").map { text in try InstantText.read(text) }
+        job.delay = parsed.duration("in")
+        guard job.runAt == nil || job.delay == nil else {
+            throw Failure(.misused, "--at and --in exclude each other: choose one")
+        }
         if let text = parsed.string("metadata") {
             let value = try json(Array(text.utf8), of: "--metadata")
             guard case .object = value else {
@@ -102,14 +106,6 @@ extension Invocation {
         }
         job.options = try options()
         return job
-    }
-
-    private func runAt() throws -> Date? {
-        let at = try parsed.string("at").map { text in try InstantText.read(text) }
-        guard let wait = parsed.duration("in") else { return at }
-        guard at == nil else { throw Failure(.misused, "--at and --in exclude each other: choose one") }
-        let (seconds, attoseconds) = wait.components
-        return Date(timeIntervalSinceNow: Double(seconds) + Double(attoseconds) / 1e18)
     }
 
     /// JSON text, checked; the text itself is sent, for its numbers may have more digits than we can hold.
