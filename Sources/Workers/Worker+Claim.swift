@@ -53,7 +53,8 @@ extension Worker {
         let news = wakeups.take()
         if news.careful { pace.careful = true }
         var table = queues.withLock { $0 }
-        if news.lanes.contains(where: { table.names[$0.queue] == nil }) {
+        // The first job of a new queue may have come before anybody slept: then no lane was named.
+        if news.careful || news.lanes.contains(where: { table.names[$0.queue] == nil }) {
             try await refreshQueues()
             table = queues.withLock { $0 }
         }
