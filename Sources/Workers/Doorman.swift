@@ -14,6 +14,7 @@ final class Doorman: Sendable {
         var asleep = false
         var holds = false
         var waiting: Connection?
+        var waitingSince: ContinuousClock.Instant?
         var wakes: [ContinuousClock.Instant] = []
     }
 
@@ -42,6 +43,14 @@ final class Doorman: Sendable {
     }
 
     var holds: Bool { state.withLock { $0.holds } }
+
+    /// While we queue behind enqueuers whose transactions are open: how often to look meanwhile. They saw nobody asleep and will
+    /// notify nobody, and the lock is ours only when the last of them has committed.
+    var impatience: Duration? {
+        state.withLock { state in
+            state.waitingSince.map { $0.duration(to: .now) < .seconds(10) ? .milliseconds(40) : .milliseconds(250) }
+        }
+    }
 
     /// The worker has nothing to do and will sleep.
     func quiet() {
@@ -148,11 +157,20 @@ final class Doorman: Sendable {
         _ bucket: Int32, atMost limit: String?, on connection: Connection
     ) async throws(PostgresError) -> Bool {
         let goes = state.withLock { state in
-            if state.asleep { state.waiting = connection }
+            if state.asleep {
+                state.waiting = connection
+                state.waitingSince = .now
+            }
             return state.asleep
         }
         guard goes else { return false }
-        defer { state.withLock { $0.waiting = nil } }
+        wakeups.signal.fire()
+        defer {
+            state.withLock { state in
+                state.waiting = nil
+                state.waitingSince = nil
+            }
+        }
         do {
             try await connection.execute("select set_config('lock_timeout', $1, false)", [.text(limit ?? "0")])
             try await connection.execute(

@@ -101,8 +101,8 @@ extension Worker {
         }
         pace.careful = false
         doorman.quiet()
-        let jitter = Double.random(in: 1...1.1)
-        let called = await wakeups.signal.wait(for: options.poll * jitter)
+        let pause = doorman.impatience ?? options.poll * Double.random(in: 1...1.1)
+        let called = await wakeups.signal.wait(for: pause)
         if !called { pace.careful = true }
     }
 
