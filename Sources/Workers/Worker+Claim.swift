@@ -39,7 +39,6 @@ extension Worker {
     /// How the claim loop moves: at once after work, every 2 ms for a moment, then asleep until somebody calls.
     struct Pace {
         var lastWork = ContinuousClock.now
-        var hurried = false
         /// The next look goes everywhere, and at what committed late. None sleeps without one.
         var careful = true
 

@@ -3,7 +3,7 @@
 create or replace function millrace.horizon(out seq bigint, out xmax text, out writers text[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    select s.last_value into seq from millrace.seq s;
+    select case when s.is_called then s.last_value else 0 end into seq from millrace.seq s;
     select pg_snapshot_xmax(now.snapshot)::text, array(select pg_snapshot_xip(now.snapshot)::text) into xmax, writers
       from (select pg_current_snapshot() as snapshot) now;
 end $$;
