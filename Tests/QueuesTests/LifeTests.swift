@@ -38,6 +38,27 @@ import Testing
         }
     }
 
+    /// A snapshot alone lists no writer that is younger than the youngest that has ended.
+    @Test func `the horizon names every writer that may have drawn a number, also when none has ended`() async throws {
+        try await withDatabase(.migrated) { database in
+            let observer = try await database.connect()
+            var writers: [Connection] = []
+            var expected: Set<String> = []
+            for _ in 0..<5 {
+                let writer = try await database.connect()
+                try await writer.run("begin")
+                expected.insert(try await writer.value("select pg_current_xact_id()") ?? "")
+                writers.append(writer)
+            }
+            let named = Set(try await observer.column("select unnest(writers) from millrace.horizon()"))
+            #expect(named.isSuperset(of: expected))
+            for writer in writers { try await writer.run("rollback") }
+            let left = Set(try await observer.column("select unnest(writers) from millrace.horizon()"))
+            #expect(left.isDisjoint(with: expected))
+            for connection in writers + [observer] { await connection.close() }
+        }
+    }
+
     @Test func `nothing can be claimed for a session that is gone`() async throws {
         try await withConnection { connection in
             let id = try await connection.enqueue()

@@ -1,11 +1,21 @@
--- Which numbers the sequence has given out, and which writers may still commit some of them. Two statements: the sequence
--- first, so that a transaction absent from the snapshot draws only larger numbers (enqueue takes its id before it draws).
+-- Which numbers the sequence has given out, and which writers may still commit some of them. The sequence first, then an own
+-- transaction id, then a snapshot: enqueue takes its id before it draws, so a writer with an id above ours draws only larger
+-- numbers. A snapshot lists no writer that is younger than the youngest that has ended: those up to our own id are added.
 create or replace function millrace.horizon(out seq bigint, out xmax text, out writers text[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    own bigint;
+    now pg_snapshot;
 begin
     select case when s.is_called then s.last_value else 0 end into seq from millrace.seq s;
-    select pg_snapshot_xmax(now.snapshot)::text, array(select pg_snapshot_xip(now.snapshot)::text) into xmax, writers
-      from (select pg_current_snapshot() as snapshot) now;
+    own := pg_current_xact_id()::text::bigint;
+    now := pg_current_snapshot();
+    xmax := own::text;
+    writers := array(
+        select pg_snapshot_xip(now)::text
+        union
+        select young::text from generate_series(pg_snapshot_xmax(now)::text::bigint, own - 1) young);
+    writers := array_remove(writers, own::text);
 end $$;
 
 -- Takes up to `wanted` jobs from the given lanes in their order, each between its floor and its ceiling, and writes one
