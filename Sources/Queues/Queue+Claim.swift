@@ -20,13 +20,15 @@ package final class Claimed: Sendable {
     package let metadata: [UInt8]?
     package let tags: [String]
     package let tenant: String?
+    /// The gates at which it holds a slot, to be given back with its end.
+    package let gates: [Int64]
 
     package init(
         seq: Int64, id: Int64, number: Int64, kind: Int32, lane: Lane, attempt: Int16 = 0, crashes: Int16 = 0,
         enqueuedAt: Date = .distantPast, claimedAt: Date = .distantPast, args: [UInt8] = [], maxAttempts: Int16? = nil,
         keyed: Bool = false, expired: Bool = false, options: [UInt8]? = nil, metadata: [UInt8]? = nil,
         tags: [String] = [],
-        tenant: String? = nil
+        tenant: String? = nil, gates: [Int64] = []
     ) {
         self.seq = seq
         self.id = id
@@ -45,7 +47,35 @@ package final class Claimed: Sendable {
         self.metadata = metadata
         self.tags = tags
         self.tenant = tenant
+        self.gates = gates
     }
+}
+
+/// A place in line.
+package struct Place: Sendable, Equatable {
+    package var lane: Lane
+    package var seq: Int64
+
+    package init(lane: Lane, seq: Int64) {
+        self.lane = lane
+        self.seq = seq
+    }
+}
+
+/// What a claim brought, and what limits kept from it.
+package struct Catch: Sendable {
+    package var jobs: [Claimed] = []
+    /// Places that were emptied without a claim: their jobs are parked, or back in line.
+    package var turnedAway: [Place] = []
+    /// The gates that jobs were parked at.
+    package var parkedAt: Set<Int64> = []
+    /// Queues of which less was taken than was asked for.
+    package var heldBack: Set<Int32> = []
+
+    package init() {}
+
+    /// Every place that is empty now.
+    package var places: [Place] { jobs.map { Place(lane: $0.lane, seq: $0.seq) } + turnedAway }
 }
 
 /// A stretch of one lane to claim from: above `floor`, up to `ceiling`, at most `limit` jobs.
@@ -80,24 +110,49 @@ extension Queue {
         on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from stretches: [Stretch],
         wanted: Int,
         shortQueues: [Int32], longQueues: [Int32]
-    ) async throws(PostgresError) -> [Claimed] {
-        try await connection.query(
+    ) async throws(PostgresError) -> Catch {
+        var found = Catch()
+        let rows = try await connection.query(
             "select * from millrace.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
             [
                 .int8(session), .int8(number), .int4s(kinds), .int4s(stretches.map(\.lane.queue)),
                 .int4s(stretches.map(\.lane.code)), .int8s(stretches.map(\.floor)), .int8s(stretches.map(\.ceiling)),
                 .int4s(stretches.map(\.limit)), .int4(Int32(wanted)), .int4s(shortQueues), .int4s(longQueues),
             ]
-        ) { row throws(PostgresError) in
+        ) { row throws(PostgresError) in try answer(row) }
+        found.jobs.reserveCapacity(rows.count)
+        for row in rows {
+            switch row {
+            case .claimed(let job): found.jobs.append(job)
+            case .turnedAway(let place, let gate):
+                found.turnedAway.append(place)
+                if let gate { found.parkedAt.insert(gate) }
+            case .heldBack(let queue): found.heldBack.insert(queue)
+            }
+        }
+        return found
+    }
+
+    private enum Answer {
+        case claimed(Claimed)
+        case turnedAway(Place, gate: Int64?)
+        case heldBack(Int32)
+    }
+
+    private static func answer(_ row: Row) throws(PostgresError) -> Answer {
+        let queue = Int32(try row.int(4))
+        if row.isNull(0) { return .heldBack(queue) }
+        let lane = Lane(queue: queue, code: Int32(try row.int(5)))
+        let gates = row.isNull(18) ? [] : try row.ints(18)
+        if row.isNull(2) { return .turnedAway(Place(lane: lane, seq: try row.int(0)), gate: gates.first) }
+        return .claimed(
             Claimed(
                 seq: try row.int(0), id: try row.int(1), number: try row.int(2), kind: Int32(try row.int(3)),
-                lane: Lane(queue: Int32(try row.int(4)), code: Int32(try row.int(5))), attempt: Int16(try row.int(6)),
-                crashes: Int16(try row.int(7)), enqueuedAt: try row.date(8), claimedAt: try row.date(17),
-                args: try row.json(9), maxAttempts: try row.optionalInt(10).map { Int16($0) }, keyed: try row.bool(11),
-                expired: try row.bool(12),
-                options: row.optionalJSON(13), metadata: row.optionalJSON(14),
-                tags: row.isNull(15) ? [] : try row.strings(15), tenant: row.optionalString(16))
-        }
+                lane: lane, attempt: Int16(try row.int(6)), crashes: Int16(try row.int(7)),
+                enqueuedAt: try row.date(8), claimedAt: try row.date(17), args: try row.json(9),
+                maxAttempts: try row.optionalInt(10).map { Int16($0) }, keyed: try row.bool(11),
+                expired: try row.bool(12), options: row.optionalJSON(13), metadata: row.optionalJSON(14),
+                tags: row.isNull(15) ? [] : try row.strings(15), tenant: row.optionalString(16), gates: gates))
     }
 
     package static func horizon(on connection: Connection) async throws(PostgresError) -> Horizon {

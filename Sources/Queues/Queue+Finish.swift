@@ -67,8 +67,9 @@ extension Queue {
         let hasErrors = ended.contains { $0.error != nil }
         let goesOn = ended.contains { $0.outcome.goesOn }
         let keyed = ended.filter(\.job.keyed).map(\.job.id)
+        let slots = ended.flatMap { end in end.job.gates.map { (number: end.job.number, gate: $0) } }
         let rows = try await connection.query(
-            "select millrace.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+            "select millrace.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
             [
                 .int8(session), .int8s(ended.map(\.job.id)), .int8s(ended.map(\.job.number)),
                 .int2s(ended.map(\.outcome.rawValue)), .int4s(ended.map(\.job.kind)),
@@ -78,7 +79,8 @@ extension Queue {
                 .int8s(flush.complete.map(\.number)), .int4s(flush.complete.map(\.count)),
                 .texts(hasErrors ? ended.map(\.error) : nil),
                 .float8s(goesOn ? ended.map { ($0.wait ?? .zero) / .seconds(1) } : nil),
-                .int8s(keyed.isEmpty ? nil : keyed),
+                .int8s(keyed.isEmpty ? nil : keyed), .int8s(slots.isEmpty ? nil : slots.map(\.number)),
+                .int8s(slots.isEmpty ? nil : slots.map(\.gate)),
             ], deadline: deadline
         ) { row throws(PostgresError) in Set(try row.ints(0)) }
         return try one(rows)

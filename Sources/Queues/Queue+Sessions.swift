@@ -74,11 +74,16 @@ package struct Rescue: Sendable {
     package var remaining: Int
 }
 
+/// A line of a queue: the queue itself, or where the jobs of one tenant or those with a limit key wait.
 package struct QueueInfo: Sendable {
     package var id: Int32
     package var name: String
     package var paused: Bool
     package var retention: Int16
+    /// The queue it is a line of; its own number for the queue itself.
+    package var main: Int32
+    /// Its tenant's share beside others.
+    package var weight: Double
 }
 
 extension Queue {
@@ -181,11 +186,11 @@ extension Queue {
     }
 
     package static func queues(on connection: Connection) async throws(PostgresError) -> [QueueInfo] {
-        try await connection.query("select id, name, paused, retention from millrace.queue_list()") {
+        try await connection.query("select id, name, paused, retention, main, weight from millrace.queue_list()") {
             row throws(PostgresError) in
             QueueInfo(
                 id: Int32(try row.int(0)), name: try row.string(1), paused: try row.bool(2),
-                retention: Int16(try row.int(3)))
+                retention: Int16(try row.int(3)), main: Int32(try row.int(4)), weight: row.optionalDouble(5) ?? 1)
         }
     }
 

@@ -26,6 +26,8 @@ package struct Book: Sendable {
 
     private(set) var slots: Int
     private var bounds: [Int32: Int]
+    /// The queues that the lines with a bound belong to: a queue's bound is one for all its lines.
+    private var mains: [Int32: Int32] = [:]
     private var waiting: [Claimed] = []
     private var head = 0
     private(set) var running: [Key: Run] = [:]
@@ -65,8 +67,13 @@ package struct Book: Sendable {
         Plan.Allowance(suspects: lone > 0 ? 0 : max(0, 16 - suspects), lone: lone == 0 && suspects == 0)
     }
 
-    mutating func setBound(_ bound: Int, queue: Int32) {
+    mutating func setBound(_ bound: Int, line: Int32, of queue: Int32) {
         bounds[queue] = bound
+        if line != queue { mains[line] = queue }
+    }
+
+    private func queue(of job: Claimed) -> Int32 {
+        mains.isEmpty ? job.lane.queue : mains[job.lane.queue] ?? job.lane.queue
     }
 
     /// For the queues with a bound of their own: how many more of them may be taken.
@@ -78,7 +85,7 @@ package struct Book: Sendable {
     package mutating func accept(_ jobs: [Claimed]) {
         for job in jobs {
             leases[job.number, default: LeaseEntry(total: 0)].total += 1
-            perQueue[job.lane.queue, default: 0] += 1
+            perQueue[queue(of: job), default: 0] += 1
             count(job, 1)
         }
         if head > 0, head == waiting.count {
@@ -92,8 +99,8 @@ package struct Book: Sendable {
     package mutating func next() -> Claimed? {
         guard !stopped, running.count + starting < slots, head < waiting.count else { return nil }
         var index = head
-        while index < waiting.count, let bound = bounds[waiting[index].lane.queue],
-            (runningPerQueue[waiting[index].lane.queue] ?? 0) >= bound
+        while index < waiting.count, let bound = bounds[queue(of: waiting[index])],
+            (runningPerQueue[queue(of: waiting[index])] ?? 0) >= bound
         {
             index += 1
         }
@@ -109,7 +116,7 @@ package struct Book: Sendable {
             waiting.remove(at: index)
         }
         starting += 1
-        runningPerQueue[job.lane.queue, default: 0] += 1
+        runningPerQueue[queue(of: job), default: 0] += 1
         return job
     }
 
@@ -124,7 +131,7 @@ package struct Book: Sendable {
     mutating func ended(_ run: Run, _ end: Ended?) {
         guard running.removeValue(forKey: Key(run.job)) != nil else { return }
         leave(run.job)
-        runningPerQueue[run.job.lane.queue, default: 1] -= 1
+        runningPerQueue[queue(of: run.job), default: 1] -= 1
         if let end, leases[run.job.number] != nil {
             pending.append(end)
         } else {
@@ -133,7 +140,7 @@ package struct Book: Sendable {
     }
 
     private mutating func leave(_ job: Claimed) {
-        perQueue[job.lane.queue, default: 1] -= 1
+        perQueue[queue(of: job), default: 1] -= 1
         count(job, -1)
     }
 

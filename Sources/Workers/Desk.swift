@@ -56,8 +56,8 @@ final class Desk: Sendable {
         state.withLock { $0.session = session }
     }
 
-    func setBound(_ bound: Int, queue: Int32) {
-        state.withLock { $0.book.setBound(bound, queue: queue) }
+    func setBound(_ bound: Int, line: Int32, of queue: Int32) {
+        state.withLock { $0.book.setBound(bound, line: line, of: queue) }
     }
 
     /// How many to claim now, under which session and number.

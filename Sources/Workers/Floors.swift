@@ -99,27 +99,31 @@ package struct Floors: Sendable {
         entries[lane]?.sweep = old.map { (min($0.lower, sweep.lower), max($0.upper, sweep.upper)) } ?? sweep
     }
 
-    /// What a claim of `wanted` jobs over these stretches, in this order, has brought.
-    package mutating func claimed(_ jobs: [Claimed], from stretches: [Stretch], wanted: Int) {
+    /// A claim of `wanted` jobs over these stretches, in this order, has emptied these places. Of queues that a limit held back it
+    /// may have left some that it saw.
+    package mutating func claimed(
+        _ emptied: [Place], from stretches: [Stretch], wanted: Int, heldBack: Set<Int32> = []
+    ) {
         var highest = [Int64?](repeating: nil, count: stretches.count)
         var counts = [Int](repeating: 0, count: stretches.count)
         var places: [Lane: [Int]] = [:]
         for (index, stretch) in stretches.enumerated() {
             places[stretch.lane, default: []].append(index)
         }
-        for job in jobs {
-            for index in places[job.lane] ?? []
-            where job.seq > stretches[index].floor && job.seq <= stretches[index].ceiling {
-                highest[index] = max(highest[index] ?? job.seq, job.seq)
+        for place in emptied {
+            for index in places[place.lane] ?? []
+            where place.seq > stretches[index].floor && place.seq <= stretches[index].ceiling {
+                highest[index] = max(highest[index] ?? place.seq, place.seq)
                 counts[index] += 1
             }
         }
         // A claim that came back full visited nothing behind the last stretch that gave something, and that one only in part.
-        let full = jobs.count >= wanted
+        let full = emptied.count >= wanted
         let lastGiver = highest.lastIndex { $0 != nil } ?? 0
         for (index, stretch) in stretches.enumerated() where !full || index <= lastGiver {
-            let cut = counts[index] >= stretch.limit || (full && index == lastGiver)
-            settle(stretch, highest: highest[index], cut: cut)
+            let held = heldBack.contains(stretch.lane.queue)
+            let cut = counts[index] >= stretch.limit || (full && index == lastGiver) || held
+            settle(stretch, highest: highest[index], cut: cut, held: held)
             if let missed, stretch.ceiling == .max {
                 // Its writers ended after the claim had looked and before the sample: no later sample would go back to them.
                 add(sweep: (max(missed, stretch.floor), min(floor(of: stretch.lane), sampled)), to: stretch.lane)
@@ -129,14 +133,16 @@ package struct Floors: Sendable {
         missed = nil
     }
 
-    private mutating func settle(_ stretch: Stretch, highest: Int64?, cut: Bool) {
+    private mutating func settle(_ stretch: Stretch, highest: Int64?, cut: Bool, held: Bool) {
         var entry = entries[stretch.lane] ?? Entry()
         if stretch.ceiling == .max {
             if let highest { entry.floor = max(entry.floor, highest) }
-            entry.misses = highest == nil ? entry.misses + 1 : 0
+            entry.misses = highest == nil && !held ? entry.misses + 1 : 0
             entry.live = highest != nil || (entry.live && entry.misses < Self.patience)
         } else if renewed.contains(stretch.lane) {
             // A sample or a call has asked for more since: look again.
+        } else if held, highest == nil {
+            // Nobody was let through: what was to be swept still is.
         } else if cut, let highest, let sweep = entry.sweep {
             entry.sweep = highest < sweep.upper ? (highest, sweep.upper) : nil
         } else {

@@ -17,39 +17,41 @@ package struct Plan: Sendable {
 
     private var turn = 0
     private var probe = 0
+    private var shares = Shares()
 
     /// Every sixteenth claim goes from the last priority to the first, so that nothing starves.
     static let fairTurn = 16
     /// Up to here all ordinary lanes of all queues are looked at by an unhurried claim.
     static let fewQueues = 4
     static let probes = 6
+    /// A claim of more lanes costs more than it brings; the others have their turn.
+    static let mostLanes = 256
 
     package init() {}
 
     /// `room` is how many jobs of a queue may be taken, for the queues that have a bound of their own. A hurried claim follows
-    /// one that came back full: it looks at the lanes known to hold work, and at a few others in turn.
+    /// one that came back full: it looks at the lanes known to hold work, and at a few others in turn. Lines of one queue share
+    /// what is wanted by their weights.
     package mutating func stretches(
-        floors: Floors, queues: [Int32], room: [Int32: Int], wanted: Int, allowance: Allowance, hurried: Bool
+        floors: Floors, queues: [Int32], lines: [Int32: Shares.Line] = [:], room: [Int32: Int], wanted: Int,
+        allowance: Allowance, hurried: Bool
     ) -> [Stretch] {
         turn += 1
         let known = Set(queues)
-        var lanes = Set(floors.liveLanes.filter { known.contains($0.queue) })
-        lanes.formUnion(probed(queues, hurried: hurried))
-        let start = queues.isEmpty ? 0 : turn % queues.count
-        let rank = Dictionary(
-            queues.enumerated().map { ($1, ($0 + queues.count - start) % queues.count) },
-            uniquingKeysWith: { first, _ in first })
-        let fair = turn % Self.fairTurn == 0
-        let ordered = lanes.sorted { a, b in
-            if a.priority != b.priority { return fair ? a.priority > b.priority : a.priority < b.priority }
-            if a.line != b.line { return a.line.rawValue < b.line.rawValue }
-            return (rank[a.queue] ?? 0) < (rank[b.queue] ?? 0)
-        }
+        let live = Set(floors.liveLanes.filter { known.contains($0.queue) })
+        let lanes = live.union(probed(queues, hurried: hurried))
+        let ordered = order(lanes, queues: queues, lines: lines)
+        let portion = portions(live, lines: lines)
         let lone = ordered.first { $0.line == .lone }
         let suspect = lone == nil ? ordered.first { $0.line == .suspect } : nil
         var stretches: [Stretch] = []
-        for lane in ordered {
-            var limit = min(wanted, room[lane.queue] ?? wanted)
+        for lane in ordered.prefix(Self.mostLanes) {
+            let main = lines[lane.queue]?.main ?? lane.queue
+            var limit = min(wanted, room[main] ?? wanted)
+            if let weight = lines[lane.queue]?.weight, let all = portion[Group(lane, main: main)], limit > 0 {
+                let sum = live.contains(lane) ? all : all + weight
+                limit = max(1, Int((Double(limit) * weight / sum).rounded(.up)))
+            }
             switch lane.line {
             case .putBack, .normal: break
             case .suspect: limit = lane == suspect ? min(limit, allowance.suspects) : 0
@@ -63,6 +65,60 @@ package struct Plan: Sendable {
             stretches.append(Stretch(lane: lane, floor: floors.floor(of: lane), limit: Int32(limit)))
         }
         return stretches
+    }
+
+    /// What a claim was given, for the shares of the next.
+    package mutating func given(_ jobs: [Claimed], lines: [Int32: Shares.Line]) {
+        guard lines.count > 1 else { return }
+        var counts: [Int32: Int] = [:]
+        for job in jobs { counts[job.lane.queue, default: 0] += 1 }
+        shares.given(counts, lines: lines)
+    }
+
+    /// By priority, then what was put back, then queue by queue in turn, then the line of it that is furthest behind its share.
+    private func order(_ lanes: Set<Lane>, queues: [Int32], lines: [Int32: Shares.Line]) -> [Lane] {
+        let start = queues.isEmpty ? 0 : turn % queues.count
+        let rank = Dictionary(
+            queues.enumerated().map { ($1, ($0 + queues.count - start) % queues.count) },
+            uniquingKeysWith: { first, _ in first })
+        let fair = turn % Self.fairTurn == 0
+        let keyed = lanes.map { lane in
+            let line = lines[lane.queue]
+            let main = line?.main ?? lane.queue
+            return (
+                lane: lane, main: rank[main] ?? rank[lane.queue] ?? 0,
+                clock: line.map { shares.clock(lane.queue, of: $0) } ?? 0, rank: rank[lane.queue] ?? 0
+            )
+        }
+        return keyed.sorted { a, b in
+            if a.lane.priority != b.lane.priority {
+                return fair ? a.lane.priority > b.lane.priority : a.lane.priority < b.lane.priority
+            }
+            if a.lane.line != b.lane.line { return a.lane.line.rawValue < b.lane.line.rawValue }
+            return (a.main, a.clock, a.rank) < (b.main, b.clock, b.rank)
+        }.map(\.lane)
+    }
+
+    /// Lanes of one queue between which only shares decide.
+    private struct Group: Hashable {
+        let main: Int32
+        let code: Int32
+
+        init(_ lane: Lane, main: Int32) {
+            self.main = main
+            code = lane.code
+        }
+    }
+
+    /// The weights of the lines that are known to hold something, summed.
+    private func portions(_ live: Set<Lane>, lines: [Int32: Shares.Line]) -> [Group: Double] {
+        guard lines.count > 1 else { return [:] }
+        var sums: [Group: Double] = [:]
+        for lane in live {
+            guard let line = lines[lane.queue] else { continue }
+            sums[Group(lane, main: line.main), default: 0] += line.weight
+        }
+        return sums
     }
 
     private mutating func probed(_ queues: [Int32], hurried: Bool) -> [Lane] {

@@ -62,6 +62,11 @@ extension Worker {
                 try await Queue.horizon(on: connection)
             }
             floors.withLock { $0.sample(horizon) }
+            // With few queues the plan looks at every lane; with many, a walk over those that hold something does.
+            if table.open.count > Plan.fewQueues, lanesWalk.withLock({ $0 }) < .milliseconds(5) {
+                try await lookBelowFloors(claimLink)
+                table = queues.withLock { $0 }
+            }
         }
         let now = floors.withLock { floors in
             for lane in news.lanes { floors.hint(lane) }
@@ -69,23 +74,28 @@ extension Worker {
             return floors
         }
         let stretches = plan.stretches(
-            floors: now, queues: table.open, room: desk.roomPerQueue, wanted: order.wanted, allowance: desk.allowance,
-            hurried: !pace.careful)
+            floors: now, queues: table.open, lines: table.lines, room: desk.roomPerQueue, wanted: order.wanted,
+            allowance: desk.allowance, hurried: !pace.careful)
         guard !stretches.isEmpty else { return 0 }
         let known = kinds.withLock { Array($0.keys) }
-        let jobs = try await claimLink.use { connection throws(PostgresError) in
+        let found = try await claimLink.use { connection throws(PostgresError) in
             try await Queue.claim(
                 on: connection, session: order.session, number: order.number, kinds: known, from: stretches,
                 wanted: order.wanted, shortQueues: table.short, longQueues: table.long)
         }
-        floors.withLock { $0.claimed(jobs, from: stretches, wanted: order.wanted) }
-        guard !jobs.isEmpty else { return 0 }
+        floors.withLock {
+            $0.claimed(found.places, from: stretches, wanted: order.wanted, heldBack: found.heldBack)
+        }
+        plan.given(found.jobs, lines: table.lines)
+        // Somebody may have given a slot back while we found the gate shut.
+        gates.ask(found.parkedAt)
+        guard !found.jobs.isEmpty else { return found.turnedAway.count }
         pace.lastWork = .now
         pace.careful = false
-        doorman.woke(full: jobs.count >= order.wanted && order.wanted > 8)
-        desk.accept(jobs.sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) })
+        doorman.woke(full: found.jobs.count >= order.wanted && order.wanted > 8)
+        desk.accept(found.jobs.sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) })
         startRuns()
-        return jobs.count
+        return found.jobs.count
     }
 
     /// Nothing found: linger, then one careful look, then sleep.

@@ -89,7 +89,10 @@ extension Worker {
                     ("quarantined", "\(rescue.quarantined)"),
                     ("took_ms", "\(Int(began.duration(to: .now) / .milliseconds(1)))"),
                 ])
-            if rescue.jobs > 0 { wakeups.lookEverywhere() }
+            if rescue.jobs > 0 {
+                wakeups.lookEverywhere()
+                gates.askAll()
+            }
         }
     }
 
@@ -165,11 +168,11 @@ extension Worker {
         }
     }
 
-    /// Once a second: what may have committed late, what the floors may hide, which queues there are; once a minute: partitions.
+    /// Once a second: what may have committed late, which queues there are, what the slots' counts left behind; once a minute:
+    /// partitions.
     func sweepLoop() async {
-        var lanesPause = Duration.seconds(1)
-        var lastLanes = ContinuousClock.now
         var lastMaintenance = ContinuousClock.now - .seconds(50)
+        var slots: Int64?
         while !Task.isCancelled, !desk.isDraining {
             do throws(PostgresError) {
                 try await refreshQueues()
@@ -177,13 +180,9 @@ extension Worker {
                     try await Queue.horizon(on: connection)
                 }
                 floors.withLock { $0.sample(horizon) }
-                try await sweepLink.use { connection throws(PostgresError) in
+                slots = try await sweepLink.use { connection throws(PostgresError) in
                     try await Queue.heedCancels(on: connection)
-                }
-                if lastLanes.duration(to: .now) > lanesPause {
-                    let took = try await lookBelowFloors()
-                    lastLanes = .now
-                    lanesPause = max(.seconds(1), took * 20)
+                    return try await Queue.sweepSlots(on: connection, after: slots)
                 }
                 if lastMaintenance.duration(to: .now) > .seconds(60) {
                     lastMaintenance = .now
@@ -196,17 +195,37 @@ extension Worker {
         }
     }
 
-    private func lookBelowFloors() async throws(PostgresError) -> Duration {
+    /// What the floors may hide, and lanes that nobody named. While busy nobody notifies: then a tenant's first job must not
+    /// wait for its lane's turn among many, and the walk comes often, but never takes more than a twentieth of the time.
+    func lanesLoop() async {
+        while !Task.isCancelled, !desk.isDraining {
+            var pause = Duration.seconds(1)
+            do throws(PostgresError) {
+                let took = try await lookBelowFloors(sweepLink)
+                let many = queues.withLock { $0.open.count > Plan.fewQueues || $0.lines.count > $0.mains }
+                if many, !doorman.holds { pause = .milliseconds(50) }
+                pause = max(pause, took * 20)
+            } catch {
+                complaints.say("looking through the lanes failed", error)
+            }
+            try? await Task.sleep(for: pause)
+        }
+    }
+
+    @discardableResult
+    func lookBelowFloors(_ link: Link) async throws(PostgresError) -> Duration {
         let began = ContinuousClock.now
         let known = kinds.withLock { Array($0.keys) }
         let table = queues.withLock { $0 }
-        let lanes = try await sweepLink.use { connection throws(PostgresError) in
+        let lanes = try await link.use { connection throws(PostgresError) in
             try await Queue.lanes(on: connection, kinds: known, queues: table.serves.map { Array($0) })
         }
         let took = began.duration(to: .now)
+        lanesWalk.withLock { $0 = took }
         floors.withLock { floors in
             for lane in lanes { floors.found(lane.lane, first: lane.first, last: lane.last) }
         }
+        if lanes.contains(where: { table.names[$0.lane.queue] == nil }) { try await refreshQueues() }
         if !lanes.isEmpty, doorman.holds { wakeups.lookEverywhere() }
         return took
     }
@@ -259,7 +278,12 @@ extension Worker {
             wakeups.hint(Lane(queue: queue, code: code))
             promotion.fire()
         case (_?, nil): wakeups.lookEverywhere()
-        default: doorman.signal.fire()
+        default:
+            if payload == "limits" {
+                wakeups.lookEverywhere()
+                gates.askAll()
+            }
+            doorman.signal.fire()
         }
     }
 }

@@ -99,11 +99,12 @@ extension Worker {
         var table = QueueTable()
         for info in infos {
             table.names[info.id] = info.name
+            table.lines[info.id] = Shares.Line(main: info.main, weight: info.weight)
             if info.retention == 0 { table.short.append(info.id) }
             if info.retention == 2 { table.long.append(info.id) }
             guard bounds.isEmpty || bounds[info.name] != nil else { continue }
             if !info.paused { table.open.append(info.id) }
-            if let bound = bounds[info.name] ?? nil { desk.setBound(bound, queue: info.id) }
+            if let bound = bounds[info.name] ?? nil { desk.setBound(bound, line: info.id, of: info.main) }
         }
         if !bounds.isEmpty {
             table.serves = Set(infos.filter { bounds[$0.name] != nil }.map(\.id))

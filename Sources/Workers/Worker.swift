@@ -90,6 +90,9 @@ package final class Worker: Sendable {
     let sessionChanged = Signal()
     let started = Signal()
     let sessionGone = Signal()
+    let gates = Gates()
+    /// How long the last walk over the lanes took.
+    let lanesWalk = Mutex(Duration.zero)
     /// Fired when the claim loop has ended: no claim is in flight any more.
     let claimsEnded = Signal()
     let misfit = Mutex<Failure?>(nil)
@@ -157,6 +160,8 @@ package final class Worker: Sendable {
             group.addTask { await self.claimLoop() }
             group.addTask { await self.promoteLoop() }
             group.addTask { await self.sweepLoop() }
+            group.addTask { await self.lanesLoop() }
+            group.addTask { await self.gateLoop() }
             if direct {
                 group.addTask { await self.listenLoop() }
                 group.addTask { await self.doorman.run() }
@@ -256,6 +261,9 @@ struct QueueTable: Sendable {
     var names: [Int32: String] = [:]
     /// Those it serves and that are not paused.
     var open: [Int32] = []
+    var lines: [Int32: Shares.Line] = [:]
+    /// How many queues the lines belong to.
+    var mains: Int { lines.count { $0.key == $0.value.main } }
     var serves: Set<Int32>?
     var short: [Int32] = []
     var long: [Int32] = []

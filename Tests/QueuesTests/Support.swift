@@ -31,6 +31,7 @@ extension Connection {
                 (select array_agg(9223372036854775807) from millrace.queue q, generate_series(0, 39) l),
                 (select array_agg(\(wanted)) from millrace.queue q, generate_series(0, 39) l), \(wanted),
                 array(select id from millrace.queue where retention = 0), array(select id from millrace.queue where retention = 2)) c
+             where c.number is not null
              order by c.lane, c.seq
             """
         ).compactMap { Int($0) }

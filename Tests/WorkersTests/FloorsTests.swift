@@ -90,7 +90,7 @@ import Testing
                 }
             }
             meanwhile(&self)
-            floors.claimed(jobs, from: stretches, wanted: wanted)
+            floors.claimed(jobs.places, from: stretches, wanted: wanted)
         }
     }
 
@@ -206,7 +206,7 @@ import Testing
     @Test func `after a reset everything is looked at from the bottom`() {
         var floors = Floors()
         let stretch = Stretch(lane: Self.lane, floor: 0, limit: 10)
-        floors.claimed([claimed(7)], from: [stretch], wanted: 10)
+        floors.claimed([claimed(7)].places, from: [stretch], wanted: 10)
         #expect(floors.floor(of: Self.lane) == 7)
         floors.reset()
         #expect(floors.floor(of: Self.lane) == 0)
@@ -227,13 +227,13 @@ import Testing
 
     @Test func `a sweep that was cut short goes on where it stopped`() throws {
         var floors = Floors()
-        floors.claimed([claimed(100)], from: [Stretch(lane: Self.lane, floor: 0, limit: 10)], wanted: 10)
+        floors.claimed([claimed(100)].places, from: [Stretch(lane: Self.lane, floor: 0, limit: 10)], wanted: 10)
         floors.found(Self.lane, first: 10, last: 90)
         let sweep = try #require(floors.pendingSweep(of: Self.lane))
         #expect(sweep == (9, 90))
         floors.planned()
         let stretches = [Stretch(lane: Self.lane, floor: 9, ceiling: 90, limit: 2)]
-        floors.claimed([claimed(10), claimed(20)], from: stretches, wanted: 2)
+        floors.claimed([claimed(10), claimed(20)].places, from: stretches, wanted: 2)
         let rest = try #require(floors.pendingSweep(of: Self.lane))
         #expect(rest == (20, 90))
         #expect(floors.floor(of: Self.lane) == 100)
@@ -242,7 +242,7 @@ import Testing
     @Test func `a full claim says nothing of the stretches it did not reach`() throws {
         var floors = Floors()
         floors.claimed(
-            [claimed(100), claimed(100, lane: Self.other)],
+            [claimed(100), claimed(100, lane: Self.other)].places,
             from: [Stretch(lane: Self.lane, floor: 0, limit: 9), Stretch(lane: Self.other, floor: 0, limit: 9)],
             wanted: 9)
         floors.found(Self.other, first: 5, last: 50)
@@ -251,7 +251,7 @@ import Testing
             Stretch(lane: Self.lane, floor: 100, limit: 2),
             Stretch(lane: Self.other, floor: 4, ceiling: 50, limit: 2),
         ]
-        floors.claimed([claimed(101), claimed(102)], from: stretches, wanted: 2)
+        floors.claimed([claimed(101), claimed(102)].places, from: stretches, wanted: 2)
         let sweep = try #require(floors.pendingSweep(of: Self.other))
         #expect(sweep == (4, 50))
     }

@@ -123,7 +123,7 @@ import Testing
     @Test func `a pending sweep is claimed from before what lies above the floor`() {
         var plan = Plan()
         var floors = Self.floors([Self.lane(4)])
-        floors.claimed([claimed(50)], from: [Stretch(lane: Self.lane(4), floor: 0, limit: 9)], wanted: 9)
+        floors.claimed([claimed(50)].places, from: [Stretch(lane: Self.lane(4), floor: 0, limit: 9)], wanted: 9)
         floors.found(Self.lane(4), first: 20, last: 30)
         let stretches = plan.stretches(
             floors: floors, queues: [1], room: [:], wanted: 10, allowance: Self.free, hurried: true

@@ -48,3 +48,7 @@ func holds(_ condition: Bool) -> Bool { condition }
 func some<Value>(_ value: Value?) throws -> Value {
     try #require(value)
 }
+
+extension [Claimed] {
+    var places: [Place] { map { Place(lane: $0.lane, seq: $0.seq) } }
+}

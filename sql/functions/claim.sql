@@ -1,7 +1,7 @@
 -- Which numbers the sequence has given out, and which writers may still commit some of them. The sequence first, then an own
 -- transaction id, then a snapshot: enqueue takes its id before it draws, so a writer with an id above ours draws only larger
 -- numbers. A snapshot lists no writer that is younger than the youngest that has ended: those up to our own id are added.
-create or replace function millrace.horizon(out seq bigint, out xmax text, out writers text[])
+create or replace function millrace.horizon(out seq bigint, out writers text[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     own bigint;
@@ -10,7 +10,6 @@ begin
     select case when s.is_called then s.last_value else 0 end into seq from millrace.seq s;
     own := pg_current_xact_id()::text::bigint;
     now := pg_current_snapshot();
-    xmax := own::text;
     writers := array(
         select pg_snapshot_xip(now)::text
         union
@@ -21,6 +20,8 @@ end $$;
 -- Takes up to `wanted` jobs from the given lanes in their order, each between its floor and its ceiling, and writes one
 -- lease for each retention class met (and one for a lone suspect). The array wording keeps the limit from being run twice
 -- and is an index scan under a generic plan; see the decision record in storage.md beside this file.
+-- Where limits stand before any of the lanes, claim_limited does it, and answers with further rows: a job that was taken out
+-- of its place and not claimed has no number, and a queue that was held back has neither number nor job.
 create or replace function millrace.claim(
     the_session bigint, the_number bigint, the_kinds int[],
     the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
@@ -28,7 +29,7 @@ create or replace function millrace.claim(
 ) returns table (
     seq bigint, id bigint, number bigint, kind int, queue int, lane int, attempt smallint, crashes smallint,
     enqueued_at timestamptz, args jsonb, max_attempts smallint, keyed boolean, expired boolean,
-    options jsonb, metadata jsonb, tags text[], tenant text, claimed_at timestamptz
+    options jsonb, metadata jsonb, tags text[], tenant text, claimed_at timestamptz, gates bigint[]
 )
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -39,8 +40,18 @@ set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan as $$
 declare
     t timestamptz := millrace.now();
-    paused int[] := array(select q.id from millrace.queue q where q.paused_at is not null);
+    paused int[] := array(select q.id from millrace.queue m join millrace.queue q on q.id = m.id or q.main = m.id where m.paused_at is not null);
 begin
+    if exists (
+        select from unnest(the_queues) u(id) join millrace.queue q on q.id = u.id
+         where q.keyed
+            or exists (select from millrace.limit_rule r where r.scope = 'queue' and r.name = q.name)
+            or exists (select from millrace.limit_rule r where r.scope = 'tenant' and r.name = q.tenant and (r.concurrency is not null or r.rate is not null))
+    ) then
+        return query select * from millrace.claim_limited(the_session, the_number, the_kinds, the_queues, the_lanes, floors, ceilings,
+            limits, wanted, short_queues, long_queues, paused, t);
+        return;
+    end if;
     return query
     with gone as materialized (
         delete from millrace.ready r
@@ -70,10 +81,192 @@ begin
     select g.seq, g.job, g.number, g.kind, g.queue, g.lane, g.attempt, g.crashes,
            j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
            j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
-           j.options, j.metadata, j.tags, j.tenant, t
+           j.options, j.metadata, j.tags, j.tenant, t, null::bigint[]
       from gone g
       join millrace.job j on j.id = g.job
        and j.id between (select min(b.job) from gone b) and (select max(b.job) from gone b);
+end $$;
+
+-- The same where gates stand. First the gates of queues and tenants are locked and say how much to take at most; then, for the
+-- jobs taken, those of their keys. Each lock is followed by a statement of its own, which sees what the last holder committed.
+-- A job whose key's gate is shut is parked with it; one that its queue's or tenant's gate refuses after all goes back in line.
+create or replace function millrace.claim_limited(
+    the_session bigint, the_number bigint, the_kinds int[],
+    the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
+    short_queues int[], long_queues int[], paused int[], t timestamptz
+) returns table (
+    seq bigint, id bigint, number bigint, kind int, queue int, lane int, attempt smallint, crashes smallint,
+    enqueued_at timestamptz, args jsonb, max_attempts smallint, keyed boolean, expired boolean,
+    options jsonb, metadata jsonb, tags text[], tenant text, claimed_at timestamptz, gates bigint[]
+)
+language plpgsql volatile
+set enable_seqscan = off
+set jit = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan as $$
+declare
+    -- one place for each gate: those of queues and tenants first, then those of keys
+    the_gates bigint[]; caps int[]; spacings float8[]; bursts int[]; rooms int[]; ends timestamptz[];
+    key_gates bigint[]; key_caps int[]; key_spacings float8[]; key_bursts int[]; key_rooms int[]; key_ends timestamptz[];
+    -- one place for each line of these queues
+    line_ids int[]; line_queue_gates bigint[]; line_tenant_gates bigint[];
+    most int[];
+    held_back int[];
+    -- one place for each job taken
+    seqs bigint[]; jobs bigint[]; queues int[]; kinds int[]; lanes int[]; tries smallint[]; falls smallint[]; keys bigint[];
+    crowded bigint[];
+begin
+    select array_agg(q.id), array_agg(rq.gate), array_agg(rt.gate)
+      into line_ids, line_queue_gates, line_tenant_gates
+      from millrace.queue q
+      left join lateral (select millrace.gate_of('queue', q.name) as gate from millrace.limit_rule r
+                          where r.scope = 'queue' and r.name = q.name) rq on true
+      left join lateral (select millrace.gate_of('tenant', q.tenant) as gate from millrace.limit_rule r
+                          where r.scope = 'tenant' and r.name = q.tenant and (r.concurrency is not null or r.rate is not null)) rt on true
+     where q.id = any (the_queues);
+    select array_agg(r.gate), array_agg(r.concurrency), array_agg(r.spacing), array_agg(r.burst)
+      into the_gates, caps, spacings, bursts
+      from (select millrace.gate_of(r.scope, r.name) as gate, r.concurrency, r.per / r.rate as spacing, r.burst
+              from millrace.limit_rule r where r.scope in ('queue', 'tenant')) r
+     where r.gate = any (line_queue_gates || line_tenant_gates);
+    most := limits;
+    if the_gates is not null then
+        perform millrace.gates_lock(1297239622, the_gates);
+        select array_agg(g.room order by x.place), array_agg(g.used_until order by x.place), array_agg(g.gate) filter (where g.entries > 128)
+          into rooms, ends, crowded
+          from millrace.gate_room(the_gates, caps, spacings, bursts, t) g
+          join unnest(the_gates) with ordinality x(gate, place) on x.gate = g.gate;
+        select array_agg(least(u.most, u.room) order by u.place), array_agg(distinct u.queue) filter (where u.room < u.most)
+          into most, held_back
+          from (select p.queue, p.most, p.place, least(
+                       coalesce(rooms[array_position(the_gates, line_queue_gates[array_position(line_ids, p.queue)])], 2147483647),
+                       coalesce(rooms[array_position(the_gates, line_tenant_gates[array_position(line_ids, p.queue)])], 2147483647)) as room
+                  from unnest(the_queues, limits) with ordinality p(queue, most, place)) u;
+    end if;
+
+    with gone as (
+        delete from millrace.ready r
+         where r.ctid = any (array(
+            select f.ctid
+              from unnest(the_queues, the_lanes, floors, ceilings, most) p(queue, lane, floor, ceiling, most)
+             cross join lateral (
+                select c.ctid from millrace.ready c
+                 where c.queue = p.queue and c.lane = p.lane and c.seq > p.floor and c.seq <= p.ceiling
+                   and c.kind = any (the_kinds)
+                 order by c.seq
+                 limit p.most
+                   for update skip locked) f
+             where p.queue <> all (paused) and p.most > 0
+             limit wanted))
+        returning r.*
+    ), ordered as (
+        select * from gone g order by g.lane >> 2, g.lane & 3, g.seq
+    )
+    select array_agg(o.seq), array_agg(o.job), array_agg(o.queue), array_agg(o.kind), array_agg(o.lane), array_agg(o.attempt), array_agg(o.crashes)
+      into seqs, jobs, queues, kinds, lanes, tries, falls
+      from ordered o;
+
+    if jobs is not null then
+        select array_agg(k.gate order by k.place) into keys
+          from (select x.place, millrace.gate_of('key', j.limit_key) as gate
+                  from unnest(jobs) with ordinality x(id, place)
+                  join millrace.job j on j.id = x.id
+                   and j.id between (select min(b) from unnest(jobs) b) and (select max(b) from unnest(jobs) b)) k;
+        if cardinality(keys) is distinct from cardinality(jobs) then
+            raise exception 'a waiting job has no row in millrace.job';
+        end if;
+        if cardinality(array_remove(keys, null)) > 0 and exists (select from millrace.limit_rule r where r.scope = 'key') then
+            select array_agg(r.gate), array_agg(r.concurrency), array_agg(r.spacing), array_agg(r.burst)
+              into key_gates, key_caps, key_spacings, key_bursts
+              from (select distinct on (k.gate) k.gate, j.limit_key
+                      from unnest(keys, jobs) k(gate, id)
+                     cross join lateral (select j.limit_key from millrace.job j where j.id = k.id offset 0) j
+                     where k.gate is not null) d
+             cross join lateral (select d.gate, r.* from millrace.key_rule(d.limit_key) r) r
+             where r.concurrency is not null or r.burst is not null;
+        end if;
+        if key_gates is not null then
+            perform millrace.gates_lock(1297239623, key_gates);
+            select array_agg(g.room order by x.place), array_agg(g.used_until order by x.place),
+                   crowded || array_agg(g.gate) filter (where g.entries > 128)
+              into key_rooms, key_ends, crowded
+              from millrace.gate_room(key_gates, key_caps, key_spacings, key_bursts, t) g
+              join unnest(key_gates) with ordinality x(gate, place) on x.gate = g.gate;
+        end if;
+        perform pg_current_xact_id();                     -- before numbers are drawn: see horizon()
+
+        return query
+        with taken as materialized (
+            select x.*, k.gate as key_gate, k.cap as key_cap, k.spacing as key_spacing, k.room as key_room,
+                   line_queue_gates[array_position(line_ids, x.queue)] as queue_gate,
+                   line_tenant_gates[array_position(line_ids, x.queue)] as tenant_gate
+              from unnest(seqs, jobs, queues, kinds, lanes, tries, falls, keys) with ordinality x(seq, job, queue, kind, lane, attempt, crashes, key, place)
+              left join unnest(key_gates, key_caps, key_spacings, key_rooms) k(gate, cap, spacing, room) on k.gate = x.key
+        ), keyed as materialized (
+            select t1.*, t1.key_gate is null or row_number() over (partition by t1.key_gate order by t1.place) <= t1.key_room as passes_key from taken t1
+        ), judged as materialized (
+            select k.*,
+                   k.passes_key
+                   and (k.queue_gate is null or row_number() over (partition by k.queue_gate, k.passes_key order by k.place)
+                        <= rooms[array_position(the_gates, k.queue_gate)])
+                   and (k.tenant_gate is null or row_number() over (partition by k.tenant_gate, k.passes_key order by k.place)
+                        <= rooms[array_position(the_gates, k.tenant_gate)]) as passes,
+                   the_number + case when k.queue = any (short_queues) then 0 when k.queue = any (long_queues) then 2 else 1 end
+                       + case when k.lane & 3 = 3 then 4 else 0 end as number
+              from keyed k
+        ), passed as materialized (
+            select * from judged j where j.passes
+        ), crossed as materialized (
+            select p.job, p.number, p.key_gate as gate, p.key_cap as cap, p.key_spacing as spacing, key_ends[array_position(key_gates, p.key_gate)] as used_until
+              from passed p where p.key_gate is not null
+            union all
+            select p.job, p.number, g.gate, caps[array_position(the_gates, g.gate)], spacings[array_position(the_gates, g.gate)], ends[array_position(the_gates, g.gate)]
+              from passed p cross join lateral (values (p.queue_gate), (p.tenant_gate)) g(gate) where g.gate is not null
+        ), counted as (
+            insert into millrace.slot (gate, n, used_until)
+            select c.gate, case when min(c.cap) is null then 0 else count(*) end,
+                   case when min(c.spacing) is not null then greatest(t, min(c.used_until)) + make_interval(secs => count(*) * min(c.spacing)) end
+              from crossed c group by c.gate
+        ), held as materialized (
+            select c.job, c.number, array_agg(c.gate) as gates from crossed c where c.cap is not null group by c.job, c.number
+        ), slots as (
+            select h.number, array_agg(h.job) as slot_jobs, array_agg(g) as slot_gates from held h cross join lateral unnest(h.gates) g group by h.number
+        ), leased as (
+            insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_jobs, slot_gates)
+            select the_session, p.number, t, count(*), min(p.job), max(p.job), array_agg(p.job),
+                   case when max(p.attempt) > 0 then array_agg(p.attempt) end,
+                   case when max(p.crashes) > 0 then array_agg(p.crashes) end,
+                   (select s.slot_jobs from slots s where s.number = p.number), (select s.slot_gates from slots s where s.number = p.number)
+              from passed p group by p.number
+        ), left_aside as (
+            insert into millrace.parked (gate, lane, job, queue, kind, attempt, crashes)
+            select j.key, j.lane & ~3 | greatest(j.lane & 3, 1), j.job, j.queue, j.kind, j.attempt, j.crashes
+              from judged j where not j.passes_key
+        ), sent_back as (
+            insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
+            select nextval('millrace.seq'), j.job, j.queue, j.kind, millrace.lane_of(j.lane, j.crashes, true), j.attempt, j.crashes
+              from judged j where j.passes_key and not j.passes
+        )
+        select p.seq, p.job, p.number, p.kind, p.queue, p.lane, p.attempt, p.crashes,
+               j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
+               j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
+               j.options, j.metadata, j.tags, j.tenant, t, h.gates
+          from passed p
+          join millrace.job j on j.id = p.job
+           and j.id between (select min(b) from unnest(jobs) b) and (select max(b) from unnest(jobs) b)
+          left join held h on h.job = p.job
+        union all
+        select j.seq, j.job, null, j.kind, j.queue, j.lane, null, null, null, null, null, null, null, null, null, null, null, null,
+               case when not j.passes_key then array[j.key] end
+          from judged j where not j.passes;
+    end if;
+    if crowded is not null then
+        perform millrace.gates_fold(crowded);
+    end if;
+    return query
+    select null::bigint, null::bigint, null::bigint, null::int, h.queue, null::int, null::smallint, null::smallint, null::timestamptz, null::jsonb,
+           null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, null::timestamptz, null::bigint[]
+      from unnest(held_back) h(queue);
 end $$;
 
 -- Which lanes hold anything a worker of these kinds could run, and from where: the backstop behind the floors, for rows that

@@ -15,6 +15,9 @@ begin
     if found then return; end if;
     delete from millrace.timer d where d.job = the_job
     returning d.queue, d.kind, d.lane, d.attempt, d.crashes into queue, kind, lane, attempt, crashes;
+    if found then return; end if;
+    delete from millrace.parked p where p.job = the_job
+    returning p.queue, p.kind, p.lane, p.attempt, p.crashes into queue, kind, lane, attempt, crashes;
 end $$;
 
 create or replace function millrace.must_see(the_job bigint) returns void
@@ -204,7 +207,7 @@ create or replace function millrace.pause(queue text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform millrace.queue_id(pause.queue);
-    update millrace.queue q set paused_at = millrace.now() where q.name = pause.queue and q.paused_at is null;
+    update millrace.queue q set paused_at = millrace.now() where q.name = pause.queue and q.main is null and q.paused_at is null;
     return found;
 end $$;
 
@@ -213,7 +216,8 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     the_id int;
 begin
-    update millrace.queue q set paused_at = null where q.name = resume.queue and q.paused_at is not null returning q.id into the_id;
+    update millrace.queue q set paused_at = null
+     where q.name = resume.queue and q.main is null and q.paused_at is not null returning q.id into the_id;
     if not found then
         if not exists (select from millrace.queue q where q.name = resume.queue) then
             perform millrace.refuse(format('there is no queue %L', left(resume.queue, 60)), 'queue', null, 'P0002', 'not_found');

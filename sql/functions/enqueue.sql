@@ -90,7 +90,6 @@ begin
         kind_id := millrace.kind_id(the_kind);
         queue_name := coalesce(the_queue, 'default');
     end if;
-    queue_id := millrace.queue_id(queue_name);
 
     if session_user <> current_user or current_setting('role') <> 'none' then
         if not millrace.caller_is_trusted() then
@@ -104,6 +103,8 @@ begin
             end if;
         end if;
     end if;
+
+    queue_id := millrace.queue_line(queue_name, the_tenant, the_limit_key is not null);
 
     -- The transaction id first: a worker's floor relies on a transaction younger than its sample drawing only larger numbers.
     perform pg_current_xact_id();

@@ -2,11 +2,13 @@
 -- costs nothing); a lease whose last jobs end here is deleted, and only if history accounts for all the others. Answers with
 -- the lease numbers that were live: a job of any other changed nothing.
 -- outcomes: 1 succeeded, 2 cancelled, 3 dead, 4 retried, 5 snoozed, 6 released (7, crashed, is rescue's).
+-- slot_numbers, slot_gates: what these runs held at gates, each with its lease; given back by this statement and no other.
 -- attempts: the number the run carried. waits: seconds until the next run, null when no job of this flush goes on.
 create or replace function millrace.finish(
     the_session bigint, ids bigint[], numbers bigint[], outcomes smallint[], kinds int[], queues int[],
     attempts smallint[], crashes smallint[], ms int[], partial bigint[], complete bigint[], counts int[],
-    errors text[] default null, waits float8[] default null, keyed bigint[] default null
+    errors text[] default null, waits float8[] default null, keyed bigint[] default null,
+    slot_numbers bigint[] default null, slot_gates bigint[] default null
 ) returns bigint[]
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -54,6 +56,9 @@ begin
 
     if alive is null then
         return '{}';
+    end if;
+    if slot_gates is not null then
+        perform millrace.slots_free(array_agg(s.gate)) from unnest(slot_numbers, slot_gates) s(number, gate) where s.number = any (alive);
     end if;
 
     if waits is not null then
@@ -123,7 +128,7 @@ begin
     the_session := ('x' || lpad(parts[1], 16, '0'))::bit(64)::bigint;
     the_number := parts[2]::bigint;
     the_id := parts[3]::bigint;
-    select l.at, array_position(l.ids, the_id) as place, l.attempts, l.crashes into held
+    select l.at, array_position(l.ids, the_id) as place, l.attempts, l.crashes, l.slot_jobs, l.slot_gates into held
       from millrace.lease l where l.session = the_session and l.number = the_number and the_id = any (l.ids) for key share;
     if not found then
         return false;
@@ -137,6 +142,9 @@ begin
     exception when unique_violation then
         return false;                                     -- this run has ended already
     end;
+    if held.slot_gates is not null then
+        perform millrace.slots_free(array_agg(s.gate)) from unnest(held.slot_jobs, held.slot_gates) s(job, gate) where s.job = the_id;
+    end if;
     if head.unique_hash is not null then
         perform millrace.unique_end(array[the_id]);
     end if;

@@ -7,14 +7,14 @@ create or replace function millrace.job_ids(
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 declare
-    queue_id int := (select q.id from millrace.queue q where q.name = the_queue);
+    queue_ids int[] := case when the_queue is not null then millrace.queue_ids(the_queue) end;
     kind_id int := (select k.id from millrace.kind k where k.name = the_kind);
     top bigint := coalesce(after, 9223372036854775807);
 begin
     if page is null or page not between 1 and 500 then
         perform millrace.refuse('page must be 1 to 500', 'page');
     end if;
-    if (the_queue is not null and queue_id is null) or (the_kind is not null and kind_id is null) then
+    if queue_ids = '{}' or (the_kind is not null and kind_id is null) then
         return;
     end if;
     case the_state
@@ -28,19 +28,25 @@ begin
                    and (kind_id is null or r.kind = kind_id)
                    and (the_tag is null or exists (select from millrace.job j where j.id = r.job and the_tag = any (j.tags)))
                  order by r.seq desc limit page) f
-             where queue_id is null or q.id = queue_id
+             where queue_ids is null or q.id = any (queue_ids)
             union all (
             -- moved ones in an index of their own.
             select r.job from millrace.ready r
              where r.seq <> r.job and r.job < top
-               and (queue_id is null or r.queue = queue_id) and (kind_id is null or r.kind = kind_id)
+               and (queue_ids is null or r.queue = any (queue_ids)) and (kind_id is null or r.kind = kind_id)
                and (the_tag is null or exists (select from millrace.job j where j.id = r.job and the_tag = any (j.tags)))
-             order by r.job desc limit page)) x
+             order by r.job desc limit page)
+            union all (
+            select p.job from millrace.parked p
+             where p.job < top
+               and (queue_ids is null or p.queue = any (queue_ids)) and (kind_id is null or p.kind = kind_id)
+               and (the_tag is null or exists (select from millrace.job j where j.id = p.job and the_tag = any (j.tags)))
+             order by p.job desc limit page)) x
          order by x.job desc limit page;
     when 'scheduled' then
         return query
         select d.job from millrace.timer d
-         where d.job < top and (queue_id is null or d.queue = queue_id) and (kind_id is null or d.kind = kind_id)
+         where d.job < top and (queue_ids is null or d.queue = any (queue_ids)) and (kind_id is null or d.kind = kind_id)
            and (the_tag is null or exists (select from millrace.job j where j.id = d.job and the_tag = any (j.tags)))
          order by d.job desc limit page;
     when 'running' then
@@ -48,7 +54,7 @@ begin
         select u.id from millrace.lease l
          cross join lateral unnest(l.ids) u(id)
           join millrace.job j on j.id = u.id and j.id between l.lo and l.hi
-         where u.id < top and (queue_id is null or j.queue = queue_id) and (kind_id is null or j.kind = kind_id)
+         where u.id < top and (queue_ids is null or j.queue = any (queue_ids)) and (kind_id is null or j.kind = kind_id)
            and (the_tag is null or the_tag = any (j.tags))
            and not exists (select from millrace.history h
                             where h.class = (l.number & 3)::smallint and h.started = l.at and h.id = u.id
@@ -58,28 +64,28 @@ begin
         return query
         select h.id from millrace.history h
          where h.outcome = 1 and h.id < top
-           and (queue_id is null or h.queue = queue_id) and (kind_id is null or h.kind = kind_id)
+           and (queue_ids is null or h.queue = any (queue_ids)) and (kind_id is null or h.kind = kind_id)
            and (the_tag is null or exists (select from millrace.job j where j.id = h.id and the_tag = any (j.tags)))
          order by h.id desc limit page;
     when 'cancelled' then                                 -- the outcome as a constant: the index of the few names it
         return query
         select h.id from millrace.history h
          where h.outcome = 2 and h.outcome <> 1 and h.id < top
-           and (queue_id is null or h.queue = queue_id) and (kind_id is null or h.kind = kind_id)
+           and (queue_ids is null or h.queue = any (queue_ids)) and (kind_id is null or h.kind = kind_id)
            and (the_tag is null or exists (select from millrace.job j where j.id = h.id and the_tag = any (j.tags)))
          order by h.id desc limit page;
     when 'dead' then
         return query
         select h.id from millrace.history h
          where h.outcome = 3 and h.outcome <> 1 and h.id < top
-           and (queue_id is null or h.queue = queue_id) and (kind_id is null or h.kind = kind_id)
+           and (queue_ids is null or h.queue = any (queue_ids)) and (kind_id is null or h.kind = kind_id)
            and (the_tag is null or exists (select from millrace.job j where j.id = h.id and the_tag = any (j.tags)))
          order by h.id desc limit page;
     when 'blocked' then
         return query
         select u.next from millrace.unique_lock u join millrace.job j on j.id = u.next
          where u.next is not null and u.next < top
-           and (queue_id is null or j.queue = queue_id) and (kind_id is null or j.kind = kind_id)
+           and (queue_ids is null or j.queue = any (queue_ids)) and (kind_id is null or j.kind = kind_id)
            and (the_tag is null or the_tag = any (j.tags))
          order by u.next desc limit page;
     else

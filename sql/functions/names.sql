@@ -16,7 +16,7 @@ language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     the_id int;
 begin
-    select q.id into the_id from millrace.queue q where q.name = the_name;
+    select q.id into the_id from millrace.queue q where q.name = the_name and q.main is null;
     if found then
         return the_id;
     end if;
@@ -24,12 +24,44 @@ begin
         perform millrace.refuse(format('the queue name %L is malformed', left(the_name, 60)), 'queue',
             'A name has 1 to 128 letters, digits and the signs _ . / - and begins with a letter or digit.');
     end if;
-    insert into millrace.queue (name) values (the_name) on conflict (name) do nothing returning id into the_id;
+    insert into millrace.queue (name) values (the_name) on conflict do nothing returning id into the_id;
     if the_id is null then
-        select q.id into strict the_id from millrace.queue q where q.name = the_name;
+        select q.id into strict the_id from millrace.queue q where q.name = the_name and q.main is null;
     end if;
     return the_id;
 end $$;
+
+-- The line of a queue in which a job waits: apart by tenant, and with a limit key.
+create or replace function millrace.queue_line(the_name text, the_tenant text, is_keyed boolean) returns int
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    the_id int;
+    the_main int;
+begin
+    if the_tenant is null and not is_keyed then
+        return millrace.queue_id(the_name);
+    end if;
+    select q.id into the_id from millrace.queue q
+     where q.name = the_name and coalesce(q.tenant, '') = coalesce(the_tenant, '') and q.keyed = is_keyed;
+    if found then
+        return the_id;
+    end if;
+    the_main := millrace.queue_id(the_name);
+    insert into millrace.queue (name, main, tenant, keyed, retention)
+    select the_name, q.id, the_tenant, is_keyed, q.retention from millrace.queue q where q.id = the_main
+        on conflict do nothing returning id into the_id;
+    if the_id is null then
+        select q.id into strict the_id from millrace.queue q
+         where q.name = the_name and coalesce(q.tenant, '') = coalesce(the_tenant, '') and q.keyed = is_keyed;
+    end if;
+    return the_id;
+end $$;
+
+-- All lines of a queue.
+create or replace function millrace.queue_ids(the_name text) returns int[]
+language sql stable set search_path = pg_catalog, pg_temp as $$
+    select array(select q.id from millrace.queue q where q.name = the_name order by q.id)
+$$;
 
 create or replace function millrace.kind_id(the_name text) returns int
 language plpgsql set search_path = pg_catalog, pg_temp as $$

@@ -8,7 +8,13 @@ begin
     test_clock := to_regclass('millrace.test_clock') is not null;
 end $$;
 
-create or replace function millrace.queue_list() returns table (id int, name text, paused boolean, retention smallint)
+-- Every line of every queue, with its queue's state and its tenant's weight.
+create or replace function millrace.queue_list()
+returns table (id int, name text, paused boolean, retention smallint, main int, weight float8)
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select q.id, q.name, q.paused_at is not null, q.retention from millrace.queue q order by q.id
+    select q.id, q.name, m.paused_at is not null, m.retention, m.id, r.weight
+      from millrace.queue q
+      join millrace.queue m on m.id = coalesce(q.main, q.id)
+      left join millrace.limit_rule r on r.scope = 'tenant' and r.name = q.tenant
+     order by q.id
 $$;

@@ -66,6 +66,7 @@ declare
     woken int[];
     lanes int[];
     ended bigint[];
+    unfinished_ids bigint[];
     lost_jobs int;
     lost_dead int;
 begin
@@ -111,8 +112,11 @@ begin
               from judged u group by u.queue, u.kind
         )
         select count(*), count(*) filter (where u.outcome = 3), array_agg(distinct u.queue), array_agg(distinct millrace.lane_of(u.lane, u.crashes, true)),
-               array_agg(u.id) filter (where u.outcome in (2, 3) and u.unique_hash is not null)
-          into lost_jobs, lost_dead, woken, lanes, ended from judged u;
+               array_agg(u.id) filter (where u.outcome in (2, 3) and u.unique_hash is not null), array_agg(u.id)
+          into lost_jobs, lost_dead, woken, lanes, ended, unfinished_ids from judged u;
+        if one.slot_gates is not null then
+            perform millrace.slots_free(array_agg(s.gate)) from unnest(one.slot_jobs, one.slot_gates) s(job, gate) where s.job = any (unfinished_ids);
+        end if;
         if ended is not null then
             perform millrace.unique_end(ended);
         end if;
@@ -162,6 +166,7 @@ declare
     queues int[];
     lanes int[];
     ended bigint[];
+    unfinished_ids bigint[];
     n int;
 begin
     jobs := 0;
@@ -190,8 +195,11 @@ begin
         )
         select count(*) filter (where not u.cancelled), array_agg(distinct u.queue) filter (where not u.cancelled),
                array_agg(distinct millrace.lane_of(u.lane, u.crashes, true)) filter (where not u.cancelled),
-               array_agg(u.id) filter (where u.cancelled and u.unique_hash is not null)
-          into n, queues, lanes, ended from unfinished u;
+               array_agg(u.id) filter (where u.cancelled and u.unique_hash is not null), array_agg(u.id)
+          into n, queues, lanes, ended, unfinished_ids from unfinished u;
+        if one.slot_gates is not null then
+            perform millrace.slots_free(array_agg(s.gate)) from unnest(one.slot_jobs, one.slot_gates) s(job, gate) where s.job = any (unfinished_ids);
+        end if;
         if ended is not null then
             perform millrace.unique_end(ended);
         end if;

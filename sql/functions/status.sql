@@ -81,14 +81,15 @@ create or replace function millrace.queue_load(the_queue text, cap int default 1
 returns table (ready bigint, due bigint, running bigint)
 language sql volatile security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
-    select (select count(*) from (select from millrace.ready r where r.queue = q.id limit cap) c),
-           (select count(*) from (select from millrace.timer d where d.due <= millrace.now() and d.queue = q.id limit cap) c),
+    select (select count(*) from (select from millrace.ready r where r.queue = any (q.ids) limit cap) c)
+             + (select count(*) from (select from millrace.parked p where p.queue = any (q.ids) limit cap) c),
+           (select count(*) from (select from millrace.timer d where d.due <= millrace.now() and d.queue = any (q.ids) limit cap) c),
            (select count(*) from millrace.lease l cross join lateral unnest(l.ids) u(id)
               join millrace.job j on j.id = u.id and j.id between l.lo and l.hi
-             where j.queue = q.id
+             where j.queue = any (q.ids)
                and not exists (select from millrace.history h where h.class = (l.number & 3)::smallint and h.started = l.at
                                   and h.id = u.id and h.session = l.session and h.number = l.number))
-      from millrace.queue q where q.name = the_queue
+      from (select millrace.queue_ids(the_queue) as ids) q where q.ids <> '{}'
 $$;
 
 -- What a drain of these kinds has still to see through: whether anything is ready, held, or due by now.
@@ -96,6 +97,7 @@ create or replace function millrace.outstanding(the_kinds text[] default null) r
 language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
     with known as materialized (select k.id from millrace.kind k where the_kinds is null or k.name = any (the_kinds))
     select (select count(*) from (select from millrace.ready r where r.kind in (select id from known) limit 1000) r)
+         + (select count(*) from (select from millrace.parked p where p.kind in (select id from known) limit 1000) p)
          + (select count(*) from (select from millrace.timer t where t.due <= millrace.now() and t.kind in (select id from known) limit 1000) d)
          + (select coalesce(sum(l.n), 0) from millrace.lease l)
 $$;

@@ -12,15 +12,23 @@ create or replace view millrace.jobs as
 select j.id, k.name as kind, q.name as queue, 'ready'::text as state, r.lane >> 2 as priority, j.args, coalesce(j.run_at, j.enqueued_at) as run_at,
        r.attempt::int as attempt, j.max_attempts::int as max_attempts, r.crashes::int as crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}') as tags,
        coalesce(j.metadata, '{}') as metadata, j.enqueued_at, null::timestamptz as started_at, null::timestamptz as finished_at,
-       null::text as worker, null::jsonb as progress, millrace.errors_of(j.id) as errors, null::bigint[] as waits_for
+       null::text as worker, null::jsonb as progress, millrace.errors_of(j.id) as errors, null::bigint[] as waits_for, null::text as limited_by
   from millrace.ready r
   join millrace.job j on j.id = r.job
   join millrace.kind k on k.id = r.kind
   join millrace.queue q on q.id = r.queue
 union all
+select j.id, k.name, q.name, 'ready'::text, p.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
+       p.attempt, j.max_attempts, p.crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
+       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, null, millrace.errors_of(j.id), null, j.limit_key
+  from millrace.parked p
+  join millrace.job j on j.id = p.job
+  join millrace.kind k on k.id = p.kind
+  join millrace.queue q on q.id = p.queue
+union all
 select j.id, k.name, q.name, 'scheduled'::text, d.lane >> 2, j.args, d.due,
        d.attempt, j.max_attempts, d.crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, null, millrace.errors_of(j.id), null
+       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, null, millrace.errors_of(j.id), null, null
   from millrace.timer d
   join millrace.job j on j.id = d.job
   join millrace.kind k on k.id = d.kind
@@ -28,7 +36,7 @@ select j.id, k.name, q.name, 'scheduled'::text, d.lane >> 2, j.args, d.due,
 union all
 select j.id, k.name, q.name, 'blocked'::text, j.lane >> 2, j.args, coalesce(u.due, j.enqueued_at),
        0, j.max_attempts, 0, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, null, millrace.errors_of(j.id), array[u.job]
+       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, null, millrace.errors_of(j.id), array[u.job], null
   from millrace.unique_lock u
   join millrace.job j on j.id = u.next
   join millrace.kind k on k.id = j.kind
@@ -37,7 +45,7 @@ select j.id, k.name, q.name, 'blocked'::text, j.lane >> 2, j.args, coalesce(u.du
 union all
 select j.id, k.name, q.name, 'running'::text, j.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
        coalesce(l.attempts[u.place], 0) + 1, j.max_attempts, coalesce(l.crashes[u.place], 0), j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-       coalesce(j.metadata, '{}'), j.enqueued_at, l.at, null, s.name, null, millrace.errors_of(j.id), null
+       coalesce(j.metadata, '{}'), j.enqueued_at, l.at, null, s.name, null, millrace.errors_of(j.id), null, null
   from millrace.lease l
  cross join lateral unnest(l.ids) with ordinality u(id, place)
   join millrace.job j on j.id = u.id and j.id between l.lo and l.hi
@@ -50,7 +58,7 @@ select j.id, k.name, q.name, 'running'::text, j.lane >> 2, j.args, coalesce(j.ru
 union all
 select h.id, k.name, q.name, (array['succeeded', 'cancelled', 'dead'])[h.outcome], j.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
        h.attempt, j.max_attempts, h.crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-       coalesce(j.metadata, '{}'), j.enqueued_at, case when h.session <> 0 then h.started end, h.finished, p.name, null, millrace.errors_of(h.id), null
+       coalesce(j.metadata, '{}'), j.enqueued_at, case when h.session <> 0 then h.started end, h.finished, p.name, null, millrace.errors_of(h.id), null, null
   from millrace.history h
   left join millrace.job j on j.id = h.id
   join millrace.kind k on k.id = h.kind
@@ -78,22 +86,25 @@ declare
     place record;
     tries int;
 begin
-    select j.owner, j.tenant, j.queue, j.lane, j.unique_hash is not null as keyed into head from millrace.job j where j.id = job.id;
+    select j.owner, j.tenant, j.queue, j.lane, j.limit_key, j.unique_hash is not null as keyed into head from millrace.job j where j.id = job.id;
     if not found or not millrace.may_see(head.owner, head.tenant) then
         return;
     end if;
     for tries in 1 .. 3 loop                              -- it may move between two looks
         -- By its place, like take_waiting: ready has no index on job that holds its plain rows.
-        select r.lane, r.attempt, r.crashes into place from millrace.ready r
+        select r.lane, r.attempt, r.crashes, null as limited_by into place from millrace.ready r
          where r.queue = head.queue and r.lane = head.lane and r.seq = job.id;
         if not found then
-            select r.lane, r.attempt, r.crashes into place from millrace.ready r where r.job = job.id and r.seq <> r.job;
+            select r.lane, r.attempt, r.crashes, null as limited_by into place from millrace.ready r where r.job = job.id and r.seq <> r.job;
+        end if;
+        if not found and head.limit_key is not null then
+            select p.lane, p.attempt, p.crashes, head.limit_key as limited_by into place from millrace.parked p where p.job = job.id;
         end if;
         if found then
             return query
             select j.id, k.name, q.name, 'ready'::text, place.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
                    place.attempt::int, j.max_attempts::int, place.crashes::int, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-                   coalesce(j.metadata, '{}'), j.enqueued_at, null::timestamptz, null::timestamptz, null::text, null::jsonb, millrace.errors_of(j.id), null::bigint[]
+                   coalesce(j.metadata, '{}'), j.enqueued_at, null::timestamptz, null::timestamptz, null::text, null::jsonb, millrace.errors_of(j.id), null::bigint[], place.limited_by
               from millrace.job j
               join millrace.kind k on k.id = j.kind
               join millrace.queue q on q.id = j.queue
@@ -105,7 +116,7 @@ begin
         return query
         select j.id, k.name, q.name, 'running'::text, j.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
                r.attempt, j.max_attempts::int, r.crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-               coalesce(j.metadata, '{}'), j.enqueued_at, r.at, null::timestamptz, s.name, null::jsonb, millrace.errors_of(j.id), null::bigint[]
+               coalesce(j.metadata, '{}'), j.enqueued_at, r.at, null::timestamptz, s.name, null::jsonb, millrace.errors_of(j.id), null::bigint[], null::text
           from millrace.job_running(job.id) r
           join millrace.job j on j.id = job.id
           join millrace.kind k on k.id = j.kind
@@ -140,6 +151,23 @@ begin
     end loop;
 end $$;
 
+-- The lines that hold anything, each with its first job: a loose walk from lane to lane.
+create or replace function millrace.heads() returns table (queue int, lane int, job bigint)
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    at_queue int := -1;
+    at_lane int := -1;
+begin
+    loop
+        select r.queue, r.lane, r.job into queue, lane, job from millrace.ready r
+         where (r.queue, r.lane) > (at_queue, at_lane) order by r.queue, r.lane, r.seq limit 1;
+        exit when not found;
+        at_queue := queue;
+        at_lane := lane;
+        return next;
+    end loop;
+end $$;
+
 -- Counts are capped, for a count of millions takes seconds: `cap` means that many or more. A function, because the planner
 -- takes the laterals for a day's work and would compile them.
 create or replace function millrace.depths(cap int default 10000)
@@ -150,27 +178,37 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as 
 begin
     return query
     with held as materialized (
-        select j.queue, count(*) as n
+        select coalesce(q.main, q.id) as main, count(*) as n
           from millrace.lease l cross join lateral unnest(l.ids) u(id)
           join millrace.job j on j.id = u.id and j.id between l.lo and l.hi
+          join millrace.queue q on q.id = j.queue
          where not exists (
                 select from millrace.history h where h.class = (l.number & 3)::smallint and h.started = l.at
                    and h.id = u.id and h.session = l.session and h.number = l.number)
-         group by j.queue
+         group by coalesce(q.main, q.id)
     ), later as materialized (
         -- One pass for all queues, for timers stand in order of time: beyond a hundred caps it says what it has seen so far.
-        select d.queue, count(*) as n from (select t.queue from millrace.timer t limit cap::bigint * 100) d group by d.queue
+        select coalesce(q.main, q.id) as main, count(*) as n
+          from (select t.queue from millrace.timer t limit cap::bigint * 100) d join millrace.queue q on q.id = d.queue
+         group by coalesce(q.main, q.id)
+    ), aside as materialized (
+        select coalesce(q.main, q.id) as main, count(*) as n
+          from (select p.queue from millrace.parked p limit cap::bigint * 100) d join millrace.queue q on q.id = d.queue
+         group by coalesce(q.main, q.id)
+    ), heads as materialized (
+        select coalesce(q.main, q.id) as main, array_agg(distinct q.id) as ids, min(greatest(j.enqueued_at, coalesce(j.run_at, j.enqueued_at))) as oldest
+          from millrace.heads() f join millrace.queue q on q.id = f.queue join millrace.job j on j.id = f.job
+         group by coalesce(q.main, q.id)
     )
     select q.name, q.paused_at, (array['short', 'standard', 'long'])[q.retention + 1],
-           (select count(*) from (select from millrace.ready r where r.queue = q.id limit cap) c),
-           coalesce((select least(l.n, cap::bigint) from later l where l.queue = q.id), 0),
-           coalesce((select h.n from held h where h.queue = q.id), 0),
-           (select min(greatest(j.enqueued_at, coalesce(j.run_at, j.enqueued_at)))
-              from generate_series(0, 39) lanes(lane)
-             cross join lateral (select r.job from millrace.ready r where r.queue = q.id and r.lane = lanes.lane order by r.seq limit 1) f
-              join millrace.job j on j.id = f.job),
+           least((select count(*) from (select from heads f cross join lateral unnest(f.ids) line
+                    cross join lateral (select from millrace.ready r where r.queue = line limit cap) c where f.main = q.id limit cap) c)
+               + coalesce((select a.n from aside a where a.main = q.id), 0), cap::bigint),
+           coalesce((select least(l.n, cap::bigint) from later l where l.main = q.id), 0),
+           coalesce((select h.n from held h where h.main = q.id), 0),
+           (select f.oldest from heads f where f.main = q.id),
            q.created_at
-      from millrace.queue q order by q.name;
+      from millrace.queue q where q.main is null order by q.name;
 end $$;
 
 create or replace view millrace.queues as select * from millrace.depths();
@@ -180,3 +218,5 @@ select s.name as worker, s.host, s.pid, s.version, b.state, s.started_at, b.at a
        coalesce(s.queues, '{}') as queues, array(select k.name from millrace.kind k where k.id = any (s.kinds) order by 1) as kinds,
        s.direct, to_hex(s.id) as session
   from millrace.session s join millrace.beat b on b.session = s.id;
+
+create or replace view millrace.limits as select * from millrace.limit_list();

@@ -99,11 +99,12 @@ private struct ClaimsScenario: Sendable {
                 allowance: Plan.Allowance(suspects: 16, lone: true), hurried: round > 0)
             floors.planned()
             let began = ContinuousClock.now
-            let jobs = try await Queue.claim(
+            let found = try await Queue.claim(
                 on: connection, session: session, number: Int64(round + 1) * 8, kinds: kinds, from: stretches,
                 wanted: Self.batch, shortQueues: [], longQueues: [])
             times.append(began.duration(to: .now) / .milliseconds(1))
-            floors.claimed(jobs, from: stretches, wanted: Self.batch)
+            let jobs = found.jobs
+            floors.claimed(found.places, from: stretches, wanted: Self.batch)
             let numbers = Dictionary(grouping: jobs, by: \.number)
             _ = try await Queue.finish(
                 on: connection, session: session,

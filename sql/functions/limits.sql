@@ -1,0 +1,315 @@
+-- Limits: how many of a queue's, a key's or a tenant's jobs may run at once in the whole fleet, and how often they may start.
+-- A gate is a rule as it stands before one queue, key or tenant. Claims decide, one at a time for each gate, under an advisory
+-- lock that lasts until their commit; ends only add a row and wait for nobody. 1297239622 and 1297239623 are "MRlF" and one more.
+
+create or replace function millrace.gate_of(scope text, name text) returns bigint
+language sql immutable parallel safe as $$ select pg_catalog.hashtextextended(scope || ':' || name, 0) $$;
+
+-- Changes what holds from now on, for jobs that wait already too; those that run are not counted anew. null or {}: no limit.
+create or replace function millrace.limit_set(scope text, name text, limits jsonb) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    field text;
+    value jsonb;
+    found_one boolean;
+    known text[] := array['concurrency', 'rate', 'per', 'burst'];
+begin
+    if scope is null or scope not in ('queue', 'key', 'tenant') then
+        perform millrace.refuse(format('the scope %L is unknown', left(scope, 60)), 'scope', 'Give queue, key or tenant.');
+    end if;
+    if name is null or length(name) not between 1 and 512 then
+        perform millrace.refuse('name must have 1 to 512 characters', 'name', 'Name the queue, the key (or a prefix and *), or the tenant.');
+    end if;
+    if scope = 'queue' then
+        perform millrace.queue_id(name);
+    elsif scope = 'tenant' then
+        known := known || 'weight'::text;
+    end if;
+    if limits is not null and jsonb_typeof(limits) <> 'object' then
+        perform millrace.refuse('limits is no JSON object', 'limits', 'Give an object such as {"concurrency": 3} or {"rate": 10, "per": 1, "burst": 20}.');
+    end if;
+    for field, value in select * from jsonb_each(coalesce(limits, '{}')) loop
+        if field <> all (known) then
+            perform millrace.refuse(format('limits.%s is unknown', left(field, 60)), 'limits.' || left(field, 60),
+                format('Known for a %s are %s.', scope, array_to_string(known, ', ')));
+        elsif jsonb_typeof(value) <> 'number' or value::numeric > 1000000000 or value::numeric < (case field when 'concurrency' then 0 else 0.001 end) then
+            perform millrace.refuse(format('limits.%s is out of range', field), 'limits.' || field, 'Give a number above 0; concurrency may be 0, which stops everything.');
+        elsif field in ('concurrency', 'rate', 'burst') and value::numeric % 1 <> 0 then
+            perform millrace.refuse(format('limits.%s is no whole number', field), 'limits.' || field, 'A rate below one a second is written with per, in seconds: {"rate": 1, "per": 60}.');
+        end if;
+    end loop;
+    if not coalesce(limits ? 'rate', false) and (limits ? 'per' or limits ? 'burst') then
+        perform millrace.refuse('limits has per or burst without a rate', 'limits.rate', 'Give {"rate": 10, "per": 1, "burst": 20}.');
+    end if;
+
+    if coalesce(limits, '{}') = '{}' then
+        delete from millrace.limit_rule r where r.scope = limit_set.scope and r.name = limit_set.name;
+    else
+        insert into millrace.limit_rule as r (scope, name, concurrency, rate, per, burst, weight, changed_at)
+        values (limit_set.scope, limit_set.name, (limits ->> 'concurrency')::int, (limits ->> 'rate')::int,
+                case when limits ? 'rate' then coalesce((limits ->> 'per')::float8, 1) end,
+                case when limits ? 'rate' then coalesce((limits ->> 'burst')::int, (limits ->> 'rate')::int) end,
+                (limits ->> 'weight')::float8, millrace.now())
+            on conflict on constraint limit_rule_pkey do update
+           set concurrency = excluded.concurrency, rate = excluded.rate, per = excluded.per, burst = excluded.burst,
+               weight = excluded.weight, changed_at = excluded.changed_at
+         where (r.concurrency, r.rate, r.per, r.burst, r.weight) is distinct from
+               (excluded.concurrency, excluded.rate, excluded.per, excluded.burst, excluded.weight);
+    end if;
+    found_one := found;
+    if found_one then
+        perform pg_notify('millrace', 'limits');          -- rare: tell everybody
+    end if;
+    return found_one;
+end $$;
+
+-- The rule for a key: its own, else that of the longest prefix.
+create or replace function millrace.key_rule(the_key text, out concurrency int, out spacing float8, out burst int)
+language sql stable as $$
+    select r.concurrency, r.per / r.rate, r.burst
+      from millrace.limit_rule r
+     where r.scope = 'key' and (r.name = the_key or (right(r.name, 1) = '*' and starts_with(the_key, left(r.name, -1))))
+     order by r.name = the_key desc, length(r.name) desc limit 1
+$$;
+
+-- How many may pass each gate now. spacings: seconds between two starts when the burst is used up; null where there is no rate.
+-- A bucket of `burst` starts, refilled one each `spacing`: at no time have more than burst + span / spacing started in any span.
+create or replace function millrace.gate_room(gates bigint[], caps int[], spacings float8[], bursts int[], t timestamptz)
+returns table (gate bigint, room int, used_until timestamptz, entries bigint)
+language sql volatile as $$
+    select g.gate,
+           greatest(0, least(
+               coalesce(g.cap - s.held, 2147483647),
+               coalesce(g.burst - ceil(greatest(0, extract(epoch from s.used_until - t)::float8) / g.spacing - 1e-6), 2147483647)))::int,
+           s.used_until, s.entries
+      from unnest(gates, caps, spacings, bursts) g(gate, cap, spacing, burst)
+     cross join lateral (
+        select coalesce(max(b.seq), 0) as seq
+          from (select b.seq from millrace.slot b where b.gate = g.gate and b.base order by b.seq desc limit 1) b) base
+     cross join lateral (
+        select coalesce(sum(s.n), 0) as held, max(s.used_until) as used_until, count(*) as entries
+          from millrace.slot s where s.gate = g.gate and s.seq >= base.seq) s
+$$;
+
+-- Who comes to a gate while somebody decides there waits for that one's commit. Buckets, for a transaction can hold only so
+-- many locks; in order, or two could wait for each other.
+create or replace function millrace.gates_lock(class int, gates bigint[]) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+    perform pg_advisory_xact_lock(class, b.bucket)
+       from (select distinct (g & 255)::int as bucket from unnest(gates) g order by 1) b;
+end $$;
+
+-- Folds all but the newest rows of these gates into a base, under their locks. What commits late, before a base, the sweep
+-- finds; the newest rows are left out so that hardly any does.
+create or replace function millrace.gates_fold(gates bigint[]) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+    one bigint;
+    low bigint;
+    cut bigint;
+    total record;
+begin
+    foreach one in array gates loop
+        select coalesce(max(b.seq), 0) into low from (
+            select b.seq from millrace.slot b where b.gate = one and b.base order by b.seq desc limit 1) b;
+        select s.seq into cut from millrace.slot s where s.gate = one and s.seq >= low order by s.seq desc offset 64 limit 1;
+        continue when cut is null;
+        with gone as (
+            delete from millrace.slot s where s.gate = one and s.seq >= low and s.seq <= cut returning s.n, s.used_until
+        )
+        select sum(g.n) as n, max(g.used_until) as used_until into total from gone g;
+        insert into millrace.slot (gate, seq, n, used_until, base) values (one, cut, total.n, total.used_until, true);
+    end loop;
+end $$;
+
+-- Gives back slots, summed by gate.
+create or replace function millrace.slots_free(gates bigint[]) returns void
+language sql volatile as $$
+    insert into millrace.slot (gate, n) select g, -count(*) from unnest(gates) g group by g
+$$;
+
+-- Lets parked jobs back in line where there is room again, and says which lines may be claimed from and when the next rate
+-- gate opens. Asked about certain gates after their slots were given back or their jobs parked, and once a second about all
+-- (null, in steps of a thousand from `after`): whoever missed a crossing commit is found then. Two who ask at once may let in
+-- more than there is room for: the claim parks those again.
+create or replace function millrace.gates_open(
+    the_gates bigint[] default null, after bigint default null,
+    out moved int, out next_s float8, out queues int[], out lanes int[], out resume bigint
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off as $$
+declare
+    t timestamptz := millrace.now();
+    at bigint := coalesce(after, -9223372036854775808);
+    looked int := 0;
+    one record;
+    room record;
+    rule record;
+    let_in int;
+    wait float8;
+begin
+    moved := 0; queues := '{}'; lanes := '{}';
+    perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
+    loop
+        if the_gates is null then
+            select p.gate, p.job into one from millrace.parked p
+             where p.gate >= at and (looked > 0 or p.gate > at or after is null) order by p.gate, p.lane, p.job limit 1;
+        else
+            exit when looked >= cardinality(the_gates);
+            select p.gate, p.job into one from millrace.parked p where p.gate = the_gates[looked + 1] order by p.lane, p.job limit 1;
+        end if;
+        looked := looked + 1;
+        if not found then
+            exit when the_gates is null;
+            continue;
+        end if;
+        if the_gates is null then
+            if looked > 1000 then
+                resume := one.gate - 1;
+                exit;
+            end if;
+            exit when one.gate = 9223372036854775807;
+            at := one.gate + 1;
+        end if;
+        select r.* into rule from millrace.job j cross join lateral millrace.key_rule(j.limit_key) r where j.id = one.job;
+        if rule.concurrency is null and rule.burst is null then
+            let_in := 1000;                               -- there is no rule any more
+        else
+            select g.* into room from millrace.gate_room(array[one.gate], array[rule.concurrency], array[rule.spacing], array[rule.burst], t) g;
+            let_in := least(room.room, 1000);
+            if let_in = 0 and rule.spacing is not null then
+                wait := extract(epoch from room.used_until - t)::float8 - (rule.burst - 1) * rule.spacing;
+                next_s := least(next_s, greatest(wait, 0.001));
+            end if;
+        end if;
+        continue when let_in <= 0;
+        with gone as materialized (
+            delete from millrace.parked p
+             where p.ctid = any (array(
+                select c.ctid from millrace.parked c where c.gate = one.gate order by c.lane, c.job limit let_in for update skip locked))
+            returning p.*
+        ), ordered as (
+            select * from gone g order by g.lane, g.job
+        ), placed as (
+            insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
+            select nextval('millrace.seq'), o.job, o.queue, o.kind, millrace.lane_of(o.lane, o.crashes, true), o.attempt, o.crashes from ordered o
+        )
+        select moved + count(*)::int, queues || coalesce(array_agg(g.queue), '{}'),
+               lanes || coalesce(array_agg(millrace.lane_of(g.lane, g.crashes, true)), '{}')
+          into moved, queues, lanes from gone g;
+    end loop;
+
+    -- What waits before a queue's or tenant's gate has not moved: its lines are told, or the time.
+    for rule in
+        select r.scope, r.name, millrace.gate_of(r.scope, r.name) as gate, r.concurrency, r.per / r.rate as spacing, r.burst
+          from millrace.limit_rule r
+         where r.scope in ('queue', 'tenant') and (r.rate is not null or r.concurrency is not null)
+           and (the_gates is null and r.rate is not null or millrace.gate_of(r.scope, r.name) = any (the_gates))
+         limit 1000
+    loop
+        for one in
+            select f.queue, f.lane from millrace.queue q
+             cross join lateral (select r.queue, r.lane from millrace.ready r where r.queue = q.id order by r.queue, r.lane, r.seq limit 1) f
+             where case rule.scope when 'queue' then q.name = rule.name else q.tenant = rule.name end
+        loop
+            select g.* into room from millrace.gate_room(array[rule.gate], array[rule.concurrency], array[rule.spacing], array[rule.burst], t) g;
+            if room.room > 0 then
+                queues := queues || one.queue;
+                lanes := lanes || one.lane;
+            elsif rule.spacing is not null then
+                wait := extract(epoch from room.used_until - t)::float8 - (rule.burst - 1) * rule.spacing;
+                next_s := least(next_s, greatest(wait, 0.001));
+            end if;
+        end loop;
+    end loop;
+
+    select coalesce(array_agg(d.queue), '{}'), coalesce(array_agg(d.lane), '{}') into queues, lanes
+      from (select distinct l.queue, l.lane from unnest(queues, lanes) l(queue, lane)) d;
+    perform millrace.wake(l.queue, l.lane) from unnest(queues, lanes) l(queue, lane);
+end $$;
+
+-- Once a second, by one worker at a time, in steps from `after`: gathers what committed late, before a base, and forgets gates
+-- where nothing is held. Rows are taken only under their gate's lock, for a sum must go as a whole; a gate that is in use
+-- waits for the next time.
+create or replace function millrace.slots_sweep(after bigint default null, most int default 1000, out swept int, out resume bigint)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off as $$
+declare
+    t timestamptz := millrace.now();
+    at bigint := coalesce(after, -9223372036854775808);
+    one bigint;
+    low bigint;
+    total record;
+begin
+    swept := 0;
+    if not pg_try_advisory_xact_lock(1297239621, 1) then
+        return;
+    end if;
+    for looked in 1 .. most loop
+        select s.gate into one from millrace.slot s where s.gate >= at order by s.gate, s.seq limit 1;
+        if not found then
+            return;
+        end if;
+        select coalesce(max(b.seq), 0) into low from (
+            select b.seq from millrace.slot b where b.gate = one and b.base order by b.seq desc limit 1) b;
+        if (exists (select from millrace.slot s where s.gate = one and s.seq < low)
+            or (select sum(s.n) = 0 and coalesce(max(s.used_until), '-infinity') <= t from millrace.slot s where s.gate = one))
+           and pg_try_advisory_xact_lock(1297239622, (one & 255)::int) and pg_try_advisory_xact_lock(1297239623, (one & 255)::int) then
+            with gone as (
+                delete from millrace.slot s where s.gate = one returning s.n, s.used_until
+            )
+            select sum(g.n) as n, max(g.used_until) as used_until into total from gone g;
+            if total.n <> 0 or total.used_until > t then
+                insert into millrace.slot (gate, n, used_until, base) values (one, total.n, total.used_until, true);
+            end if;
+            swept := swept + 1;
+        end if;
+        if one = 9223372036854775807 then
+            return;
+        end if;
+        at := one + 1;
+    end loop;
+    resume := at;
+end $$;
+
+-- Every gate with what its rows say is held, and what the leases hold. They agree at every moment.
+create or replace function millrace.slots_audit() returns table (gate bigint, counted bigint, held bigint)
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    with counted as (
+        select s.gate, sum(s.n)::bigint as n from millrace.slot s group by s.gate
+    ), held as (
+        select x.gate, count(*) as n
+          from millrace.lease l
+         cross join lateral unnest(l.slot_jobs, l.slot_gates) x(job, gate)
+         where not exists (
+                select from millrace.history h
+                 where h.class = (l.number & 3)::smallint and h.started = l.at and h.id = x.job and h.session = l.session and h.number = l.number)
+         group by x.gate
+    )
+    select coalesce(c.gate, h.gate), coalesce(c.n, 0), coalesce(h.n, 0)
+      from counted c full join held h on h.gate = c.gate
+     where coalesce(c.n, 0) <> coalesce(h.n, 0) or coalesce(h.n, 0) > 0
+$$;
+
+-- The rules and what they hold back now. running and parked are null for a rule of many keys.
+create or replace function millrace.limit_list()
+returns table (scope text, name text, concurrency int, running bigint, parked bigint, rate int, per float8, burst int, weight float8, changed_at timestamptz)
+language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+    select r.scope, r.name, r.concurrency,
+           case when not (r.scope = 'key' and right(r.name, 1) = '*') then
+               (select coalesce(sum(s.n), 0) from millrace.slot s where s.gate = millrace.gate_of(r.scope, r.name)) end,
+           case when r.scope = 'key' and right(r.name, 1) <> '*' then
+               (select count(*) from (select from millrace.parked p where p.gate = millrace.gate_of('key', r.name) limit 10000) c) end,
+           r.rate, r.per, r.burst, r.weight, r.changed_at
+      from millrace.limit_rule r order by r.scope, r.name
+$$;
+
+create or replace function millrace.parked_count(cap int default 10000) returns bigint
+language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+    select count(*) from (select from millrace.parked limit cap) c
+$$;
