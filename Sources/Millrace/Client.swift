@@ -61,7 +61,7 @@ public final class Client: Sendable {
     /// Enqueues many jobs of one kind, all or none, in one round trip: the fast way.
     public func enqueue<Work: Job>(
         contentsOf jobs: [Work], in delay: Duration? = nil, queue: String? = nil, priority: Int? = nil,
-        tenant: String? = nil,
+        tenant: String? = nil, limitKey: String? = nil,
         maxAttempts: Int? = nil
     ) async throws(QueueError) {
         guard !jobs.isEmpty else { return }
@@ -72,7 +72,16 @@ public final class Client: Sendable {
         _ = try await using { connection throws(PostgresError) in
             try await Queue.enqueueBulk(
                 kind: Work.kind, args: all, queue: queue, priority: priority, delay: delay, tenant: tenant,
-                maxAttempts: maxAttempts, on: connection, deadline: .seconds(60))
+                maxAttempts: maxAttempts, limitKey: limitKey, on: connection, deadline: .seconds(60))
+        }
+    }
+
+    /// Limits how many jobs of a queue, a key or a tenant run at once, and how often they start; nil takes the limit away. It holds
+    /// at once and for the whole fleet; jobs that run already go on. True when it changed something. For the admin role.
+    @discardableResult
+    public func setLimit(of subject: Limit.Subject, to limit: Limit?) async throws(QueueError) -> Bool {
+        try await using { connection throws(PostgresError) in
+            try await Queue.setLimit(of: subject, to: limit, on: connection)
         }
     }
 

@@ -105,15 +105,17 @@ package struct Horizon: Sendable, Equatable {
 }
 
 extension Queue {
-    /// Claims up to `wanted` jobs. `number` is a fresh multiple of 8.
+    /// Claims up to `wanted` jobs. `number` is a fresh multiple of 8. `limited` saves the database finding out by itself.
     package static func claim(
         on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from stretches: [Stretch],
         wanted: Int,
-        shortQueues: [Int32], longQueues: [Int32]
+        shortQueues: [Int32], longQueues: [Int32], limited: Bool = false
     ) async throws(PostgresError) -> Catch {
         var found = Catch()
         let rows = try await connection.query(
-            "select * from millrace.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+            limited
+                ? "select * from millrace.claim_limited($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+                : "select * from millrace.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
             [
                 .int8(session), .int8(number), .int4s(kinds), .int4s(stretches.map(\.lane.queue)),
                 .int4s(stretches.map(\.lane.code)), .int8s(stretches.map(\.floor)), .int8s(stretches.map(\.ceiling)),

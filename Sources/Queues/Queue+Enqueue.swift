@@ -23,17 +23,18 @@ extension Queue {
     /// Many jobs of one kind that differ in nothing but their arguments: the fast way. All or none.
     package static func enqueueBulk(
         kind: String, args: [[UInt8]], queue: String? = nil, priority: Int? = nil, delay: Duration? = nil,
-        tenant: String? = nil, maxAttempts: Int? = nil, on connection: Connection, deadline: Duration? = nil
+        tenant: String? = nil, maxAttempts: Int? = nil, limitKey: String? = nil, on connection: Connection,
+        deadline: Duration? = nil
     ) async throws(PostgresError) -> ClosedRange<Int64>? {
         try await connection.query(
             """
             select first, last
-              from millrace.enqueue_bulk($1, $2, $3, $4, millrace.now() + make_interval(secs => $5), $6, $7)
+              from millrace.enqueue_bulk($1, $2, $3, $4, millrace.now() + make_interval(secs => $5), $6, $7, $8)
             """,
             [
                 .text(kind), .texts(args.map { String(decoding: $0, as: UTF8.self) }), .text(queue),
                 .int4(priority.map { Int32(clamping: $0) }), .float8(delay.map { $0 / .seconds(1) }), .text(tenant),
-                .int4(maxAttempts.map { Int32(clamping: $0) }),
+                .int4(maxAttempts.map { Int32(clamping: $0) }), .text(limitKey),
             ], deadline: deadline
         ) { row throws(PostgresError) in try row.int(0)...(try row.int(1)) }.first
     }

@@ -1,4 +1,5 @@
 package import FoundationEssentials
+package import Jobs
 package import Postgres
 
 /// Gates that were asked about.
@@ -13,25 +14,40 @@ package struct Openings: Sendable {
     package var resume: Int64?
 }
 
-/// What a limit concerns.
-package enum LimitScope: String, Sendable, CaseIterable {
-    case queue, key, tenant
-}
-
 /// A limit, and what it holds back now.
 package struct LimitRow: Sendable, Equatable {
-    package var scope: LimitScope
-    package var name: String
-    package var concurrency: Int?
+    package var subject: Limit.Subject
+    package var limit: Limit
     /// nil for a rule of many keys.
     package var running: Int?
+    /// nil for anything but a single key.
     package var parked: Int?
-    package var rate: Int?
-    /// Seconds.
-    package var per: Double?
-    package var burst: Int?
-    package var weight: Double?
     package var changedAt: Date
+}
+
+extension Limit.Subject {
+    package var scope: String {
+        switch self {
+        case .queue: "queue"
+        case .key: "key"
+        case .tenant: "tenant"
+        }
+    }
+
+    package var name: String {
+        switch self {
+        case .queue(let name), .key(let name), .tenant(let name): name
+        }
+    }
+
+    package init?(scope: String, name: String) {
+        switch scope {
+        case "queue": self = .queue(name)
+        case "key": self = .key(name)
+        case "tenant": self = .tenant(name)
+        default: return nil
+        }
+    }
 }
 
 extension Queue {
@@ -61,10 +77,18 @@ extension Queue {
 
     /// True when it changed something. nil takes the limit away.
     package static func setLimit(
-        _ scope: LimitScope, _ name: String, to limits: [UInt8]?, on connection: Connection
+        of subject: Limit.Subject, to limit: Limit?, on connection: Connection
     ) async throws(PostgresError) -> Bool {
         let rows = try await connection.query(
-            "select millrace.limit_set($1, $2, $3)", [.text(scope.rawValue), .text(name), .json(limits)]
+            """
+            select millrace.limit_set($1, $2, jsonb_strip_nulls(jsonb_build_object('concurrency', $3::bigint, 'rate', $4::bigint,
+                'per', $5::float8, 'burst', $6::bigint, 'weight', $7::float8)))
+            """,
+            [
+                .text(subject.scope), .text(subject.name), .int8(limit?.concurrency.map(Int64.init)),
+                .int8((limit?.rate?.count).map(Int64.init)), .float8(limit?.rate.map { $0.per / .seconds(1) }),
+                .int8(limit?.rate?.burst.map(Int64.init)), .float8(limit?.weight),
+            ]
         ) { row throws(PostgresError) in try row.bool(0) }
         return try one(rows)
     }
@@ -76,15 +100,18 @@ extension Queue {
             "select scope, name, concurrency, running, parked, rate, per, burst, weight, changed_at from millrace.limit_list()",
             deadline: deadline
         ) { row throws(PostgresError) in
-            guard let scope = LimitScope(rawValue: try row.string(0)) else {
+            guard let subject = Limit.Subject(scope: try row.string(0), name: try row.string(1)) else {
                 throw .undecodable(column: 0, expected: "a scope")
             }
+            var limit = Limit(concurrency: try row.optionalInt(2).map { Int($0) }, weight: row.optionalDouble(8))
+            if let count = try row.optionalInt(5) {
+                limit.rate = Limit.Rate(
+                    Int(count), per: .seconds(row.optionalDouble(6) ?? 1), burst: try row.optionalInt(7).map { Int($0) }
+                )
+            }
             return LimitRow(
-                scope: scope, name: try row.string(1), concurrency: try row.optionalInt(2).map { Int($0) },
-                running: try row.optionalInt(3).map { Int($0) }, parked: try row.optionalInt(4).map { Int($0) },
-                rate: try row.optionalInt(5).map { Int($0) }, per: row.optionalDouble(6),
-                burst: try row.optionalInt(7).map { Int($0) }, weight: row.optionalDouble(8),
-                changedAt: try row.date(9))
+                subject: subject, limit: limit, running: try row.optionalInt(3).map { Int($0) },
+                parked: try row.optionalInt(4).map { Int($0) }, changedAt: try row.date(9))
         }
     }
 
@@ -96,5 +123,23 @@ extension Queue {
             row throws(PostgresError) in Int(try row.int(0))
         }
         return try one(rows)
+    }
+
+    /// Slots held at any gate; whether what is counted and what the leases hold agree, `slots_audit` tells gate by gate.
+    package static func slotsHeld(on connection: Connection) async throws(PostgresError) -> Int {
+        let rows = try await connection.query(
+            "select coalesce(sum(greatest(counted, held)), 0)::bigint from millrace.slots_audit()"
+        ) { row throws(PostgresError) in Int(try row.int(0)) }
+        return try one(rows)
+    }
+
+    /// When the ended runs of a queue were claimed, in seconds, in order.
+    package static func starts(in queue: String, on connection: Connection) async throws(PostgresError) -> [Double] {
+        try await connection.query(
+            """
+            select extract(epoch from h.started)::float8 from millrace.history h
+             where h.outcome = 1 and h.queue in (select q.id from millrace.queue q where q.name = $1) order by h.started
+            """, [.text(queue)]
+        ) { row throws(PostgresError) in try row.double(0) }
     }
 }

@@ -84,6 +84,8 @@ package struct QueueInfo: Sendable {
     package var main: Int32
     /// Its tenant's share beside others.
     package var weight: Double
+    /// Its jobs may have to wait for a limit.
+    package var limited: Bool
 }
 
 extension Queue {
@@ -186,11 +188,14 @@ extension Queue {
     }
 
     package static func queues(on connection: Connection) async throws(PostgresError) -> [QueueInfo] {
-        try await connection.query("select id, name, paused, retention, main, weight from millrace.queue_list()") {
+        try await connection.query(
+            "select id, name, paused, retention, main, weight, limited from millrace.queue_list()"
+        ) {
             row throws(PostgresError) in
             QueueInfo(
                 id: Int32(try row.int(0)), name: try row.string(1), paused: try row.bool(2),
-                retention: Int16(try row.int(3)), main: Int32(try row.int(4)), weight: row.optionalDouble(5) ?? 1)
+                retention: Int16(try row.int(3)), main: Int32(try row.int(4)), weight: row.optionalDouble(5) ?? 1,
+                limited: try row.bool(6))
         }
     }
 

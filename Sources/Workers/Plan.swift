@@ -67,11 +67,12 @@ package struct Plan: Sendable {
         return stretches
     }
 
-    /// What a claim was given, for the shares of the next.
-    package mutating func given(_ jobs: [Claimed], lines: [Int32: Shares.Line]) {
+    /// The places that a claim has emptied, for the shares of the next: also those whose jobs were turned away, or a line full of
+    /// such would hold up the others.
+    package mutating func given(_ places: [Place], lines: [Int32: Shares.Line]) {
         guard lines.count > 1 else { return }
         var counts: [Int32: Int] = [:]
-        for job in jobs { counts[job.lane.queue, default: 0] += 1 }
+        for place in places { counts[place.lane.queue, default: 0] += 1 }
         shares.given(counts, lines: lines)
     }
 

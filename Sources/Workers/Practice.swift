@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import Jobs
+package import Postgres
 
 /// Kinds to try things out with, and to measure.
 package enum Practice {
@@ -29,6 +30,29 @@ package enum Practice {
             return .done
         },
     ]
+
+    /// Writes down when each run began and ended, in transactions of its own: what others can then check the promises by. The
+    /// table is the caller's: practice_record (job bigint, token text, what text, at timestamptz default clock_timestamp()).
+    package static func recorder(_ pool: Pool) -> Handler {
+        Handler(Record.self) { job, context in
+            func record(_ what: String) async throws {
+                _ = try await pool.withConnection { connection throws(PostgresError) in
+                    try await connection.execute(
+                        "insert into practice_record (job, token, what) values ($1, $2, $3)",
+                        [.int8(context.id), .text(context.token), .text(what)])
+                }
+            }
+            try await record("began")
+            try await Task.sleep(for: .milliseconds(job.ms ?? 0))
+            try await record("ended")
+            return .done
+        }
+    }
+
+    struct Record: Job {
+        static let kind = "practice.record"
+        var ms: Int?
+    }
 
     struct Nothing: Job {
         static let kind = "practice.nothing"

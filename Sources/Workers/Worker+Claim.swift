@@ -81,12 +81,12 @@ extension Worker {
         let found = try await claimLink.use { connection throws(PostgresError) in
             try await Queue.claim(
                 on: connection, session: order.session, number: order.number, kinds: known, from: stretches,
-                wanted: order.wanted, shortQueues: table.short, longQueues: table.long)
+                wanted: order.wanted, shortQueues: table.short, longQueues: table.long,
+                limited: stretches.contains { table.limited.contains($0.lane.queue) })
         }
-        floors.withLock {
-            $0.claimed(found.places, from: stretches, wanted: order.wanted, heldBack: found.heldBack)
-        }
-        plan.given(found.jobs, lines: table.lines)
+        let places = found.places
+        floors.withLock { $0.claimed(places, from: stretches, wanted: order.wanted, heldBack: found.heldBack) }
+        plan.given(places, lines: table.lines)
         // Somebody may have given a slot back while we found the gate shut.
         gates.ask(found.parkedAt)
         guard !found.jobs.isEmpty else { return found.turnedAway.count }

@@ -100,6 +100,7 @@ extension Worker {
         for info in infos {
             table.names[info.id] = info.name
             table.lines[info.id] = Shares.Line(main: info.main, weight: info.weight)
+            if info.limited { table.limited.insert(info.id) }
             if info.retention == 0 { table.short.append(info.id) }
             if info.retention == 2 { table.long.append(info.id) }
             guard bounds.isEmpty || bounds[info.name] != nil else { continue }

@@ -265,6 +265,7 @@ struct QueueTable: Sendable {
     /// How many queues the lines belong to.
     var mains: Int { lines.count { $0.key == $0.value.main } }
     var serves: Set<Int32>?
+    var limited: Set<Int32> = []
     var short: [Int32] = []
     var long: [Int32] = []
 }

@@ -78,7 +78,7 @@ extension Connection {
     func expectOnePlaceEach() async throws {
         let doubled = try await column(
             """
-            select job from (select job from millrace.ready union all select job from millrace.timer
+            select job from (select job from millrace.ready union all select job from millrace.timer union all select job from millrace.parked
                 union all select unnest(ids) from millrace.lease
                 union all select next from millrace.unique_lock where next is not null) p group by job having count(*) > 1
             """)

@@ -96,6 +96,18 @@ actor Supervised {
         }
     }
 
+    /// Another one is started.
+    func kill() {
+        current?.signal(SIGKILL)
+    }
+
+    /// Asks it to drain, and waits until it has.
+    func stop() async throws {
+        task?.cancel()
+        current?.signal(SIGTERM)
+        _ = try await current?.ended()
+    }
+
     func end() {
         task?.cancel()
         current?.signal(SIGKILL)

@@ -20,7 +20,7 @@ end $$;
 -- Takes up to `wanted` jobs from the given lanes in their order, each between its floor and its ceiling, and writes one
 -- lease for each retention class met (and one for a lone suspect). The array wording keeps the limit from being run twice
 -- and is an index scan under a generic plan; see the decision record in storage.md beside this file.
--- Where limits stand before any of the lanes, claim_limited does it, and answers with further rows: a job that was taken out
+-- Where limits stand before any of the lanes, claim_limited does it (a worker that knows asks it itself), and answers with further rows: a job that was taken out
 -- of its place and not claimed has no number, and a queue that was held back has neither number nor job.
 create or replace function millrace.claim(
     the_session bigint, the_number bigint, the_kinds int[],
@@ -49,7 +49,7 @@ begin
             or exists (select from millrace.limit_rule r where r.scope = 'tenant' and r.name = q.tenant and (r.concurrency is not null or r.rate is not null))
     ) then
         return query select * from millrace.claim_limited(the_session, the_number, the_kinds, the_queues, the_lanes, floors, ceilings,
-            limits, wanted, short_queues, long_queues, paused, t);
+            limits, wanted, short_queues, long_queues);
         return;
     end if;
     return query
@@ -93,31 +93,35 @@ end $$;
 create or replace function millrace.claim_limited(
     the_session bigint, the_number bigint, the_kinds int[],
     the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
-    short_queues int[], long_queues int[], paused int[], t timestamptz
+    short_queues int[], long_queues int[]
 ) returns table (
     seq bigint, id bigint, number bigint, kind int, queue int, lane int, attempt smallint, crashes smallint,
     enqueued_at timestamptz, args jsonb, max_attempts smallint, keyed boolean, expired boolean,
     options jsonb, metadata jsonb, tags text[], tenant text, claimed_at timestamptz, gates bigint[]
 )
-language plpgsql volatile
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan as $$
 declare
+    t timestamptz := millrace.now();
+    paused int[] := array(select q.id from millrace.queue m join millrace.queue q on q.id = m.id or q.main = m.id where m.paused_at is not null);
     -- one place for each gate: those of queues and tenants first, then those of keys
     the_gates bigint[]; caps int[]; spacings float8[]; bursts int[]; rooms int[]; ends timestamptz[];
-    key_gates bigint[]; key_caps int[]; key_spacings float8[]; key_bursts int[]; key_rooms int[]; key_ends timestamptz[];
+    key_gates bigint[]; key_counts int[]; key_caps int[]; key_spacings float8[]; key_bursts int[]; key_rooms int[]; key_ends timestamptz[];
     -- one place for each line of these queues
-    line_ids int[]; line_queue_gates bigint[]; line_tenant_gates bigint[];
+    line_ids int[]; line_queue_gates bigint[]; line_tenant_gates bigint[]; keyed_lines int[];
     most int[];
     held_back int[];
     -- one place for each job taken
     seqs bigint[]; jobs bigint[]; queues int[]; kinds int[]; lanes int[]; tries smallint[]; falls smallint[]; keys bigint[];
+    unsure boolean;
     crowded bigint[];
 begin
-    select array_agg(q.id), array_agg(rq.gate), array_agg(rt.gate)
-      into line_ids, line_queue_gates, line_tenant_gates
+    select array_agg(q.id), array_agg(rq.gate), array_agg(rt.gate), array_agg(q.id) filter (where q.keyed)
+      into line_ids, line_queue_gates, line_tenant_gates, keyed_lines
       from millrace.queue q
       left join lateral (select millrace.gate_of('queue', q.name) as gate from millrace.limit_rule r
                           where r.scope = 'queue' and r.name = q.name) rq on true
@@ -132,10 +136,9 @@ begin
     most := limits;
     if the_gates is not null then
         perform millrace.gates_lock(1297239622, the_gates);
-        select array_agg(g.room order by x.place), array_agg(g.used_until order by x.place), array_agg(g.gate) filter (where g.entries > 128)
+        select array_agg(g.room order by g.place), array_agg(g.used_until order by g.place), array_agg(g.gate) filter (where g.entries > 128)
           into rooms, ends, crowded
-          from millrace.gate_room(the_gates, caps, spacings, bursts, t) g
-          join unnest(the_gates) with ordinality x(gate, place) on x.gate = g.gate;
+          from millrace.gate_room(the_gates, caps, spacings, bursts, t) g;
         select array_agg(least(u.most, u.room) order by u.place), array_agg(distinct u.queue) filter (where u.room < u.most)
           into most, held_back
           from (select p.queue, p.most, p.place, least(
@@ -162,103 +165,153 @@ begin
     ), ordered as (
         select * from gone g order by g.lane >> 2, g.lane & 3, g.seq
     )
-    select array_agg(o.seq), array_agg(o.job), array_agg(o.queue), array_agg(o.kind), array_agg(o.lane), array_agg(o.attempt), array_agg(o.crashes)
-      into seqs, jobs, queues, kinds, lanes, tries, falls
+    select array_agg(o.seq), array_agg(o.job), array_agg(o.queue), array_agg(o.kind), array_agg(o.lane), array_agg(o.attempt), array_agg(o.crashes), array_agg(o.gate),
+           bool_or(o.gate is null and o.queue = any (keyed_lines))
+      into seqs, jobs, queues, kinds, lanes, tries, falls, keys, unsure
       from ordered o;
 
     if jobs is not null then
-        select array_agg(k.gate order by k.place) into keys
-          from (select x.place, millrace.gate_of('key', j.limit_key) as gate
-                  from unnest(jobs) with ordinality x(id, place)
-                  join millrace.job j on j.id = x.id
-                   and j.id between (select min(b) from unnest(jobs) b) and (select max(b) from unnest(jobs) b)) k;
-        if cardinality(keys) is distinct from cardinality(jobs) then
-            raise exception 'a waiting job has no row in millrace.job';
+        if unsure then
+            select array_agg(coalesce(x.gate, millrace.gate_of('key', j.limit_key)) order by x.place) into keys
+              from unnest(jobs, keys) with ordinality x(id, gate, place)
+              left join millrace.job j on j.id = x.id and x.gate is null
+               and j.id between (select min(b) from unnest(jobs) b) and (select max(b) from unnest(jobs) b);
         end if;
-        if cardinality(array_remove(keys, null)) > 0 and exists (select from millrace.limit_rule r where r.scope = 'key') then
-            select array_agg(r.gate), array_agg(r.concurrency), array_agg(r.spacing), array_agg(r.burst)
-              into key_gates, key_caps, key_spacings, key_bursts
-              from (select distinct on (k.gate) k.gate, j.limit_key
-                      from unnest(keys, jobs) k(gate, id)
-                     cross join lateral (select j.limit_key from millrace.job j where j.id = k.id offset 0) j
-                     where k.gate is not null) d
-             cross join lateral (select d.gate, r.* from millrace.key_rule(d.limit_key) r) r
-             where r.concurrency is not null or r.burst is not null;
+        if keyed_lines is not null and exists (select from millrace.limit_rule r where r.scope = 'key') then
+            select array_agg(d.gate), array_agg(d.n), array_agg(r.concurrency), array_agg(r.spacing), array_agg(r.burst)
+              into key_gates, key_counts, key_caps, key_spacings, key_bursts
+              from (select k.gate, min(k.id) as id, count(*)::int as n from unnest(keys, jobs) k(gate, id) where k.gate is not null group by k.gate) d
+             cross join lateral (select j.limit_key from millrace.job j where j.id = d.id offset 0) j
+             cross join lateral millrace.key_rule(j.limit_key) r;
         end if;
         if key_gates is not null then
             perform millrace.gates_lock(1297239623, key_gates);
-            select array_agg(g.room order by x.place), array_agg(g.used_until order by x.place),
+            select array_agg(g.room order by g.place), array_agg(g.used_until order by g.place),
                    crowded || array_agg(g.gate) filter (where g.entries > 128)
               into key_rooms, key_ends, crowded
-              from millrace.gate_room(key_gates, key_caps, key_spacings, key_bursts, t) g
-              join unnest(key_gates) with ordinality x(gate, place) on x.gate = g.gate;
+              from millrace.gate_room(key_gates, key_caps, key_spacings, key_bursts, t) g;
         end if;
         perform pg_current_xact_id();                     -- before numbers are drawn: see horizon()
 
-        return query
-        with taken as materialized (
-            select x.*, k.gate as key_gate, k.cap as key_cap, k.spacing as key_spacing, k.room as key_room,
-                   line_queue_gates[array_position(line_ids, x.queue)] as queue_gate,
-                   line_tenant_gates[array_position(line_ids, x.queue)] as tenant_gate
-              from unnest(seqs, jobs, queues, kinds, lanes, tries, falls, keys) with ordinality x(seq, job, queue, kind, lane, attempt, crashes, key, place)
-              left join unnest(key_gates, key_caps, key_spacings, key_rooms) k(gate, cap, spacing, room) on k.gate = x.key
-        ), keyed as materialized (
-            select t1.*, t1.key_gate is null or row_number() over (partition by t1.key_gate order by t1.place) <= t1.key_room as passes_key from taken t1
-        ), judged as materialized (
-            select k.*,
-                   k.passes_key
-                   and (k.queue_gate is null or row_number() over (partition by k.queue_gate, k.passes_key order by k.place)
-                        <= rooms[array_position(the_gates, k.queue_gate)])
-                   and (k.tenant_gate is null or row_number() over (partition by k.tenant_gate, k.passes_key order by k.place)
-                        <= rooms[array_position(the_gates, k.tenant_gate)]) as passes,
-                   the_number + case when k.queue = any (short_queues) then 0 when k.queue = any (long_queues) then 2 else 1 end
-                       + case when k.lane & 3 = 3 then 4 else 0 end as number
-              from keyed k
-        ), passed as materialized (
-            select * from judged j where j.passes
-        ), crossed as materialized (
-            select p.job, p.number, p.key_gate as gate, p.key_cap as cap, p.key_spacing as spacing, key_ends[array_position(key_gates, p.key_gate)] as used_until
-              from passed p where p.key_gate is not null
-            union all
-            select p.job, p.number, g.gate, caps[array_position(the_gates, g.gate)], spacings[array_position(the_gates, g.gate)], ends[array_position(the_gates, g.gate)]
-              from passed p cross join lateral (values (p.queue_gate), (p.tenant_gate)) g(gate) where g.gate is not null
-        ), counted as (
+        if not exists (select from unnest(key_counts, key_rooms) k(n, room) where k.n > k.room)
+           and (the_gates is null or not exists (
+            select from (select u.gate, count(*) as n
+                           from unnest(queues) q cross join lateral (values
+                                (line_queue_gates[array_position(line_ids, q)]), (line_tenant_gates[array_position(line_ids, q)])) u(gate)
+                          where u.gate is not null group by u.gate) o
+             where o.n > rooms[array_position(the_gates, o.gate)]))
+        then
+            -- All pass, as they mostly do.
             insert into millrace.slot (gate, n, used_until)
-            select c.gate, case when min(c.cap) is null then 0 else count(*) end,
-                   case when min(c.spacing) is not null then greatest(t, min(c.used_until)) + make_interval(secs => count(*) * min(c.spacing)) end
-              from crossed c group by c.gate
-        ), held as materialized (
-            select c.job, c.number, array_agg(c.gate) as gates from crossed c where c.cap is not null group by c.job, c.number
-        ), slots as (
-            select h.number, array_agg(h.job) as slot_jobs, array_agg(g) as slot_gates from held h cross join lateral unnest(h.gates) g group by h.number
-        ), leased as (
-            insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_jobs, slot_gates)
-            select the_session, p.number, t, count(*), min(p.job), max(p.job), array_agg(p.job),
-                   case when max(p.attempt) > 0 then array_agg(p.attempt) end,
-                   case when max(p.crashes) > 0 then array_agg(p.crashes) end,
-                   (select s.slot_jobs from slots s where s.number = p.number), (select s.slot_gates from slots s where s.number = p.number)
-              from passed p group by p.number
-        ), left_aside as (
-            insert into millrace.parked (gate, lane, job, queue, kind, attempt, crashes)
-            select j.key, j.lane & ~3 | greatest(j.lane & 3, 1), j.job, j.queue, j.kind, j.attempt, j.crashes
-              from judged j where not j.passes_key
-        ), sent_back as (
-            insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
-            select nextval('millrace.seq'), j.job, j.queue, j.kind, millrace.lane_of(j.lane, j.crashes, true), j.attempt, j.crashes
-              from judged j where j.passes_key and not j.passes
-        )
-        select p.seq, p.job, p.number, p.kind, p.queue, p.lane, p.attempt, p.crashes,
-               j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
-               j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
-               j.options, j.metadata, j.tags, j.tenant, t, h.gates
-          from passed p
-          join millrace.job j on j.id = p.job
-           and j.id between (select min(b) from unnest(jobs) b) and (select max(b) from unnest(jobs) b)
-          left join held h on h.job = p.job
-        union all
-        select j.seq, j.job, null, j.kind, j.queue, j.lane, null, null, null, null, null, null, null, null, null, null, null, null,
-               case when not j.passes_key then array[j.key] end
-          from judged j where not j.passes;
+            select k.gate, case when k.cap is null then 0 else k.n end,
+                   case when k.spacing is not null then greatest(t, k.used_until) + make_interval(secs => k.n * k.spacing) end
+              from unnest(key_gates, key_counts, key_caps, key_spacings, key_ends) k(gate, n, cap, spacing, used_until)
+            union all
+            select the_gates[o.place], case when caps[o.place] is null then 0 else o.n end,
+                   case when spacings[o.place] is not null then greatest(t, ends[o.place]) + make_interval(secs => o.n * spacings[o.place]) end
+              from (select array_position(the_gates, u.gate) as place, count(*)::int as n
+                      from unnest(queues) q cross join lateral (values
+                           (line_queue_gates[array_position(line_ids, q)]), (line_tenant_gates[array_position(line_ids, q)])) u(gate)
+                     where the_gates is not null and u.gate is not null group by 1) o;
+            -- From here on only gates that count are of interest.
+            select array_agg(k.gate) into key_gates from unnest(key_gates, key_caps) k(gate, cap) where k.cap is not null;
+            select array_agg(g.gate) into the_gates from unnest(the_gates, caps) g(gate, cap) where g.cap is not null;
+            return query
+            with gone as materialized (
+                select x.*,
+                       the_number + case when x.queue = any (short_queues) then 0 when x.queue = any (long_queues) then 2 else 1 end
+                           + case when x.lane & 3 = 3 then 4 else 0 end as number,
+                       case when x.key = any (key_gates) then x.key end as key_gate,
+                       case when the_gates is not null then line_queue_gates[array_position(line_ids, x.queue)] end as queue_gate,
+                       case when the_gates is not null then line_tenant_gates[array_position(line_ids, x.queue)] end as tenant_gate
+                  from unnest(seqs, jobs, queues, kinds, lanes, tries, falls, keys) x(seq, job, queue, kind, lane, attempt, crashes, key)
+            ), leased as (
+                insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_jobs, slot_gates)
+                select the_session, g.number, t, count(*), min(g.job), max(g.job), array_agg(g.job),
+                       case when max(g.attempt) > 0 then array_agg(g.attempt) end,
+                       case when max(g.crashes) > 0 then array_agg(g.crashes) end,
+                       nullif(coalesce(array_agg(g.job) filter (where g.key_gate is not null), '{}')
+                           || array_agg(g.job) filter (where g.queue_gate = any (the_gates))
+                           || array_agg(g.job) filter (where g.tenant_gate = any (the_gates)), '{}'),
+                       nullif(coalesce(array_agg(g.key_gate) filter (where g.key_gate is not null), '{}')
+                           || array_agg(g.queue_gate) filter (where g.queue_gate = any (the_gates))
+                           || array_agg(g.tenant_gate) filter (where g.tenant_gate = any (the_gates)), '{}')
+                  from gone g
+                 group by g.number
+            )
+            select g.seq, g.job, g.number, g.kind, g.queue, g.lane, g.attempt, g.crashes,
+                   j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
+                   j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
+                   j.options, j.metadata, j.tags, j.tenant, t,
+                   case when g.key_gate is not null or g.queue_gate = any (the_gates) or g.tenant_gate = any (the_gates) then
+                       array_remove(array[g.key_gate, case when g.queue_gate = any (the_gates) then g.queue_gate end,
+                                          case when g.tenant_gate = any (the_gates) then g.tenant_gate end], null) end
+              from gone g
+              join millrace.job j on j.id = g.job
+               and j.id between (select min(b) from unnest(jobs) b) and (select max(b) from unnest(jobs) b);
+        else
+            -- Arrays and places in them instead of joins, which without statistics would go through every pair.
+            return query
+            with taken as materialized (
+                select x.*, array_position(key_gates, x.key) as key_place,
+                       array_position(the_gates, line_queue_gates[array_position(line_ids, x.queue)]) as queue_place,
+                       array_position(the_gates, line_tenant_gates[array_position(line_ids, x.queue)]) as tenant_place
+                  from unnest(seqs, jobs, queues, kinds, lanes, tries, falls, keys) with ordinality x(seq, job, queue, kind, lane, attempt, crashes, key, place)
+            ), keyed as materialized (
+                select t1.*, t1.key_place is null or row_number() over (partition by t1.key_place order by t1.place) <= key_rooms[t1.key_place] as passes_key from taken t1
+            ), judged as materialized (
+                select k.*,
+                       k.passes_key
+                       and (k.queue_place is null or row_number() over (partition by k.queue_place, k.passes_key order by k.place) <= rooms[k.queue_place])
+                       and (k.tenant_place is null or row_number() over (partition by k.tenant_place, k.passes_key order by k.place) <= rooms[k.tenant_place]) as passes,
+                       the_number + case when k.queue = any (short_queues) then 0 when k.queue = any (long_queues) then 2 else 1 end
+                           + case when k.lane & 3 = 3 then 4 else 0 end as number,
+                       nullif(array_remove(array[
+                           case when key_caps[k.key_place] is not null then k.key end,
+                           case when caps[k.queue_place] is not null then the_gates[k.queue_place] end,
+                           case when caps[k.tenant_place] is not null then the_gates[k.tenant_place] end], null), '{}') as slots
+                  from keyed k
+            ), passed as materialized (
+                select * from judged j where j.passes
+            ), counted as (
+                insert into millrace.slot (gate, n, used_until)
+                select key_gates[c.place], case when key_caps[c.place] is null then 0 else c.n end,
+                       case when key_spacings[c.place] is not null then greatest(t, key_ends[c.place]) + make_interval(secs => c.n * key_spacings[c.place]) end
+                  from (select p.key_place as place, count(*) as n from passed p where p.key_place is not null group by p.key_place) c
+                union all
+                select the_gates[c.place], case when caps[c.place] is null then 0 else c.n end,
+                       case when spacings[c.place] is not null then greatest(t, ends[c.place]) + make_interval(secs => c.n * spacings[c.place]) end
+                  from (select u.place, count(*) as n from passed p cross join lateral unnest(array[p.queue_place, p.tenant_place]) u(place)
+                         where the_gates is not null and u.place is not null group by u.place) c
+            ), leased as (
+                insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_jobs, slot_gates)
+                select the_session, p.number, t, count(*), min(p.job), max(p.job), array_agg(p.job),
+                       case when max(p.attempt) > 0 then array_agg(p.attempt) end,
+                       case when max(p.crashes) > 0 then array_agg(p.crashes) end,
+                       (select array_agg(s.job) from passed s cross join lateral unnest(s.slots) g where s.number = p.number),
+                       (select array_agg(g) from passed s cross join lateral unnest(s.slots) g where s.number = p.number)
+                  from passed p group by p.number
+            ), left_aside as (
+                insert into millrace.parked (gate, lane, job, queue, kind, attempt, crashes)
+                select j.key, j.lane & ~3 | greatest(j.lane & 3, 1), j.job, j.queue, j.kind, j.attempt, j.crashes
+                  from judged j where not j.passes_key
+            ), sent_back as (
+                insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
+                select nextval('millrace.seq'), j.job, j.queue, j.kind, millrace.lane_of(j.lane, j.crashes, true), j.attempt, j.crashes
+                  from judged j where j.passes_key and not j.passes
+            )
+            select p.seq, p.job, p.number, p.kind, p.queue, p.lane, p.attempt, p.crashes,
+                   j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
+                   j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
+                   j.options, j.metadata, j.tags, j.tenant, t, p.slots
+              from passed p
+              join millrace.job j on j.id = p.job
+               and j.id between (select min(b) from unnest(jobs) b) and (select max(b) from unnest(jobs) b)
+            union all
+            select j.seq, j.job, null, j.kind, j.queue, j.lane, null, null, null, null, null, null, null, null, null, null, null, null,
+                   case when not j.passes_key then array[j.key] end
+              from judged j where not j.passes;
+        end if;
     end if;
     if crowded is not null then
         perform millrace.gates_fold(crowded);

@@ -153,8 +153,13 @@ begin
         if the_run_at > t + interval '2 s' then
             return;                                       -- nobody need wake: every worker looks at the clock once a second
         end if;
+    elsif the_limit_key is not null and millrace.gate_has_parked(millrace.gate_of('key', the_limit_key)) then
+        insert into millrace.parked (gate, lane, job, queue, kind, attempt, crashes)
+        values (millrace.gate_of('key', the_limit_key), the_lane, id, queue_id, kind_id, 0, 0);
+        return;                                           -- behind the others, and in nobody's way
     else
-        insert into millrace.ready (seq, job, queue, kind, lane) values (id, id, queue_id, kind_id, the_lane);
+        insert into millrace.ready (seq, job, queue, kind, lane, gate)
+        values (id, id, queue_id, kind_id, the_lane, millrace.gate_of('key', the_limit_key));
     end if;
     if the_options is null or the_options -> 'wake' is distinct from 'false' then
         perform millrace.wake(queue_id, the_lane);
@@ -314,10 +319,10 @@ begin
         one -> 'metadata', one -> 'options') e;
 end $$;
 
--- The fast path for many jobs of one kind: one statement for all, no keys.
+-- The fast path for many jobs of one kind: one statement for all, no unique keys.
 create or replace function millrace.enqueue_bulk(
     the_kind text, the_args text[], the_queue text default null, the_priority int default null,
-    the_run_at timestamptz default null, the_tenant text default null, the_max_attempts int default null
+    the_run_at timestamptz default null, the_tenant text default null, the_max_attempts int default null, the_limit_key text default null
 ) returns table (first bigint, last bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -327,6 +332,7 @@ declare
     the_lane int := coalesce(the_priority, 4) * 4 + 1;
     t timestamptz := millrace.now();
     later boolean := coalesce(the_run_at > t, false);
+    aside boolean := not later and the_limit_key is not null and millrace.gate_has_parked(millrace.gate_of('key', the_limit_key));
     head record;
     me text := millrace.caller();
 begin
@@ -335,7 +341,7 @@ begin
     end if;
     -- The first goes the long way and is checked like any other; the rest share all of it but their arguments.
     select e.id into first from millrace.enqueue_one(the_kind, the_args[1]::jsonb, the_queue, the_priority, the_run_at,
-        null, 'skip', null, the_tenant, the_max_attempts, null, null, null) e;
+        null, 'skip', the_limit_key, the_tenant, the_max_attempts, null, null, null) e;
     last := first;
     select j.* into strict head from millrace.job j where j.id = first;
     if exists (select from unnest(the_args) a where octet_length(a) > 1048576) then
@@ -345,11 +351,14 @@ begin
     with new as materialized (
         select nextval('millrace.seq') as id, a::jsonb as args from unnest(the_args[2:]) a
     ), written as (
-        insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, run_at, args, tenant, owner)
-        select n.id, head.kind, head.queue, head.lane, head.max_attempts, t, the_run_at, n.args, head.tenant, me from new n
+        insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, run_at, args, limit_key, tenant, owner)
+        select n.id, head.kind, head.queue, head.lane, head.max_attempts, t, the_run_at, n.args, head.limit_key, head.tenant, me from new n
     ), now_ready as (
-        insert into millrace.ready (seq, job, queue, kind, lane)
-        select n.id, n.id, head.queue, head.kind, head.lane from new n where not later
+        insert into millrace.ready (seq, job, queue, kind, lane, gate)
+        select n.id, n.id, head.queue, head.kind, head.lane, millrace.gate_of('key', head.limit_key) from new n where not later and not aside
+    ), left_aside as (
+        insert into millrace.parked (gate, lane, job, queue, kind, attempt, crashes)
+        select millrace.gate_of('key', head.limit_key), head.lane, n.id, head.queue, head.kind, 0, 0 from new n where aside
     ), for_later as (
         insert into millrace.timer (due, job, queue, kind, lane)
         select the_run_at, n.id, head.queue, head.kind, head.lane from new n where later

@@ -7,7 +7,7 @@ declare
     admin text := millrace.role_name('admin');
     doors_client text[] := array['enqueue', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'cancel', 'job', 'own_jobs', 'now'];
     doors_worker text[] := array['enqueue', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'now',
-        'register_kinds', 'register_queues', 'horizon', 'claim', 'lanes', 'promote', 'finish', 'complete', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
+        'register_kinds', 'register_queues', 'horizon', 'claim', 'claim_limited', 'lanes', 'promote', 'finish', 'complete', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
         'session_close', 'leases_held', 'leases_return', 'cancels', 'heed_cancels', 'maintain', 'queue_list', 'schema_state', 'depths', 'rates', 'orphans', 'outstanding', 'blocked_count',
         'gates_open', 'slots_sweep', 'limit_list', 'parked_count'];
     doors_admin text[] := doors_worker || array['job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',

@@ -5,6 +5,12 @@
 create or replace function millrace.gate_of(scope text, name text) returns bigint
 language sql immutable parallel safe as $$ select pg_catalog.hashtextextended(scope || ':' || name, 0) $$;
 
+-- Looked at from the end, for parked jobs are taken from the front.
+create or replace function millrace.gate_has_parked(the_gate bigint) returns boolean
+language sql stable as $$
+    select exists (select from (select from millrace.parked p where p.gate = the_gate order by p.lane desc, p.job desc limit 1) p)
+$$;
+
 -- Changes what holds from now on, for jobs that wait already too; those that run are not counted anew. null or {}: no limit.
 create or replace function millrace.limit_set(scope text, name text, limits jsonb) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -63,8 +69,8 @@ begin
     return found_one;
 end $$;
 
--- The rule for a key: its own, else that of the longest prefix.
-create or replace function millrace.key_rule(the_key text, out concurrency int, out spacing float8, out burst int)
+-- The rule for a key: its own, else that of the longest prefix; no row when there is none. Written so that it is inlined.
+create or replace function millrace.key_rule(the_key text) returns table (concurrency int, spacing float8, burst int)
 language sql stable as $$
     select r.concurrency, r.per / r.rate, r.burst
       from millrace.limit_rule r
@@ -73,16 +79,17 @@ language sql stable as $$
 $$;
 
 -- How many may pass each gate now. spacings: seconds between two starts when the burst is used up; null where there is no rate.
+-- Inlined too: it sees what the statement sees that asks, which must be a later one than that which took the lock.
 -- A bucket of `burst` starts, refilled one each `spacing`: at no time have more than burst + span / spacing started in any span.
 create or replace function millrace.gate_room(gates bigint[], caps int[], spacings float8[], bursts int[], t timestamptz)
-returns table (gate bigint, room int, used_until timestamptz, entries bigint)
-language sql volatile as $$
-    select g.gate,
+returns table (place bigint, gate bigint, room int, used_until timestamptz, entries bigint)
+language sql stable as $$
+    select g.place, g.gate,
            greatest(0, least(
                coalesce(g.cap - s.held, 2147483647),
                coalesce(g.burst - ceil(greatest(0, extract(epoch from s.used_until - t)::float8) / g.spacing - 1e-6), 2147483647)))::int,
            s.used_until, s.entries
-      from unnest(gates, caps, spacings, bursts) g(gate, cap, spacing, burst)
+      from unnest(gates, caps, spacings, bursts) with ordinality g(gate, cap, spacing, burst, place)
      cross join lateral (
         select coalesce(max(b.seq), 0) as seq
           from (select b.seq from millrace.slot b where b.gate = g.gate and b.base order by b.seq desc limit 1) b) base
@@ -175,7 +182,7 @@ begin
             at := one.gate + 1;
         end if;
         select r.* into rule from millrace.job j cross join lateral millrace.key_rule(j.limit_key) r where j.id = one.job;
-        if rule.concurrency is null and rule.burst is null then
+        if not found then
             let_in := 1000;                               -- there is no rule any more
         else
             select g.* into room from millrace.gate_room(array[one.gate], array[rule.concurrency], array[rule.spacing], array[rule.burst], t) g;
@@ -194,8 +201,8 @@ begin
         ), ordered as (
             select * from gone g order by g.lane, g.job
         ), placed as (
-            insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
-            select nextval('millrace.seq'), o.job, o.queue, o.kind, millrace.lane_of(o.lane, o.crashes, true), o.attempt, o.crashes from ordered o
+            insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes, gate)
+            select nextval('millrace.seq'), o.job, o.queue, o.kind, millrace.lane_of(o.lane, o.crashes, true), o.attempt, o.crashes, o.gate from ordered o
         )
         select moved + count(*)::int, queues || coalesce(array_agg(g.queue), '{}'),
                lanes || coalesce(array_agg(millrace.lane_of(g.lane, g.crashes, true)), '{}')

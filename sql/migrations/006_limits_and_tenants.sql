@@ -60,6 +60,9 @@ create table millrace.parked (
 );
 create index parked_job on millrace.parked (job);
 
+-- The gate of a waiting job's key, where whoever put it in line knew it; null costs nothing, and says to look at the job.
+alter table millrace.ready add gate bigint;
+
 -- The slots that a lease's jobs hold, so that whoever ends the lease gives them back.
 alter table millrace.lease
     add slot_jobs bigint[],
@@ -70,3 +73,4 @@ drop function if exists millrace.claim(bigint, bigint, int[], int[], int[], bigi
 drop function if exists millrace.finish(bigint, bigint[], bigint[], smallint[], int[], int[], smallint[], smallint[], int[], bigint[], bigint[], int[], text[], float8[], bigint[]);
 drop function if exists millrace.queue_list();
 drop function if exists millrace.horizon();
+drop function if exists millrace.enqueue_bulk(text, text[], text, int, timestamptz, text, int);

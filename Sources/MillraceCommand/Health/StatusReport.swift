@@ -27,6 +27,8 @@ struct StatusReport: Sendable {
     var deadLastHour: Section<Int>
     var deadLastDay: Section<Int>
     var blocked: Section<Int>
+    var limits: Section<[LimitRow]>
+    var parked: Section<Int>
     var pins: Section<[PinRow]>
     var sizes: Section<[SizeRow]>
     var partitions: Section<Partitions>
@@ -65,6 +67,12 @@ struct StatusReport: Sendable {
             },
             blocked: await section { () throws(PostgresError) in
                 try await Queue.blockedCount(on: connection, deadline: patience)
+            },
+            limits: await section { () throws(PostgresError) in
+                try await Queue.limits(on: connection, deadline: patience)
+            },
+            parked: await section { () throws(PostgresError) in
+                try await Queue.parkedCount(on: connection, deadline: patience)
             },
             pins: await section { () throws(PostgresError) in
                 try await Queue.pins(on: connection, deadline: patience)

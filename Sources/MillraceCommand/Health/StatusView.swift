@@ -36,6 +36,15 @@ struct StatusView {
         case .known(let workers): table(WorkerRow.table(workers))
         case .unavailable(let reason): missing(reason)
         }
+        switch report.limits {
+        case .known([]): break
+        case .known(let limits):
+            title("limits")
+            table(LimitRow.table(limits))
+        case .unavailable(let reason):
+            title("limits")
+            missing(reason)
+        }
         title("attention")
         lines += attention.map { "  " + DisplayWidth.harmless($0) }
         title("storage")
@@ -80,6 +89,13 @@ struct StatusView {
                 "\(QueueDepth.counted(blocked, cap: 10_000)) \(wait) for the holder of a unique key: millrace jobs list --state blocked"
             )
         case .unavailable(let reason): lines.append("blocked jobs unavailable: \(reason)")
+        }
+        switch report.parked {
+        case .known(0): break
+        case .known(let parked):
+            let wait = parked == 1 ? "job waits" : "jobs wait"
+            lines.append("\(QueueDepth.counted(parked, cap: 10_000)) \(wait) for a limit key: millrace queues limit")
+        case .unavailable(let reason): lines.append("parked jobs unavailable: \(reason)")
         }
         for worker in report.workers.value ?? [] {
             if worker.stuck > 0 { lines.append("\(worker.name) has \(worker.stuck) stuck handlers") }
@@ -132,6 +148,8 @@ struct StatusView {
             "dead_last_hour": .of(report.deadLastHour) { .int($0) },
             "dead_last_day": .of(report.deadLastDay) { .int($0) },
             "blocked": .of(report.blocked) { .int($0) },
+            "limits": .of(report.limits) { .array($0.map(\.json)) },
+            "parked": .of(report.parked) { .int($0) },
             "pins": .of(report.pins) { pins in
                 .array(
                     pins.map {
@@ -161,6 +179,8 @@ struct StatusView {
             ("queues", report.queues.reason), ("rates", report.rates.reason), ("workers", report.workers.reason),
             ("orphans", report.orphans.reason), ("dead_last_hour", report.deadLastHour.reason),
             ("dead_last_day", report.deadLastDay.reason), ("blocked", report.blocked.reason),
+            ("limits", report.limits.reason),
+            ("parked", report.parked.reason),
             ("pins", report.pins.reason), ("tables", report.sizes.reason),
             ("partitions", report.partitions.reason), ("schema", report.schema.reason),
         ]

@@ -1,3 +1,4 @@
+import Jobs
 import Postgres
 import Queues
 import Workers
@@ -8,8 +9,9 @@ extension Command {
         summary: "Measure what a claim costs with a million jobs in its way",
         discussion: """
             Claims and finishes known jobs in batches of 100, as a worker does, and compares the median claim: alone; with a \
-            million jobs scheduled for tomorrow; and with a million jobs in front, of a kind that nobody knows. Needs a database \
-            of its own, about 1 GB of disk and a minute.
+            million jobs scheduled for tomorrow; with a million jobs in front, of a kind that nobody knows; and with a million \
+            jobs of a full limit key, which the first claims park. Needs a database of its own, about 1.5 GB of disk and two \
+            minutes.
             """,
         flags: [
             .single(
@@ -45,6 +47,10 @@ private struct ClaimsScenario: Sendable {
         let scheduled = try await medians(queue: "load.scheduled")
         try await enqueue("load.nobody", count: obstacle, queue: "load.unknown", runAt: nil)
         let unknown = try await medians(queue: "load.unknown")
+        _ = try await Queue.setLimit(of: .key("load.full"), to: Limit(concurrency: 0), on: connection)
+        try await enqueue("load.nothing", count: obstacle, queue: "load.full", runAt: nil, limitKey: "load.full")
+        let parking = try await park("load.full")
+        let full = try await medians(queue: "load.full")
         let again = try await medians(queue: "load.again")
         let base = (alone.median + again.median) / 2
         return invocation.report(
@@ -56,26 +62,60 @@ private struct ClaimsScenario: Sendable {
                 .atMost(
                     "claim of \(Self.batch), \(Humane.count(obstacle)) unknown jobs in front", base * 1.25,
                     measured: unknown.median, unit: "ms"),
+                .atMost(
+                    "claim of \(Self.batch), \(Humane.count(obstacle)) jobs of a full key in front", base * 1.25,
+                    measured: full.median, unit: "ms"),
             ],
             figures: [
                 ("alone_ms", .double(alone.median)), ("again_ms", .double(again.median)),
                 ("scheduled_ms", .double(scheduled.median)),
                 ("unknown_ms", .double(unknown.median)), ("unknown_first_ms", .double(unknown.first)),
+                ("full_ms", .double(full.median)), ("parking_s", .double(parking)),
             ])
     }
 
-    private func enqueue(_ kind: String, count: Int, queue: String, runAt: String?) async throws {
+    private func enqueue(_ kind: String, count: Int, queue: String, runAt: String?, limitKey: String? = nil)
+        async throws
+    {
         let live = invocation.console.live()
         var left = count
         while left > 0 {
             let chunk = min(left, 100_000)
             try await connection.execute(
-                "select millrace.enqueue_bulk($1, array(select '{\"n\": 1}'::text from generate_series(1, $2)), $3, null, $4::text::timestamptz)",
-                [.text(kind), .int4(Int32(chunk)), .text(queue), .text(runAt)], deadline: .seconds(300))
+                "select millrace.enqueue_bulk($1, array(select '{\"n\": 1}'::text from generate_series(1, $2)), $3, null, $4::text::timestamptz, null, null, $5)",
+                [.text(kind), .int4(Int32(chunk)), .text(queue), .text(runAt), .text(limitKey)], deadline: .seconds(300)
+            )
             left -= chunk
             live.update(["\(kind): \(Humane.count(count - left)) of \(Humane.count(count))"])
         }
         live.update([])
+    }
+
+    /// Seconds until claims have moved every job of the full key out of the way.
+    private func park(_ name: String) async throws -> Double {
+        let kinds = try await Queue.registerKinds(on: connection, [("load.nothing", nil)])
+        let lines = try await Queue.queues(on: connection).filter { $0.name == name }.map(\.id)
+        let began = ContinuousClock.now
+        var floors: [Int64] = lines.map { _ in 0 }
+        let live = invocation.console.live()
+        var moved = 0
+        while true {
+            let stretches = zip(lines, floors).map {
+                Stretch(lane: Lane(queue: $0, priority: 4, line: .normal), floor: $1, limit: 1000)
+            }
+            let found = try await Queue.claim(
+                on: connection, session: 0, number: 8, kinds: kinds, from: stretches, wanted: 1000, shortQueues: [],
+                longQueues: [])
+            guard !found.turnedAway.isEmpty else { break }
+            moved += found.turnedAway.count
+            for place in found.turnedAway {
+                guard let index = lines.firstIndex(of: place.lane.queue) else { continue }
+                floors[index] = max(floors[index], place.seq)
+            }
+            live.update(["parked \(Humane.count(moved))"])
+        }
+        live.update([])
+        return began.duration(to: .now) / .seconds(1)
     }
 
     /// Claims through the same plan and floors as a worker; the first claim may have to walk, and is told apart.
@@ -89,13 +129,15 @@ private struct ClaimsScenario: Sendable {
                 id: session, name: "load", host: Worker.Options.host, pid: 1, version: Worker.version, queues: [name],
                 kinds: kinds,
                 slots: 100, direct: false))
-        let queues = try await Queue.queues(on: connection).filter { $0.name == name }.map(\.id)
+        let lines = try await Queue.queues(on: connection).filter { $0.name == name }
+        let queues = lines.map(\.id)
+        let shares = Dictionary(uniqueKeysWithValues: lines.map { ($0.id, Shares.Line(main: $0.main, weight: 1)) })
         var floors = Floors()
         var plan = Plan()
         var times: [Double] = []
         for round in 0..<Self.rounds {
             let stretches = plan.stretches(
-                floors: floors, queues: queues, room: [:], wanted: Self.batch,
+                floors: floors, queues: queues, lines: shares, room: [:], wanted: Self.batch,
                 allowance: Plan.Allowance(suspects: 16, lone: true), hurried: round > 0)
             floors.planned()
             let began = ContinuousClock.now

@@ -31,7 +31,8 @@ extension Command {
     ) { invocation in
         invocation.dieWithParent(invocation.parsed.integer("parent") ?? 0)
         let settings = invocation.settings
-        let handlers = settings.practice ? Practice.handlers : []
+        let pool = Pool(try invocation.connectionOptions(), size: 4)
+        let handlers = settings.practice ? Practice.handlers + [Practice.recorder(pool)] : []
         guard !handlers.isEmpty else {
             throw Failure(
                 .misused, "this worker knows no kinds of jobs",

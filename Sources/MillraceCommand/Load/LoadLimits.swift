@@ -1,0 +1,68 @@
+import FoundationEssentials
+import Jobs
+import Postgres
+import Queues
+
+extension Command {
+    static let loadLimits = Command(
+        ["load", "limits"],
+        summary: "Measure what limits cost those who use them",
+        discussion: """
+            Drains the same jobs in turn without limits, in a queue with a limit that is never reached, and with 32 limit keys \
+            whose limits are never reached; a worker in this process. Prints the medians of the rounds and their ratios. Use a \
+            database of its own.
+            """,
+        flags: [
+            .single(
+                "jobs", "N", .integer(1000...10_000_000), environment: .none, fallback: "200000",
+                help: "Jobs to drain each time."),
+            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "3", help: "How often each."),
+            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            Setting.slots.flag, Setting.directURL.flag,
+        ],
+        examples: [Example("millrace load limits --rounds 5", "medians of five")]
+    ) { invocation in
+        let jobs = invocation.parsed.integer("jobs") ?? 200_000
+        let rounds = invocation.parsed.integer("rounds") ?? 3
+        do {
+            let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+            let draining = Draining(invocation: invocation, connection: connection, jobs: jobs)
+            var rates: [[Double]] = [[], [], []]
+            for round in 1...rounds {
+                for (way, queue, keys) in [
+                    (0, "load.free", []), (1, "load.bounded", []), (2, "load.keyed", (0..<32).map { "load.\($0)" }),
+                ] {
+                    if round == 1, way == 1 {
+                        _ = try await Queue.setLimit(
+                            of: .queue("load.bounded"), to: Limit(concurrency: 1_000_000), on: connection)
+                    }
+                    if round == 1, way == 2 {
+                        _ = try await Queue.setLimit(
+                            of: .key("load.*"), to: Limit(concurrency: 1_000_000), on: connection)
+                    }
+                    try await draining.enqueue(
+                        queue: queue, keys: keys, label: "round \(round) of \(rounds), \(queue):")
+                    rates[way].append(Double(jobs) / (try await draining.drain()).seconds)
+                }
+            }
+            let leaks = try await Queue.slotsHeld(on: connection)
+            await connection.close()
+            let medians = rates.map { percentile($0.sorted(), 0.5) }
+            return invocation.report(
+                "limits",
+                [
+                    .atLeast(
+                        "with a queue's limit, share of the free drain", 0.9, measured: medians[1] / medians[0],
+                        unit: "×"),
+                    .atLeast("with a limit key for every job", 0.9, measured: medians[2] / medians[0], unit: "×"),
+                    .atMost("slots held at the end", 0, measured: Double(leaks), unit: ""),
+                ],
+                figures: [
+                    ("jobs", .init(jobs)), ("rounds", .init(rounds)), ("free_per_second", .double(medians[0])),
+                    ("bounded_per_second", .double(medians[1])), ("keyed_per_second", .double(medians[2])),
+                ])
+        } catch let error as PostgresError {
+            throw DatabaseFailure(error)
+        }
+    }
+}
