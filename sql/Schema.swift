@@ -13,6 +13,7 @@ package enum Schema {
         Script(name: "004_history", bytes: PackageResources._04_history_sql),
         Script(name: "005_unique_successors", bytes: PackageResources._05_unique_successors_sql),
         Script(name: "006_limits_and_tenants", bytes: PackageResources._06_limits_and_tenants_sql),
+        Script(name: "008_steps_and_results", bytes: PackageResources._08_steps_and_results_sql),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -25,6 +26,8 @@ package enum Schema {
         Script(name: "enqueue", bytes: PackageResources.enqueue_sql),
         Script(name: "limits", bytes: PackageResources.limits_sql),
         Script(name: "claim", bytes: PackageResources.claim_sql),
+        Script(name: "steps", bytes: PackageResources.steps_sql),
+        Script(name: "traces", bytes: PackageResources.traces_sql),
         Script(name: "finish", bytes: PackageResources.finish_sql),
         Script(name: "sessions", bytes: PackageResources.sessions_sql),
         Script(name: "views", bytes: PackageResources.views_sql),

@@ -28,27 +28,53 @@ public final class Context: Sendable {
     /// The metadata object given at enqueue, as JSON text.
     public let metadata: [UInt8]?
 
-    private let session: Int64
-    private let number: Int64
-    private let reason = Mutex<CancelReason?>(nil)
+    package let session: Int64
+    package let number: Int64
+    let abilities: Abilities
+    private let state = Mutex(State())
+
+    private struct State {
+        var reason: CancelReason?
+        var steps = StepBook()
+        var result: [UInt8]?
+        var reports = false
+    }
 
     /// Why this run is being cancelled, nil while it is not. Set before the task is cancelled.
     public var cancelReason: CancelReason? {
-        reason.withLock { $0 }
+        state.withLock { $0.reason }
     }
 
     package func cancel(_ why: CancelReason) -> Bool {
-        reason.withLock { reason in
-            if reason != nil { return false }
-            reason = why
+        state.withLock { state in
+            if state.reason != nil { return false }
+            state.reason = why
             return true
         }
+    }
+
+    /// What the handler has left behind: a result as JSON text, and whether it has reported anything.
+    package var leavings: (result: [UInt8]?, reports: Bool) {
+        state.withLock { ($0.result, $0.reports) }
+    }
+
+    func withSteps<Value: Sendable>(_ body: (inout StepBook) -> Value) -> Value {
+        state.withLock { body(&$0.steps) }
+    }
+
+    func keep(_ result: [UInt8]) {
+        state.withLock { $0.result = result }
+    }
+
+    func markReporting() {
+        state.withLock { $0.reports = true }
     }
 
     package init(
         id: Int64, kind: String, queue: String, attempt: Int, maxAttempts: Int, crashes: Int, enqueuedAt: Date,
         claimedAt: Date,
-        session: Int64, number: Int64, tenant: String?, tags: [String], metadata: [UInt8]?
+        session: Int64, number: Int64, tenant: String?, tags: [String], metadata: [UInt8]?,
+        abilities: Abilities = .unimplemented
     ) {
         self.id = id
         self.kind = kind
@@ -63,6 +89,7 @@ public final class Context: Sendable {
         self.tenant = tenant
         self.tags = tags
         self.metadata = metadata
+        self.abilities = abilities
     }
 }
 

@@ -98,8 +98,9 @@ public final class Client: Sendable {
     }
 
     /// Runs a dead or cancelled job again, or a scheduled one now. False when there was nothing to do.
-    public func retry(_ id: Int64) async throws(QueueError) -> Bool {
-        try await using { connection throws(PostgresError) in try await Queue.retry(id, on: connection) }
+    /// - Parameter fresh: Forgets the steps that earlier runs recorded: all of them are done again.
+    public func retry(_ id: Int64, fresh: Bool = false) async throws(QueueError) -> Bool {
+        try await using { connection throws(PostgresError) in try await Queue.retry(id, fresh: fresh, on: connection) }
     }
 
     /// Waits until a job has ended, and returns how.

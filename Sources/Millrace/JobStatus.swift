@@ -22,6 +22,8 @@ public struct JobStatus: Sendable, Equatable {
     public let finishedAt: Date?
     /// The error of each failed attempt, oldest first.
     public let errors: [String]
+    /// How far its run said last that it had come.
+    public let progress: JobProgress?
 
     init(_ row: JobRow) {
         id = row.id
@@ -33,5 +35,6 @@ public struct JobStatus: Sendable, Equatable {
         enqueuedAt = row.enqueuedAt
         finishedAt = row.finishedAt
         errors = row.errors
+        progress = row.progress
     }
 }

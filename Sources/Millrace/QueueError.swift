@@ -27,6 +27,8 @@ public struct QueueError: Error, Sendable, CustomStringConvertible {
         case cancelled
         /// The wait was longer than allowed.
         case timedOut
+        /// The job whose result was awaited was cancelled, or is dead.
+        case died
     }
 
     /// What kind of trouble.

@@ -54,7 +54,11 @@ public struct TestBench: Sendable {
     }
 
     /// Runs one job through its handler and all middleware, here and now, without a database. Errors come out as they are.
-    public func run<Work: Job>(_ job: Work, attempt: Int = 1, tenant: String? = nil) async throws -> Verdict {
+    /// - Parameter notes: Takes what the run leaves behind, and has what earlier runs have left: with the same notes a second run
+    ///   skips the steps of the first.
+    public func run<Work: Job>(
+        _ job: Work, attempt: Int = 1, tenant: String? = nil, notes: RunNotes = RunNotes()
+    ) async throws -> Verdict {
         guard let handler = worker.handler(for: Work.kind) else {
             throw QueueError(.misconfigured, "No handler is registered for \(Work.kind).")
         }
@@ -62,13 +66,15 @@ public struct TestBench: Sendable {
         let context = Context(
             id: 0, kind: Work.kind, queue: handler.queue ?? "default", attempt: attempt,
             maxAttempts: handler.retries.attempts,
-            crashes: 0, enqueuedAt: now, claimedAt: now, session: 0, number: 0, tenant: tenant, tags: [], metadata: nil)
+            crashes: 0, enqueuedAt: now, claimedAt: now, session: 0, number: 0, tenant: tenant, tags: [], metadata: nil,
+            abilities: notes.abilities)
         let args = Array(try JSONEncoder().encode(job))
         var step: @Sendable () async throws -> Verdict = { try await handler.body(args, context) }
         for layer in worker.layers.reversed() {
             let inner = step
             step = { try await layer(context, inner) }
         }
+        defer { notes.keep(result: context.leavings.result) }
         return try await step()
     }
 

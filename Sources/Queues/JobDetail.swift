@@ -29,6 +29,8 @@ package struct JobDetail: Sendable {
     package var errors: [UInt8]
     /// The jobs whose end it waits for.
     package var waitsFor: [Int64]
+    /// JSON text.
+    package var result: [UInt8]?
 
     init(_ row: Row) throws(PostgresError) {
         let word = try row.string(3)
@@ -55,6 +57,7 @@ package struct JobDetail: Sendable {
         progress = row.optionalJSON(19)
         errors = row.optionalJSON(20) ?? Array("[]".utf8)
         waitsFor = row.isNull(21) ? [] : try row.ints(21)
+        result = row.optionalJSON(22)
     }
 }
 
@@ -83,7 +86,7 @@ extension Queue {
             """
             select id, kind, queue, state, priority, args, run_at, attempt, max_attempts, crashes, unique_key, limit_key, tenant,
                    tags, metadata, enqueued_at, started_at, finished_at, worker, progress, errors,
-                   waits_for
+                   waits_for, result
               from millrace.job($1)
             """, [.int8(id)]
         ) { row throws(PostgresError) in try JobDetail(row) }.first
@@ -97,7 +100,7 @@ extension Queue {
             """
             select id, kind, queue, state, priority, args, run_at, attempt, max_attempts, crashes, unique_key, limit_key, tenant,
                    tags, metadata, enqueued_at, started_at, finished_at, worker, progress, errors,
-                   waits_for
+                   waits_for, result
               from millrace.job_list($1, $2, $3, $4, $5, $6)
              order by id desc
             """,

@@ -21,12 +21,14 @@ package struct DeedResult: Sendable, Equatable {
 }
 
 extension Queue {
-    /// Does the same to many jobs; what one refuses stops no other. At most a page at once, or locks are held for long.
+    /// Does the same to many jobs; what one refuses stops no other. At most a page at once, or locks are held for long. A fresh
+    /// retry forgets the steps.
     package static func perform(
-        _ deed: Deed, on ids: [Int64], connection: Connection, deadline: Duration? = nil
+        _ deed: Deed, fresh: Bool = false, on ids: [Int64], connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> [DeedResult] {
         try await connection.query(
-            "select id, outcome, reason from millrace.jobs_do($1, $2)", [.text(deed.rawValue), .int8s(ids)],
+            "select id, outcome, reason from millrace.jobs_do($1, $2)",
+            [.text(deed == .retry && fresh ? "retry_fresh" : deed.rawValue), .int8s(ids)],
             deadline: deadline
         ) { row throws(PostgresError) in
             let outcome: DeedResult.Outcome =

@@ -27,6 +27,8 @@ package struct Ended: Sendable {
     package var wait: Duration?
     /// The handler's own transaction has recorded it (see `millrace.complete`): only its lease is left to settle.
     package var isRecorded = false
+    /// JSON text, kept with the job if it succeeded.
+    package var result: [UInt8]?
 
     package init(
         job: Claimed, outcome: Outcome, milliseconds: Int32? = nil, error: String? = nil, wait: Duration? = nil
@@ -68,8 +70,9 @@ extension Queue {
         let goesOn = ended.contains { $0.outcome.goesOn }
         let keyed = ended.filter(\.job.keyed).map(\.job.id)
         let slots = ended.flatMap { end in end.job.gates.map { (number: end.job.number, gate: $0) } }
+        let results = ended.filter { $0.result != nil }
         let rows = try await connection.query(
-            "select millrace.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+            "select millrace.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
             [
                 .int8(session), .int8s(ended.map(\.job.id)), .int8s(ended.map(\.job.number)),
                 .int2s(ended.map(\.outcome.rawValue)), .int4s(ended.map(\.job.kind)),
@@ -81,6 +84,9 @@ extension Queue {
                 .float8s(goesOn ? ended.map { ($0.wait ?? .zero) / .seconds(1) } : nil),
                 .int8s(keyed.isEmpty ? nil : keyed), .int8s(slots.isEmpty ? nil : slots.map(\.number)),
                 .int8s(slots.isEmpty ? nil : slots.map(\.gate)),
+                .int8s(results.isEmpty ? nil : results.map(\.job.id)),
+                .texts(
+                    results.isEmpty ? nil : results.map { $0.result.map { String(decoding: $0, as: UTF8.self) } }),
             ], deadline: deadline
         ) { row throws(PostgresError) in Set(try row.ints(0)) }
         return try one(rows)

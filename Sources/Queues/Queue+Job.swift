@@ -13,6 +13,7 @@ package struct JobRow: Sendable {
     package var enqueuedAt: Date?
     package var finishedAt: Date?
     package var errors: [String]
+    package var progress: JobProgress?
 }
 
 extension Queue {
@@ -20,7 +21,8 @@ extension Queue {
         try await connection.query(
             """
             select id, kind, queue, state, attempt, crashes, enqueued_at, finished_at,
-                   array(select e ->> 'error' from jsonb_array_elements(errors) e)
+                   array(select e ->> 'error' from jsonb_array_elements(errors) e),
+                   progress is not null, (progress ->> 'fraction')::float8, progress ->> 'stage', progress ->> 'note'
               from millrace.job($1)
             """, [.int8(id)]
         ) { row throws(PostgresError) in
@@ -30,7 +32,11 @@ extension Queue {
             return JobRow(
                 id: try row.int(0), kind: try row.string(1), queue: try row.string(2), state: state,
                 attempt: Int(try row.int(4)), crashes: Int(try row.int(5)), enqueuedAt: try row.optionalDate(6),
-                finishedAt: try row.optionalDate(7), errors: try row.strings(8))
+                finishedAt: try row.optionalDate(7), errors: try row.strings(8),
+                progress: try row.bool(9)
+                    ? JobProgress(
+                        fraction: row.optionalDouble(10), stage: row.optionalString(11), note: row.optionalString(12))
+                    : nil)
         }.first
     }
 
@@ -41,11 +47,27 @@ extension Queue {
         return try one(rows)
     }
 
-    package static func retry(_ id: Int64, on connection: Connection) async throws(PostgresError) -> Bool {
-        let rows = try await connection.query("select millrace.retry($1)", [.int8(id)]) { row throws(PostgresError) in
-            try row.bool(0)
-        }
+    /// - Parameter fresh: Forgets its steps.
+    package static func retry(
+        _ id: Int64, fresh: Bool = false, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        let rows = try await connection.query(
+            "select case when $2 then millrace.retry_fresh($1) else millrace.retry($1) end", [.int8(id), .bool(fresh)]
+        ) { row throws(PostgresError) in try row.bool(0) }
         return try one(rows)
+    }
+
+    /// Where a job stands, and its result as JSON text, if it has one; nil when there is no such job for this caller.
+    package static func result(
+        of id: Int64, on connection: Connection
+    ) async throws(PostgresError) -> (state: JobState, result: [UInt8]?)? {
+        try await connection.query("select state, result from millrace.job($1)", [.int8(id)]) {
+            row throws(PostgresError) in
+            guard let state = JobState(rawValue: try row.string(0)) else {
+                throw .undecodable(column: 0, expected: "a known state")
+            }
+            return (state: state, result: row.optionalJSON(1))
+        }.first
     }
 
     /// Jobs that wait or run, and those that have come due: what a drain has still to see through.

@@ -25,6 +25,7 @@ package enum Practice {
             while ContinuousClock.now < end { await Task.yield() }
             return .done
         },
+        stepsHandler,
         Handler(kind: "practice.echo") { args, _ in
             _ = args
             return .done

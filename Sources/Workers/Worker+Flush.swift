@@ -118,6 +118,14 @@ extension Worker {
     /// The database refuses the flush itself: one bad end must not hold up the others. Halves, down to the one.
     private func isolate(_ flush: Flush, _ error: PostgresError) async {
         guard flush.ended.count > 1 else {
+            if var end = flush.ended.first, end.result != nil {
+                // JSON to us, and yet none to Postgres (nested too deeply, say): running it again would only come here again.
+                end.result = nil
+                end.outcome = .dead
+                end.error = "its result could not be kept: \(error)"
+                await record(desk.regroup([end]))
+                return
+            }
             log.error(
                 "an end could not be recorded; the job will be run again",
                 (flush.ended.first.map { [("job.id", "\($0.job.id)")] } ?? []) + [("error", error.debugDescription)])

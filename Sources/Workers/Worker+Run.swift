@@ -24,7 +24,7 @@ extension Worker {
             maxAttempts: job.maxAttempts.map { Int($0) } ?? handler?.retries.attempts ?? 1,
             crashes: Int(job.crashes), enqueuedAt: job.enqueuedAt, claimedAt: job.claimedAt,
             session: desk.session, number: job.number, tenant: job.tenant,
-            tags: job.tags, metadata: job.metadata)
+            tags: job.tags, metadata: job.metadata, abilities: abilities)
         let run = Run(job: job, context: context, timeout: timeout, whenCutOff: handler?.whenCutOff ?? .keepRunning)
         if run.deadline != nil { pulse.fire() }
         return run
@@ -37,11 +37,14 @@ extension Worker {
             return
         }
         let options = job.options.flatMap { try? JSONDecoder().decode(RunOptions.self, from: Data($0)) }
-        let end: Ended?
+        var end: Ended?
         if job.expired {
             end = Ended(job: job, outcome: .cancelled, error: "expired before it could run")
         } else {
             end = await judge(run, handler: handler, pauses: options?.backoff)
+            let (result, reports) = run.context.leavings
+            if end?.outcome == .succeeded { end?.result = result }
+            if reports { await notebook.settle(run.context) }
         }
         if let end, end.outcome == .dead {
             log.warning("a job died", run.data + [("error", end.error ?? "")])
@@ -92,10 +95,12 @@ extension Worker {
 
 extension Run {
     /// For log lines.
+    var data: [(String, String)] { context.data }
+}
+
+extension Context {
+    /// For log lines.
     var data: [(String, String)] {
-        [
-            ("job.id", "\(job.id)"), ("job.kind", context.kind), ("job.attempt", "\(context.attempt)"),
-            ("job.token", context.token),
-        ]
+        [("job.id", "\(id)"), ("job.kind", kind), ("job.attempt", "\(attempt)"), ("job.token", token)]
     }
 }

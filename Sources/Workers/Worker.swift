@@ -82,6 +82,8 @@ package final class Worker: Sendable {
     let sweepLink: Link
     let listenLink: Link
     let doorman: Doorman
+    let notebook: Notebook
+    let abilities: Abilities
     let kinds = Mutex<[Int32: Handler]>([:])
     let queues = Mutex(QueueTable())
     let stops = Stops()
@@ -113,6 +115,8 @@ package final class Worker: Sendable {
         listenLink = Link(direct, name: "mr-listen", outage: outage)
         doorman = Doorman(
             link: Link(direct, name: "mr-door", outage: outage), wakeups: wakeups, poll: options.poll, log: self.log)
+        notebook = Notebook(options.database, desk: desk, outage: outage, complaints: complaints, log: self.log)
+        abilities = notebook.abilities
     }
 
     package var kindNames: [String] { handlers.map(\.kind) }
@@ -174,6 +178,7 @@ package final class Worker: Sendable {
             group.addTask { await self.beatLoop() }
             group.addTask { await self.flushLoop() }
             group.addTask { await self.pulseLoop() }
+            group.addTask { await self.notebook.run() }
         }
     }
 
@@ -223,6 +228,7 @@ package final class Worker: Sendable {
             return try await Queue.closeSession(on: connection, session: desk.session)
         }
         for link in [claimLink, flushLink, houseLink, sweepLink, listenLink] { await link.close() }
+        await notebook.pool.close()
         let totals = desk.totals
         let report = Report(
             finished: totals.finished, handedBack: totals.handedBack, refused: totals.refused,

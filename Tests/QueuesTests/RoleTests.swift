@@ -167,6 +167,8 @@ import Testing
                 "select millrace.watch(1)", "select millrace.rescue(5, 0)", "select millrace.leases_held(1)",
                 "select millrace.leases_return(1, array[8::bigint])", "select millrace.cancels(1)",
                 "select millrace.maintain()",
+                "select millrace.report('[]')", "select millrace.retry_fresh(\(id))", "select millrace.steps(\(id))",
+                "select millrace.logs(\(id))",
                 "select millrace.queue_list()", "select millrace.schema_state()", "select millrace.depths()",
                 "select millrace.rates()",
                 "select millrace.orphans()", "select * from millrace.workers", "select * from millrace.queues",

@@ -105,7 +105,7 @@ begin
     return heeded;
 end $$;
 
--- Runs a job again: a scheduled one now, a dead or cancelled one from its first attempt (its errors stay).
+-- Runs a job again: a scheduled one now, a dead or cancelled one from its first attempt (its errors and its steps stay).
 create or replace function millrace.retry(id bigint) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -198,6 +198,7 @@ begin
         perform millrace.unique_end(array[the_job], may_hold => false);
         delete from millrace.unique_ended e where e.hash = the_hash and e.job = the_job;
     end if;
+    perform millrace.trace_forget(the_job);
     delete from millrace.history h where h.id = the_job;
     delete from millrace.job j where j.id = the_job;
     return found;

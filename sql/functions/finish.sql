@@ -4,11 +4,13 @@
 -- outcomes: 1 succeeded, 2 cancelled, 3 dead, 4 retried, 5 snoozed, 6 released (7, crashed, is rescue's).
 -- slot_numbers, slot_gates: what these runs held at gates, each with its lease; given back by this statement and no other.
 -- attempts: the number the run carried. waits: seconds until the next run, null when no job of this flush goes on.
+-- result_ids, results: JSON texts of the few that have one; those of jobs that did not succeed here are dropped.
 create or replace function millrace.finish(
     the_session bigint, ids bigint[], numbers bigint[], outcomes smallint[], kinds int[], queues int[],
     attempts smallint[], crashes smallint[], ms int[], partial bigint[], complete bigint[], counts int[],
     errors text[] default null, waits float8[] default null, keyed bigint[] default null,
-    slot_numbers bigint[] default null, slot_gates bigint[] default null
+    slot_numbers bigint[] default null, slot_gates bigint[] default null,
+    result_ids bigint[] default null, results text[] default null
 ) returns bigint[]
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -84,6 +86,13 @@ begin
         perform millrace.wake(q, l) from unnest(woken) q cross join unnest(lanes) l;
     end if;
 
+    if result_ids is not null then
+        perform millrace.results_keep(array_agg(r.id), array_agg(r.value))
+          from unnest(result_ids, results) r(id, value)
+          join unnest(ids, numbers, outcomes) f(id, number, outcome) on f.id = r.id
+         where f.number = any (alive) and f.outcome = 1;
+    end if;
+
     if keyed is not null then
         select array_agg(f.id) into keyed
           from unnest(ids, numbers, outcomes) f(id, number, outcome)
@@ -108,26 +117,24 @@ $$;
 
 -- Ends a run inside the caller's own transaction, so that its writes and the job's end are one. The token is the run's (in Swift
 -- context.token); the handler then answers `.recorded`. False: the lease is lost, and the transaction should be rolled back. The
--- lock keeps a rescuer away until the commit, and stops no other end of the same lease.
-create or replace function millrace.complete(token text) returns boolean
+-- lock keeps a rescuer away until the commit, and stops no other end of the same lease. The result, if there is one, is the job's.
+create or replace function millrace.complete(token text, result jsonb default null) returns boolean
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off as $$
 declare
-    parts text[] := regexp_match(complete.token, '^([0-9a-f]{1,16})-(\d{1,18})-(\d{1,18})$');
     the_session bigint;
     the_number bigint;
     the_id bigint;
     held record;
     head record;
 begin
-    if parts is null then
-        perform millrace.refuse('the token is malformed', 'token', 'Pass the run''s own token, as the handler was given it.');
+    select t.session, t.number, t.job into the_session, the_number, the_id from millrace.read_token(complete.token) t;
+    if pg_column_size(complete.result) > 1048576 then
+        perform millrace.refuse(format('the result takes %s bytes, more than the 1048576 allowed', pg_column_size(complete.result)), 'result',
+            'Store large data elsewhere and give a reference.', '53400', 'too_large');
     end if;
-    the_session := ('x' || lpad(parts[1], 16, '0'))::bit(64)::bigint;
-    the_number := parts[2]::bigint;
-    the_id := parts[3]::bigint;
     select l.at, array_position(l.ids, the_id) as place, l.attempts, l.crashes, l.slot_jobs, l.slot_gates into held
       from millrace.lease l where l.session = the_session and l.number = the_number and the_id = any (l.ids) for key share;
     if not found then
@@ -142,6 +149,9 @@ begin
     exception when unique_violation then
         return false;                                     -- this run has ended already
     end;
+    if complete.result is not null then
+        perform millrace.results_keep(array[the_id], array[complete.result::text]);
+    end if;
     if held.slot_gates is not null then
         perform millrace.slots_free(array_agg(s.gate)) from unnest(held.slot_jobs, held.slot_gates) s(job, gate) where s.job = the_id;
     end if;

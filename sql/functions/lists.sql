@@ -127,13 +127,14 @@ create or replace function millrace.jobs_do(the_deed text, ids bigint[])
 returns table (id bigint, outcome text, reason text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    if the_deed is null or the_deed not in ('cancel', 'retry', 'delete') then
-        perform millrace.refuse(format('the deed %L is unknown', left(the_deed, 60)), 'deed', 'Give cancel, retry or delete.');
+    if the_deed is null or the_deed not in ('cancel', 'retry', 'retry_fresh', 'delete') then
+        perform millrace.refuse(format('the deed %L is unknown', left(the_deed, 60)), 'deed', 'Give cancel, retry, retry_fresh or delete.');
     end if;
     foreach id in array ids loop
         begin
             reason := null;
             outcome := case when case the_deed when 'cancel' then millrace.cancel(id) when 'retry' then millrace.retry(id)
+                when 'retry_fresh' then millrace.retry_fresh(id)
                 else millrace.job_delete(id) end then 'done' else 'nothing' end;
         exception when no_data_found or unique_violation or object_not_in_prerequisite_state then
             outcome := sqlstate;

@@ -153,4 +153,5 @@ begin
         insert into millrace.watermark (at, seq) select millrace.now(), last_value from millrace.seq;
         dropped := (millrace.retire()).leaves;
     end if;
+    perform millrace.trace_sweep();
 end $$;

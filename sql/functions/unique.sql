@@ -229,8 +229,9 @@ begin
         return;
     end if;
 
-    -- What it was asked to do is new: all its attempts, and no cancel that meant the old. What it did to workers still counts.
+    -- What it was asked to do is new: all its attempts, no step done, and no cancel that meant the old. What it did to workers still counts.
     delete from millrace.cancel c where c.job = held.job;
+    perform millrace.steps_forget(held.job);
     the_lane := millrace.lane_of(the_lane, place.crashes, false);
     if the_run_at > t then
         insert into millrace.timer (due, job, queue, kind, lane, crashes)

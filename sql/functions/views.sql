@@ -12,7 +12,7 @@ create or replace view millrace.jobs as
 select j.id, k.name as kind, q.name as queue, 'ready'::text as state, r.lane >> 2 as priority, j.args, coalesce(j.run_at, j.enqueued_at) as run_at,
        r.attempt::int as attempt, j.max_attempts::int as max_attempts, r.crashes::int as crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}') as tags,
        coalesce(j.metadata, '{}') as metadata, j.enqueued_at, null::timestamptz as started_at, null::timestamptz as finished_at,
-       null::text as worker, null::jsonb as progress, millrace.errors_of(j.id) as errors, null::bigint[] as waits_for, null::text as limited_by
+       null::text as worker, millrace.progress_of(j.id) as progress, millrace.errors_of(j.id) as errors, null::bigint[] as waits_for, null::text as limited_by, null::jsonb as result
   from millrace.ready r
   join millrace.job j on j.id = r.job
   join millrace.kind k on k.id = r.kind
@@ -20,7 +20,7 @@ select j.id, k.name as kind, q.name as queue, 'ready'::text as state, r.lane >> 
 union all
 select j.id, k.name, q.name, 'ready'::text, p.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
        p.attempt, j.max_attempts, p.crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, null, millrace.errors_of(j.id), null, j.limit_key
+       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, millrace.progress_of(j.id), millrace.errors_of(j.id), null, j.limit_key, null
   from millrace.parked p
   join millrace.job j on j.id = p.job
   join millrace.kind k on k.id = p.kind
@@ -28,7 +28,7 @@ select j.id, k.name, q.name, 'ready'::text, p.lane >> 2, j.args, coalesce(j.run_
 union all
 select j.id, k.name, q.name, 'scheduled'::text, d.lane >> 2, j.args, d.due,
        d.attempt, j.max_attempts, d.crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, null, millrace.errors_of(j.id), null, null
+       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, millrace.progress_of(j.id), millrace.errors_of(j.id), null, null, null
   from millrace.timer d
   join millrace.job j on j.id = d.job
   join millrace.kind k on k.id = d.kind
@@ -36,7 +36,7 @@ select j.id, k.name, q.name, 'scheduled'::text, d.lane >> 2, j.args, d.due,
 union all
 select j.id, k.name, q.name, 'blocked'::text, j.lane >> 2, j.args, coalesce(u.due, j.enqueued_at),
        0, j.max_attempts, 0, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, null, millrace.errors_of(j.id), array[u.job], null
+       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, millrace.progress_of(j.id), millrace.errors_of(j.id), array[u.job], null, null
   from millrace.unique_lock u
   join millrace.job j on j.id = u.next
   join millrace.kind k on k.id = j.kind
@@ -45,7 +45,7 @@ select j.id, k.name, q.name, 'blocked'::text, j.lane >> 2, j.args, coalesce(u.du
 union all
 select j.id, k.name, q.name, 'running'::text, j.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
        coalesce(l.attempts[u.place], 0) + 1, j.max_attempts, coalesce(l.crashes[u.place], 0), j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-       coalesce(j.metadata, '{}'), j.enqueued_at, l.at, null, s.name, null, millrace.errors_of(j.id), null, null
+       coalesce(j.metadata, '{}'), j.enqueued_at, l.at, null, s.name, millrace.progress_of(j.id), millrace.errors_of(j.id), null, null, null
   from millrace.lease l
  cross join lateral unnest(l.ids) with ordinality u(id, place)
   join millrace.job j on j.id = u.id and j.id between l.lo and l.hi
@@ -58,7 +58,7 @@ select j.id, k.name, q.name, 'running'::text, j.lane >> 2, j.args, coalesce(j.ru
 union all
 select h.id, k.name, q.name, (array['succeeded', 'cancelled', 'dead'])[h.outcome], j.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
        h.attempt, j.max_attempts, h.crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-       coalesce(j.metadata, '{}'), j.enqueued_at, case when h.session <> 0 then h.started end, h.finished, p.name, null, millrace.errors_of(h.id), null, null
+       coalesce(j.metadata, '{}'), j.enqueued_at, case when h.session <> 0 then h.started end, h.finished, p.name, millrace.progress_of(j.id), millrace.errors_of(h.id), null, null, millrace.result_of(j.id)
   from millrace.history h
   left join millrace.job j on j.id = h.id
   join millrace.kind k on k.id = h.kind
@@ -104,7 +104,7 @@ begin
             return query
             select j.id, k.name, q.name, 'ready'::text, place.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
                    place.attempt::int, j.max_attempts::int, place.crashes::int, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-                   coalesce(j.metadata, '{}'), j.enqueued_at, null::timestamptz, null::timestamptz, null::text, null::jsonb, millrace.errors_of(j.id), null::bigint[], place.limited_by
+                   coalesce(j.metadata, '{}'), j.enqueued_at, null::timestamptz, null::timestamptz, null::text, millrace.progress_of(j.id), millrace.errors_of(j.id), null::bigint[], place.limited_by, null::jsonb
               from millrace.job j
               join millrace.kind k on k.id = j.kind
               join millrace.queue q on q.id = j.queue
@@ -116,7 +116,7 @@ begin
         return query
         select j.id, k.name, q.name, 'running'::text, j.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
                r.attempt, j.max_attempts::int, r.crashes, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-               coalesce(j.metadata, '{}'), j.enqueued_at, r.at, null::timestamptz, s.name, null::jsonb, millrace.errors_of(j.id), null::bigint[], null::text
+               coalesce(j.metadata, '{}'), j.enqueued_at, r.at, null::timestamptz, s.name, millrace.progress_of(j.id), millrace.errors_of(j.id), null::bigint[], null::text, null::jsonb
           from millrace.job_running(job.id) r
           join millrace.job j on j.id = job.id
           join millrace.kind k on k.id = j.kind

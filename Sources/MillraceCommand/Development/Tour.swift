@@ -47,6 +47,7 @@ struct Tour: Sendable {
         try await add("practice.echo", #"{"hi": 1}"#, "arguments are any JSON")
         try await add("practice.sleep", #"{"ms": 1500}"#, "works for a second and a half")
         try await add("practice.spin", #"{"ms": 300}"#, "keeps a slot busy, heeding nobody")
+        try await add("practice.steps", #"{"steps": 4, "ms": 400}"#, "works in recorded steps, and says how far it is")
         try await add("practice.fail", #"{"times": 2}"#, "fails twice, is retried, then succeeds")
         try await add("practice.echo", #"{"later": true}"#, "scheduled three seconds ahead", in: 3)
         try await add("practice.echo", #"{"never": true}"#, "scheduled for tomorrow, and cancelled", in: 86_400)
@@ -62,10 +63,16 @@ struct Tour: Sendable {
         for (stop, row) in rows {
             table.add([
                 .init("\(stop.id)"), .init(stop.kind), Self.cell(row?.state), .init("\(row?.attempt ?? 0)"),
-                .init(stop.why, .dim),
+                .init(Self.says(row) ?? stop.why, .dim),
             ])
         }
         return table
+    }
+
+    /// How far it is, while it runs.
+    private static func says(_ row: JobRow?) -> String? {
+        guard let row, row.state == .running else { return nil }
+        return row.progress?.sentence
     }
 
     private static func cell(_ state: JobState?) -> Table.Cell {

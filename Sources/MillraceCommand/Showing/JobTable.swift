@@ -58,9 +58,10 @@ extension JobDetail {
         field("started", startedAt.map(Self.moment))
         field("finished", finishedAt.map(Self.moment))
         field("worker", worker)
-        field("progress", progress.map { String(decoding: $0, as: UTF8.self) })
+        field("progress", advance?.sentence)
         lines += document("args", args, colors: colors)
         if let metadata, metadata != Array("{}".utf8) { lines += document("metadata", metadata, colors: colors) }
+        if let result { lines += document("result", result, colors: colors) }
         let failures = failures
         if !failures.isEmpty { lines.append(Style.dim.paint("errors", on: colors)) }
         for failure in failures {

@@ -4,8 +4,10 @@ import Queues
 
 /// A job for machines and for people.
 extension JobDetail {
-    var json: JSONValue {
-        [
+    var json: JSONValue { .object(members) }
+
+    var members: [JSONValue.Member] {
+        let members: JSONValue = [
             "id": .int(Int(id)), "kind": .string(kind), "queue": .string(queue), "state": .string(state.rawValue),
             "priority": .int(priority), "args": JSONValue(raw: args), "run_at": JSONValue(runAt),
             "attempt": .int(attempt), "max_attempts": JSONValue(maxAttempts), "crashes": .int(crashes),
@@ -13,8 +15,10 @@ extension JobDetail {
             "tags": JSONValue(tags), "metadata": JSONValue(raw: metadata), "enqueued_at": JSONValue(enqueuedAt),
             "started_at": JSONValue(startedAt), "finished_at": JSONValue(finishedAt), "worker": JSONValue(worker),
             "progress": JSONValue(raw: progress), "errors": JSONValue(raw: errors),
-            "waits_for": .array(waitsFor.map { .int(Int($0)) }),
+            "waits_for": .array(waitsFor.map { .int(Int($0)) }), "result": JSONValue(raw: result),
         ]
+        guard case .object(let list) = members else { return [] }
+        return list
     }
 
     /// What went wrong, oldest first.

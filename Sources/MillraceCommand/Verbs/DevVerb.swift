@@ -162,6 +162,7 @@ struct Development: Sendable {
         lines += [
             "  \(program) enqueue practice.sleep '{\"ms\": 3000}' --wait",
             "  \(program) enqueue practice.fail '{\"times\": 3}' --in 5s",
+            "  \(program) enqueue practice.steps '{\"steps\": 5, \"ms\": 1000, \"crash_after\": 2}' --wait     # goes on behind step 2",
             "  \(program) status --watch",
             "  \(program) jobs list",
             "  \(program) enqueue practice.crash     # kills the worker again and again, until it is quarantined",

@@ -6,10 +6,14 @@ extension Command {
     static let jobsRetry = bulk(
         .retry, summary: "Run jobs again: dead and cancelled ones anew, scheduled ones now",
         discussion: """
-            A dead or cancelled job starts again from its first attempt; its errors stay. A job whose unique key is held by \
-            another is left alone, and the exit code is 4.
+            A dead or cancelled job starts again from its first attempt; its errors stay, and so do its recorded steps, which \
+            are not done again, unless --fresh is given. A job whose unique key is held by another is left alone, and the exit \
+            code is 4.
             """,
-        extra: .toggle("dead", environment: .none, help: "All dead jobs, or those that the filters leave."),
+        extra: [
+            .toggle("dead", environment: .none, help: "All dead jobs, or those that the filters leave."),
+            .toggle("fresh", environment: .none, help: "Forget their recorded steps: all of them are done again."),
+        ],
         examples: [
             Example("millrace jobs retry 42 43", "these two"),
             Example("millrace jobs retry --dead --kind mail.send --dry-run", "how many would it be?"),
@@ -18,9 +22,11 @@ extension Command {
     static let jobsCancel = bulk(
         .cancel, summary: "Cancel jobs that wait or run",
         discussion: "A running job is told within a second; what it does about that is its handler's matter.",
-        extra: .single(
-            "state", "STATE", .choice(["ready", "scheduled", "blocked", "running"]), environment: .none,
-            help: "All jobs in this state, or those that the filters leave."),
+        extra: [
+            .single(
+                "state", "STATE", .choice(["ready", "scheduled", "blocked", "running"]), environment: .none,
+                help: "All jobs in this state, or those that the filters leave.")
+        ],
         examples: [
             Example("millrace jobs cancel 42", "one of them"),
             Example("millrace jobs cancel --queue mail --state scheduled --yes", "a whole queue's future, in a script"),
@@ -30,21 +36,23 @@ extension Command {
         .delete, summary: "Delete jobs and everything known of them",
         discussion:
             "A running job is refused: cancel it first. With filters the ended jobs are meant, unless --state says else.",
-        extra: .single(
-            "state", "STATE", .choice(["ready", "scheduled", "blocked", "succeeded", "cancelled", "dead"]),
-            environment: .none, help: "All jobs in this state, or those that the filters leave."),
+        extra: [
+            .single(
+                "state", "STATE", .choice(["ready", "scheduled", "blocked", "succeeded", "cancelled", "dead"]),
+                environment: .none, help: "All jobs in this state, or those that the filters leave.")
+        ],
         examples: [
             Example("millrace jobs delete 42", "one of them"),
             Example("millrace jobs delete --state dead --kind old.kind --dry-run", "how many would it be?"),
         ])
 
     private static func bulk(
-        _ deed: Deed, summary: String, discussion: String, extra: Flag, examples: [Example]
+        _ deed: Deed, summary: String, discussion: String, extra: [Flag], examples: [Example]
     ) -> Command {
         Command(
             ["jobs", deed.rawValue], summary: summary, discussion: discussion,
             arguments: [Argument("id", .any, .jobID, help: "the jobs' ids; none with filters")],
-            flags: [extra] + JobFlags.bulkFilter + [
+            flags: extra + JobFlags.bulkFilter + [
                 .toggle("dry-run", environment: .none, help: "Print how many it would be, and change nothing.")
             ], examples: examples
         ) { invocation in
@@ -83,6 +91,7 @@ struct Bulk {
         }
     }
 
+    private var isFresh: Bool { deed == .retry && invocation.parsed.isOn("fresh") }
     private var wantsDead: Bool { deed == .retry && invocation.parsed.isOn("dead") }
 
     private var states: [JobState] {
@@ -120,7 +129,7 @@ struct Bulk {
         var code = ExitCode.done
         for start in stride(from: 0, to: ids.count, by: Queue.page) {
             let page = Array(ids[start..<min(start + Queue.page, ids.count)])
-            for result in try await Queue.perform(deed, on: page, connection: connection) {
+            for result in try await Queue.perform(deed, fresh: isFresh, on: page, connection: connection) {
                 let (outcome, sentence, its) = try await judge(result, on: connection)
                 items.append(["id": .int(Int(result.id)), "outcome": .string(outcome), "sentence": .string(sentence)])
                 if code == .done { code = its }
@@ -185,7 +194,9 @@ struct Bulk {
         for state in states {
             var after: Int64?
             while case let ids = try await page(of: state, after: after, on: connection), let last = ids.last {
-                for result in try await Queue.perform(deed, on: ids, connection: connection, deadline: Self.patience) {
+                let results = try await Queue.perform(
+                    deed, fresh: isFresh, on: ids, connection: connection, deadline: Self.patience)
+                for result in results {
                     if result.outcome == .done { done += 1 } else { untouched += 1 }
                 }
                 after = last

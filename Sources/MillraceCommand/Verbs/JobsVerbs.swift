@@ -43,13 +43,16 @@ extension Command {
         ["jobs", "show"],
         summary: "Show everything about a job",
         arguments: [Argument("id", .one, .jobID, help: "the job's id")],
-        examples: [Example("millrace jobs show 42", "its arguments, its place, every error")]
+        examples: [Example("millrace jobs show 42", "its arguments, its place, every error, its steps, its last lines")]
     ) { invocation in
         let id = Int64(invocation.parsed.integer("id") ?? 0)
-        let job = try await invocation.withSchema { try await Queue.job(id, on: $0) }
-        guard let job else { throw Invocation.unknown(id) }
-        invocation.console.show(job.json) {
-            for line in job.lines(colors: invocation.console.colorsOutput) { invocation.console.print(line) }
+        let (job, traces) = try await invocation.withSchema { connection in
+            guard let job = try await Queue.job(id, on: connection) else { throw Invocation.unknown(id) }
+            return (job, try await invocation.traces(of: id, on: connection))
+        }
+        let colors = invocation.console.colorsOutput
+        invocation.console.show(.object(job.members + traces.members)) {
+            for line in job.lines(colors: colors) + traces.lines(colors: colors) { invocation.console.print(line) }
         }
         return .done
     }
@@ -58,8 +61,8 @@ extension Command {
         ["jobs", "watch"],
         summary: "Follow a job to its end",
         discussion: """
-            Exit 0 when it succeeded, 8 when it died or was cancelled, 7 when --timeout passed first. An outage of the \
-            database is waited out. With --jsonl every change is a line.
+            Its progress is shown as its run reports it. Exit 0 when it succeeded, 8 when it died or was cancelled, 7 when \
+            --timeout passed first. An outage of the database is waited out. With --jsonl every change is a line.
             """,
         arguments: [Argument("id", .one, .jobID, help: "the job's id")],
         examples: [Example("millrace jobs watch 42 --timeout 5m", "and give up after five minutes")]
@@ -76,7 +79,8 @@ extension Command {
                 case .human where !console.errors.isTerminal && !job.state.isFinal:
                     console.note(
                         "job \(id) is \(job.state.rawValue)" + (job.attempt > 0 ? ", attempt \(job.attempt)" : "")
-                            + (job.crashes > 0 ? ", crashes \(job.crashes)" : ""))
+                            + (job.crashes > 0 ? ", crashes \(job.crashes)" : "")
+                            + (job.advance.map { ", \(DisplayWidth.harmless($0.sentence))" } ?? ""))
                 case .human, .json: break
                 }
             }

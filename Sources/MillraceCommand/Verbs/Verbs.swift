@@ -12,6 +12,7 @@ enum Verbs {
         .jobsList,
         .jobsShow,
         .jobsWatch,
+        .jobsLogs,
         .jobsRetry,
         .jobsCancel,
         .jobsDelete,

@@ -16,7 +16,7 @@ struct Follower {
     let options: ConnectionOptions
     let console: Console
     let deadline: ContinuousClock.Instant?
-    /// Called for every change of state or attempt.
+    /// Called for every change of state, attempt or progress.
     var onChange: (JobDetail) -> Void = { _ in }
 
     private static let first = Duration.milliseconds(100)
@@ -37,7 +37,9 @@ struct Follower {
                 if isAway { console.note("the database is back") }
                 isAway = false
                 guard let job = found else { return .gone }
-                if job.state != last?.state || job.attempt != last?.attempt || job.crashes != last?.crashes {
+                if job.state != last?.state || job.attempt != last?.attempt || job.crashes != last?.crashes
+                    || job.progress != last?.progress
+                {
                     onChange(job)
                     pause = Self.first
                 }
@@ -80,9 +82,7 @@ struct Follower {
         if job.attempt > 0 { parts.append("attempt \(job.attempt)") }
         if job.crashes > 0 { parts.append("crashes \(job.crashes)") }
         if let worker = job.worker { parts.append(DisplayWidth.harmless(worker)) }
-        if let progress = job.progress {
-            parts.append(DisplayWidth.harmless(String(decoding: progress, as: UTF8.self)))
-        }
+        if let advance = job.advance { parts.append(DisplayWidth.harmless(advance.sentence)) }
         parts.append(Humane.duration(.seconds((ContinuousClock.now - started).components.seconds)))
         region.update([parts.joined(separator: " · ")])
     }

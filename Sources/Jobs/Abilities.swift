@@ -1,0 +1,36 @@
+/// What a context can do beyond knowing: given by whoever runs the handler. A class, for every run holds it: one reference count
+/// instead of one for each closure.
+package final class Abilities: Sendable {
+    /// The steps on record for the context's job, by name, as JSON text.
+    package let steps: @Sendable (Context) async throws -> [String: [UInt8]]
+    /// Records a step under the context's lease, and answers with the value on record.
+    package let record: @Sendable (_ context: Context, _ name: String, _ value: [UInt8]) async throws -> [UInt8]
+    /// Takes note of progress, at once and without failing.
+    package let progress: @Sendable (Context, JobProgress) -> Void
+    /// Takes a line of log, at once and without failing.
+    package let line: @Sendable (Context, LogLine) -> Void
+
+    package init(
+        steps: @escaping @Sendable (Context) async throws -> [String: [UInt8]],
+        record: @escaping @Sendable (_ context: Context, _ name: String, _ value: [UInt8]) async throws -> [UInt8],
+        progress: @escaping @Sendable (Context, JobProgress) -> Void,
+        line: @escaping @Sendable (Context, LogLine) -> Void
+    ) {
+        self.steps = steps
+        self.record = record
+        self.progress = progress
+        self.line = line
+    }
+
+    /// For contexts that only know.
+    package static let unimplemented = Abilities(
+        steps: { _ in throw Unimplemented(name: "steps") },
+        record: { _, _, _ in throw Unimplemented(name: "record") },
+        progress: { _, _ in }, line: { _, _ in })
+
+    struct Unimplemented: Error, CustomStringConvertible {
+        let name: String
+
+        var description: String { "this context has no ability \(name)" }
+    }
+}

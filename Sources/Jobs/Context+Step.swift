@@ -1,0 +1,81 @@
+import FoundationEssentials
+
+extension Context {
+    /// The most steps that are kept for one job.
+    public static let mostSteps = 1000
+
+    /// Does a part of the work once for all runs of the job: its value is recorded, and a later run, after a retry, a snooze, a
+    /// hand-back or a crash, is given it instead of doing the work again. Between the work and its record a crash can still come:
+    /// an outside effect needs an idempotency key, for which ``id`` and the name will do.
+    ///
+    /// ```swift
+    /// let charge = try await context.step("charge") { try await charge(card, key: "\(context.id)-charge") }
+    /// ```
+    /// - Parameters:
+    ///   - name: Its name within the job, 1 to 128 characters. The same name again gives the value on record.
+    ///   - body: The work. What it returns takes at most 1 MiB of JSON; what it throws is thrown on, and nothing is recorded.
+    /// - Returns: What is on record, read back: the first run sees the same as any other.
+    /// - Throws: ``StepError``; `CancellationError` when the run was cancelled before the step began.
+    nonisolated(nonsending) public func step<Value: Codable>(
+        _ name: String, _ body: () async throws -> Value
+    ) async throws -> Value {
+        let bytes = try await recorded(name) {
+            let value = try await body()
+            do throws(Recorded.Unfit) {
+                return try Recorded.json(value)
+            } catch {
+                switch error {
+                case .tooLarge(let bytes): throw StepError.tooLarge(name: name, bytes: bytes)
+                case .noJSON(let reason): throw StepError.unencodable(name: name, reason: reason)
+                }
+            }
+        }
+        do {
+            return try JSONDecoder().decode(Value.self, from: Data(bytes))
+        } catch {
+            throw StepError.undecodable(name: name, reason: "it is no \(Value.self)")
+        }
+    }
+
+    /// Does a part of the work that has no value once for all runs of the job.
+    nonisolated(nonsending) public func step(_ name: String, _ body: () async throws -> Void) async throws {
+        _ = try await recorded(name) {
+            try await body()
+            return Array("null".utf8)
+        }
+    }
+
+    nonisolated(nonsending) private func recorded(
+        _ name: String, _ body: () async throws -> [UInt8]
+    ) async throws -> [UInt8] {
+        guard (1...128).contains(name.unicodeScalars.count), !name.unicodeScalars.contains("\0") else {
+            throw StepError.malformedName(name)
+        }
+        try Task.checkCancellation()
+        switch try await turn(name) {
+        case .recorded(let value): return value
+        case .overlaps: throw StepError.overlapping(name: name)
+        case .full: throw StepError.tooMany(name: name)
+        case .read, .begin: break
+        }
+        do {
+            let value = try await abilities.record(self, name, try await body())
+            withSteps { $0.settle(name, value) }
+            return value
+        } catch {
+            withSteps { $0.leave(name) }
+            throw error
+        }
+    }
+
+    /// Reads the job's record with the first step of the run.
+    nonisolated(nonsending) private func turn(_ name: String) async throws -> StepBook.Turn {
+        let first = withSteps { $0.turn(name) }
+        guard first == .read else { return first }
+        let values = try await abilities.steps(self)
+        return withSteps { book in
+            book.read(values)
+            return book.turn(name)
+        }
+    }
+}

@@ -1,0 +1,65 @@
+import FoundationEssentials
+public import Jobs
+import Synchronization
+
+/// What runs on a ``TestBench`` leave behind without a database: recorded steps, progress, lines of log, a result.
+///
+/// ```swift
+/// let notes = RunNotes()
+/// await #expect(throws: Declined.self) { try await bench.run(Order(id: 7), notes: notes) }
+/// #expect(notes.steps == ["reserve"])
+/// #expect(try await bench.run(Order(id: 7), attempt: 2, notes: notes) == .done)        // "reserve" is skipped
+/// #expect(try notes.result(as: Receipt.self)?.total == 12)
+/// ```
+public final class RunNotes: Sendable {
+    private struct State {
+        var order: [String] = []
+        var values: [String: [UInt8]] = [:]
+        var progress: [JobProgress] = []
+        var lines: [LogLine] = []
+        var result: [UInt8]?
+    }
+
+    private let state = Mutex(State())
+
+    /// Nothing yet.
+    public init() {}
+
+    /// The names of the recorded steps, in the order in which they were recorded.
+    public var steps: [String] { state.withLock { $0.order } }
+
+    /// Everything that was reported, in order.
+    public var progress: [JobProgress] { state.withLock { $0.progress } }
+
+    /// Every line, in order.
+    public var lines: [LogLine] { state.withLock { $0.lines } }
+
+    /// The value on record for a step; nil when there is none.
+    public func step<Value: Decodable>(_ name: String, as type: Value.Type) throws -> Value? {
+        try state.withLock { $0.values[name] }.map { try JSONDecoder().decode(type, from: Data($0)) }
+    }
+
+    /// What the last run gave as its result; nil when it gave none.
+    public func result<Value: Decodable>(as type: Value.Type) throws -> Value? {
+        try state.withLock { $0.result }.map { try JSONDecoder().decode(type, from: Data($0)) }
+    }
+
+    func keep(result: [UInt8]?) {
+        state.withLock { $0.result = result }
+    }
+
+    var abilities: Abilities {
+        Abilities(
+            steps: { _ in self.state.withLock { $0.values } },
+            record: { _, name, value in
+                self.state.withLock { state in
+                    if let earlier = state.values[name] { return earlier }
+                    state.order.append(name)
+                    state.values[name] = value
+                    return value
+                }
+            },
+            progress: { _, progress in self.state.withLock { $0.progress.append(progress) } },
+            line: { _, line in self.state.withLock { $0.lines.append(line) } })
+    }
+}

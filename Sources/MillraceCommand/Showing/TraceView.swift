@@ -1,0 +1,89 @@
+import Jobs
+import Queues
+
+extension JobProgress {
+    /// `40 %, ocr: page 3 of 7`
+    var sentence: String {
+        let share = fraction.map { Humane.percent($0) }
+        let doing = [stage, note].compactMap { $0 }.joined(separator: ": ")
+        return [share, doing.isEmpty ? nil : doing].compactMap { $0 }.joined(separator: ", ")
+    }
+}
+
+extension JobDetail {
+    /// How far its run said last that it had come.
+    var advance: JobProgress? {
+        guard let json = progress.flatMap({ try? JSONValue.read($0) }) else { return nil }
+        return JobProgress(fraction: json["fraction"]?.fraction, stage: json["stage"]?.text, note: json["note"]?.text)
+    }
+}
+
+extension JSONValue {
+    fileprivate var fraction: Double? {
+        guard case .number(let digits) = self else { return nil }
+        return Double(digits)
+    }
+}
+
+extension StepRow {
+    var json: JSONValue {
+        [
+            "name": .string(name), "value": JSONValue(raw: value), "attempt": .int(attempt),
+            "at": .string(InstantText.spell(at)),
+        ]
+    }
+
+    /// Without its value, which may be long.
+    var line: String { "\(name)  attempt \(attempt), \(InstantText.spell(at))" }
+}
+
+extension LogRow {
+    var json: JSONValue {
+        [
+            "number": .int(Int(number)), "at": .string(InstantText.spell(at)), "level": .string(level),
+            "attempt": .int(attempt), "token": .string(token), "text": .string(text),
+        ]
+    }
+
+    /// For a person.
+    func line(colors: Bool) -> String {
+        let head = "\(InstantText.spell(at)) attempt \(attempt)"
+        let word = style.paint(level, on: colors) + String(repeating: " ", count: max(1, 8 - level.count))
+        return Style.dim.paint(head, on: colors) + " " + word + DisplayWidth.harmless(text)
+    }
+
+    private var style: Style {
+        switch level {
+        case "error": .red
+        case "warning": .yellow
+        case "debug": .dim
+        default: .plain
+        }
+    }
+}
+
+/// What `jobs show` adds to a job.
+struct Traces: Sendable {
+    static let lastLines = 5
+
+    var steps: [StepRow] = []
+    var log: [LogRow] = []
+
+    func lines(colors: Bool) -> [String] {
+        var lines: [String] = []
+        if !steps.isEmpty { lines.append(Style.dim.paint("steps", on: colors)) }
+        lines += steps.map { "  " + DisplayWidth.harmless($0.line) }
+        guard let last = log.last else { return lines }
+        let count = log.count > Self.lastLines || last.number > log.count ? ", the last of \(last.number) lines" : ""
+        lines.append(Style.dim.paint("log\(count)", on: colors))
+        lines += log.suffix(Self.lastLines).map { "  " + $0.line(colors: colors) }
+        return lines
+    }
+
+    var members: [JSONValue.Member] {
+        [
+            .init(key: "steps", value: .array(steps.map(\.json))),
+            .init(key: "log", value: .array(log.suffix(Self.lastLines).map(\.json))),
+        ]
+    }
+}

@@ -1,0 +1,106 @@
+package import FoundationEssentials
+package import Postgres
+
+/// A step on record.
+package struct StepRow: Sendable, Equatable {
+    package var name: String
+    /// JSON text.
+    package var value: [UInt8]
+    /// The run that recorded it.
+    package var attempt: Int
+    package var at: Date
+}
+
+/// A kept line of a job's log.
+package struct LogRow: Sendable, Equatable {
+    /// Counted from 1 for each job; what is missing at the beginning was cut.
+    package var number: Int64
+    package var at: Date
+    /// debug, info, warning or error.
+    package var level: String
+    package var attempt: Int
+    package var token: String
+    package var text: String
+}
+
+/// What a run reports between its start and its end, as `millrace.report` reads it. Ages are seconds.
+package struct RunReport: Sendable, Encodable {
+    package struct Line: Sendable, Encodable {
+        let level: Int
+        let age: Double
+        let line: String
+
+        package init(level: Int, age: Double, line: String) {
+            self.level = level
+            self.age = age
+            self.line = line
+        }
+    }
+
+    let session: Int64
+    let number: Int64
+    let job: Int64
+    let attempt: Int
+    package var age: Double?
+    package var fraction: Double?
+    package var stage: String?
+    package var note: String?
+    package var lines: [Line] = []
+    package var skipped = 0
+
+    package init(session: Int64, number: Int64, job: Int64, attempt: Int) {
+        self.session = session
+        self.number = number
+        self.job = job
+        self.attempt = attempt
+    }
+}
+
+extension Queue {
+    /// What is on record for a job, oldest first.
+    package static func steps(of id: Int64, on connection: Connection) async throws(PostgresError) -> [StepRow] {
+        try await connection.query("select name, value, attempt, at from millrace.steps($1)", [.int8(id)]) {
+            row throws(PostgresError) in
+            StepRow(
+                name: try row.string(0), value: try row.json(1), attempt: Int(try row.int(2)), at: try row.date(3))
+        }
+    }
+
+    /// Records a step under the token's lease; the value on record.
+    package static func step(
+        _ name: String, value: [UInt8], token: String, on connection: Connection
+    ) async throws(PostgresError) -> [UInt8] {
+        let rows = try await connection.query(
+            "select millrace.step($1, $2, $3)", [.text(token), .text(name), .json(value)]
+        ) { row throws(PostgresError) in try row.json(0) }
+        return try one(rows)
+    }
+
+    /// Returns the jobs whose reports were not taken now, and should come again.
+    package static func report(_ runs: [RunReport], on connection: Connection) async throws(PostgresError) -> Set<Int64>
+    {
+        let json: [UInt8]
+        do {
+            json = Array(try JSONEncoder().encode(runs))
+        } catch {
+            throw .misconfigured(reason: "a report is no JSON")
+        }
+        let rows = try await connection.query("select millrace.report($1)", [.json(json)]) {
+            row throws(PostgresError) in Set(try row.ints(0))
+        }
+        return try one(rows)
+    }
+
+    /// The kept lines of a job behind the given one.
+    package static func logs(
+        of id: Int64, after number: Int64 = 0, on connection: Connection
+    ) async throws(PostgresError) -> [LogRow] {
+        try await connection.query(
+            "select n, at, level, attempt, token, line from millrace.logs($1, $2)", [.int8(id), .int8(number)]
+        ) { row throws(PostgresError) in
+            LogRow(
+                number: try row.int(0), at: try row.date(1), level: try row.string(2), attempt: Int(try row.int(3)),
+                token: try row.string(4), text: try row.string(5))
+        }
+    }
+}

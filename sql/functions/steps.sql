@@ -1,0 +1,96 @@
+-- What a token (in Swift context.token) says: whose run it is.
+create or replace function millrace.read_token(token text, out session bigint, out number bigint, out job bigint)
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+declare
+    parts text[] := regexp_match(read_token.token, '^([0-9a-f]{1,16})-(\d{1,18})-(\d{1,18})$');
+begin
+    if parts is null then
+        perform millrace.refuse('the token is malformed', 'token', 'Pass the run''s own token, as the handler was given it.');
+    end if;
+    session := ('x' || lpad(parts[1], 16, '0'))::bit(64)::bigint;
+    number := parts[2]::bigint;
+    job := parts[3]::bigint;
+end $$;
+
+-- Records a step's value and answers with the value on record: an earlier one stays. Within the caller's transaction, so that the
+-- step's own writes and the record are one. A lost lease is refused, which rolls those writes back; the lock keeps a rescuer away until
+-- the commit, as in complete.
+create or replace function millrace.step(token text, name text, value jsonb default 'null') returns jsonb
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off as $$
+declare
+    run record;
+    held record;
+    given jsonb := coalesce(step.value, 'null');
+    recorded jsonb;
+begin
+    select * into run from millrace.read_token(step.token);
+    if step.name is null or length(step.name) not between 1 and 128 then
+        perform millrace.refuse('a step''s name must have 1 to 128 characters', 'name');
+    end if;
+    if pg_column_size(given) > 1048576 then
+        perform millrace.refuse(format('the value of step %L takes %s bytes, more than the 1048576 allowed', left(step.name, 60), pg_column_size(given)),
+            'value', 'Store large data elsewhere and record a reference.', '53400', 'too_large');
+    end if;
+    select l.at, coalesce(l.attempts[array_position(l.ids, run.job)], 0) + 1 as attempt into held
+      from millrace.lease l where l.session = run.session and l.number = run.number and run.job = any (l.ids) for key share;
+    if not found then
+        perform millrace.refuse(format('the lease is lost: step %L is not recorded', left(step.name, 60)), 'token',
+            'Roll back and stop: another run has the job, or will have it.', '55000', 'lease_lost');
+    end if;
+    if exists (select from millrace.history h
+                where h.class = (run.number & 3)::smallint and h.started = held.at and h.id = run.job
+                  and h.session = run.session and h.number = run.number) then
+        perform millrace.refuse(format('this run has ended: step %L is not recorded', left(step.name, 60)), 'token',
+            'Record steps before the run''s end.', '55000', 'conflict');
+    end if;
+    select s.value into recorded from millrace.step s where s.job = run.job and s.name = step.name;
+    if found then
+        return recorded;
+    end if;
+    if (select count(*) from millrace.step s where s.job = run.job) >= 1000 then
+        perform millrace.refuse(format('job %s has 1000 steps on record, the most there may be', run.job), 'name',
+            'Record fewer, larger steps.', '53400', 'too_large');
+    end if;
+    insert into millrace.step (job, name, value, session, number, attempt, at)
+    values (run.job, step.name, given, run.session, run.number, held.attempt, millrace.now())
+        on conflict do nothing;
+    if not found then                                     -- the same run recorded it on another connection meanwhile
+        select s.value into strict given from millrace.step s where s.job = run.job and s.name = step.name;
+    end if;
+    return given;
+end $$;
+
+-- What is on record for a job, in the order in which it came.
+create or replace function millrace.steps(id bigint)
+returns table (name text, value jsonb, attempt int, at timestamptz)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off as $$
+begin
+    perform millrace.must_see(steps.id);
+    return query
+    select s.name, s.value, s.attempt::int, s.at from millrace.step s where s.job = steps.id order by s.at, s.name;
+end $$;
+
+-- For work that begins anew: nothing of it has been done yet.
+create or replace function millrace.steps_forget(the_job bigint) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    delete from millrace.step s where s.job = the_job;
+    update millrace.progress p set session = null, number = null, fraction = null, stage = null, note = null, at = null where p.job = the_job;
+end $$;
+
+-- As retry, with every step to be done again.
+create or replace function millrace.retry_fresh(id bigint) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if not millrace.retry(retry_fresh.id) then
+        return false;
+    end if;
+    perform millrace.steps_forget(retry_fresh.id);
+    return true;
+end $$;

@@ -1,0 +1,155 @@
+-- What workers report of running jobs, a batch at a time: objects with session, number, job, attempt; age, fraction, stage and note of
+-- the last progress, if there is any (age in seconds: the worker's clock is not the database's); lines of {level, age, line}, and how
+-- many before them were skipped. Progress needs a live lease. Lines do not, for they tell what happened; they carry the run's token.
+-- Of a job's lines the newest 200 and 64 KiB stay. Answers with the jobs to report again later: somebody's open transaction has their row.
+create or replace function millrace.report(runs jsonb) returns bigint[]
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off as $$
+declare
+    t timestamptz := millrace.now();
+    one record;
+    held record;
+    moves boolean;
+    fresh int;
+    size bigint;
+    total record;
+    later bigint[] := '{}';
+begin
+    for one in                                            -- in one order, so that two workers never wait for each other in a circle
+        select r.* from jsonb_to_recordset(report.runs) r(session bigint, number bigint, job bigint, attempt int,
+               age float8, fraction float8, stage text, note text, lines jsonb, skipped int)
+         order by r.job
+    loop
+        moves := false;
+        if one.age is not null then
+            -- Never waits: a lease that is being ended or rescued is as good as gone.
+            select l.at into held from millrace.lease l
+             where l.session = one.session and l.number = one.number and one.job = any (l.ids)
+               for key share skip locked;
+            -- A run that its handler's own transaction has ended well may still say how far it came.
+            moves := found and not exists (
+                select from millrace.history h
+                 where h.class = (one.number & 3)::smallint and h.started = held.at and h.id = one.job
+                   and h.session = one.session and h.number = one.number and h.outcome <> 1);
+        end if;
+        fresh := coalesce(jsonb_array_length(one.lines), 0);
+        continue when (not moves and fresh = 0) or not exists (select from millrace.job j where j.id = one.job);
+        perform from millrace.progress p where p.job = one.job for update skip locked;
+        if not found and exists (select from millrace.progress p where p.job = one.job) then
+            later := later || one.job;
+            continue;
+        end if;
+        select coalesce(sum(octet_length(x.line)), 0) into size from jsonb_to_recordset(one.lines) x(line text);
+        insert into millrace.progress as p (job, session, number, fraction, stage, note, at, lines, bytes)
+        select one.job, x.*, fresh + coalesce(one.skipped, 0), size
+          from (select one.session, one.number, case when one.fraction is not null then least(greatest(one.fraction, 0), 1) end,
+                       left(one.stage, 128), left(one.note, 1000), t - make_interval(secs => greatest(one.age, 0)) where moves
+                union all
+                select null, null, null, null, null, null where not moves) x
+            on conflict (job) do update
+           set lines = p.lines + excluded.lines, bytes = p.bytes + excluded.bytes,
+               session = case when moves then excluded.session else p.session end,
+               number = case when moves then excluded.number else p.number end,
+               fraction = case when moves then excluded.fraction else p.fraction end,
+               stage = case when moves then excluded.stage else p.stage end,
+               note = case when moves then excluded.note else p.note end,
+               at = case when moves then excluded.at else p.at end
+        returning p.lines, p.bytes into total;
+        if fresh > 0 then
+            insert into millrace.log_line (job, n, at, level, session, number, attempt, line)
+            select one.job, total.lines - fresh + x.place, t - make_interval(secs => greatest((x.said ->> 'age')::float8, 0)),
+                   (x.said ->> 'level')::smallint, one.session, one.number, one.attempt, x.said ->> 'line'
+              from jsonb_array_elements(one.lines) with ordinality x(said, place);
+            if total.lines > 200 or total.bytes > 65536 then
+                delete from millrace.log_line l
+                 where l.job = one.job and l.n < (
+                    select min(k.n) from (
+                        select x.n, sum(octet_length(x.line)) over (order by x.n desc) as size
+                          from millrace.log_line x where x.job = one.job) k
+                     where k.n > total.lines - 200 and k.size <= 65536);
+            end if;
+        end if;
+    end loop;
+    return later;
+end $$;
+
+-- The kept lines of a job behind the given one, oldest first.
+create or replace function millrace.logs(id bigint, after bigint default 0)
+returns table (n bigint, at timestamptz, level text, attempt int, token text, line text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off as $$
+begin
+    perform millrace.must_see(logs.id);
+    return query
+    select l.n, l.at, (array['debug', 'info', 'warning', 'error'])[l.level + 1], l.attempt::int,
+           format('%s-%s-%s', to_hex(l.session), l.number, l.job), l.line
+      from millrace.log_line l where l.job = logs.id and l.n > coalesce(logs.after, 0) order by l.n;
+end $$;
+
+create or replace function millrace.progress_of(the_job bigint) returns jsonb
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select jsonb_build_object('fraction', p.fraction, 'stage', p.stage, 'note', p.note, 'at', p.at)
+      from millrace.progress p where p.job = the_job and p.at is not null
+$$;
+
+create or replace function millrace.result_of(the_job bigint) returns jsonb
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select r.value from millrace.result r where r.job = the_job
+$$;
+
+-- Keeps the results of the jobs that succeeded. No limit here, for one result must not fail the ends of others: the library and
+-- complete have refused what is too large.
+create or replace function millrace.results_keep(ids bigint[], results text[]) returns void
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    insert into millrace.result (job, value)
+    select r.id, r.value::jsonb from unnest(ids, results) r(id, value)
+        on conflict (job) do update set value = excluded.value
+$$;
+
+create or replace function millrace.trace_forget(the_job bigint) returns void
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    delete from millrace.step s where s.job = the_job;
+    delete from millrace.progress p where p.job = the_job;
+    delete from millrace.log_line l where l.job = the_job;
+    delete from millrace.result r where r.job = the_job
+$$;
+
+-- Traces go with their jobs, however those went: a walk in order of jobs, a stretch a minute, and on at once where there was
+-- something to do. Nobody sees them meanwhile, for every door asks for the job first. Returns how many rows went.
+create or replace function millrace.trace_sweep(stretch int default 20000) returns bigint
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off as $$
+declare
+    one record;
+    place bigint;
+    last bigint;
+    n int;
+    gone bigint;
+    total bigint := 0;
+begin
+    for one in select w.of, w.upto from millrace.trace_sweep w order by w.of for update loop
+        place := one.upto;
+        for turn in 1 .. 10 loop
+            execute format('select max(x.job), count(*) from (select e.job from millrace.%I e where e.job > $1 order by e.job limit $2) x', one.of)
+               into last, n using place, stretch;
+            execute format('delete from millrace.%I e where e.job > $1 and e.job <= $2 and not exists (select from millrace.job j where j.id = e.job)', one.of)
+              using place, last;
+            get diagnostics gone = row_count;
+            total := total + gone;
+            place := case when n < stretch then 0 else last end;
+            exit when place = 0 or gone = 0;
+        end loop;
+        if place <> one.upto then
+            update millrace.trace_sweep w set upto = place where w.of = one.of;
+        end if;
+    end loop;
+    return total;
+end $$;
