@@ -16,6 +16,7 @@ extension Context {
     ///   - body: The work. What it returns takes at most 1 MiB of JSON; what it throws is thrown on, and nothing is recorded.
     /// - Returns: What is on record, read back: the first run sees the same as any other.
     /// - Throws: ``StepError``; `CancellationError` when the run was cancelled before the step began.
+    @discardableResult
     nonisolated(nonsending) public func step<Value: Codable>(
         _ name: String, _ body: () async throws -> Value
     ) async throws -> Value {

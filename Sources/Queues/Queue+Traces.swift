@@ -26,9 +26,9 @@ package struct LogRow: Sendable, Equatable {
 /// What a run reports between its start and its end, as `millrace.report` reads it. Ages are seconds.
 package struct RunReport: Sendable, Encodable {
     package struct Line: Sendable, Encodable {
-        let level: Int
-        let age: Double
-        let line: String
+        package let level: Int
+        package let age: Double
+        package let line: String
 
         package init(level: Int, age: Double, line: String) {
             self.level = level
@@ -37,10 +37,10 @@ package struct RunReport: Sendable, Encodable {
         }
     }
 
-    let session: Int64
-    let number: Int64
-    let job: Int64
-    let attempt: Int
+    package let session: Int64
+    package let number: Int64
+    package let job: Int64
+    package let attempt: Int
     package var age: Double?
     package var fraction: Double?
     package var stage: String?

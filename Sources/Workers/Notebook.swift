@@ -85,7 +85,7 @@ final class Notebook: Sendable {
         await Task { _ = await written.wait(for: Self.patience) }.value
     }
 
-    /// Writes until it is cancelled, and then what is left, once.
+    /// Writes until it is cancelled, and then what is left; what is not taken then is lost to the job, and stands in the process's log.
     func run() async {
         var last = ContinuousClock.now - Self.pause
         while true {
@@ -113,8 +113,8 @@ final class Notebook: Sendable {
                 try await Queue.report(reports, on: connection)
             }
             state.withLock { $0.notes.written(except: later) }
+            isTaken = later.isEmpty
         } catch let error as PostgresError where error.isOutage || error.outcomeUnknown {
-            outage.began(error)
             state.withLock { $0.notes.failed() }
             isTaken = false
         } catch {

@@ -118,8 +118,8 @@ extension Worker {
     /// The database refuses the flush itself: one bad end must not hold up the others. Halves, down to the one.
     private func isolate(_ flush: Flush, _ error: PostgresError) async {
         guard flush.ended.count > 1 else {
-            if var end = flush.ended.first, end.result != nil {
-                // JSON to us, and yet none to Postgres (nested too deeply, say): running it again would only come here again.
+            if var end = flush.ended.first, end.result != nil, error.sqlState?.hasPrefix("22") == true {
+                // JSON to us and none to the database, which may have another encoding: a further run would end here again.
                 end.result = nil
                 end.outcome = .dead
                 end.error = "its result could not be kept: \(error)"
