@@ -239,7 +239,8 @@ import Workers
                 options: Worker.Options(database: database.options, name: "one"),
                 handlers: [
                     Handler(kind: "bad") { _, context in
-                        context.keep(Array(#""\ud800""#.utf8))  // half a character: no Swift text has it, other encoders may
+                        // half a character: no Swift text has it, other encoders may
+                        context.keep(Array(#""\ud800""#.utf8))
                         return .done
                     },
                     Handler(kind: "good") { _, context in

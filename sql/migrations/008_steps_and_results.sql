@@ -14,8 +14,8 @@ create table millrace.step (
     constraint a_step_name_is_short check (length(name) between 1 and 128)
 );
 
--- How far a job has come, as its run said last, and how much it has logged. Updated in place, in half-filled pages and with no index
--- but its key, so that a pinned horizon costs a page and not an index.
+-- How far a job has come, as its run said last, and how much it has logged. The one that is updated: half-filled pages and no index
+-- but its key keep a row's versions on one page. No claim reads it, so a pinned horizon slows reports alone.
 create table millrace.progress (
     job bigint primary key,
     session bigint,                                       -- the token that reported it; null: nothing but lines so far

@@ -1,0 +1,63 @@
+/// Why a step did not happen, or is not on record.
+public enum StepError: JobFailure, Equatable, CustomStringConvertible {
+    /// A name has 1 to 128 characters, and none of them is NUL.
+    case malformedName(String)
+    /// The job has as many steps as there may be: 1,000.
+    case tooMany(name: String)
+    /// The value takes more than 1 MiB of JSON. What the step did has happened, and is not on record.
+    case tooLarge(name: String, bytes: Int)
+    /// The value cannot be written as JSON. What the step did has happened, and is not on record.
+    case unencodable(name: String, reason: String)
+    /// What an earlier run recorded is no value of the type asked for.
+    case undecodable(name: String, reason: String)
+    /// A step of this name is under way in this very run.
+    case overlapping(name: String)
+    /// Another run has the job, or will have it: nothing was recorded, and this run is to stop.
+    case leaseLost(name: String)
+    /// The database did not take the record.
+    case refused(name: String, reason: String)
+
+    /// What will be the same next time cannot succeed.
+    public var retry: Retry {
+        switch self {
+        case .malformedName, .tooMany, .tooLarge, .unencodable: .never
+        case .undecodable, .overlapping, .leaseLost, .refused: .usual
+        }
+    }
+
+    /// A sentence without the value: it may be private.
+    public var description: String {
+        switch self {
+        case .malformedName(let name):
+            "the name of a step must have 1 to 128 characters and no NUL; this one has \(name.unicodeScalars.count)"
+        case .tooMany(let name): "step \(name) would be one too many: a job has at most \(Context.mostSteps) steps"
+        case .tooLarge(let name, let bytes):
+            "the value of step \(name) takes \(bytes) bytes, more than the \(Recorded.largest) (1 MiB) kept: record a reference"
+        case .unencodable(let name, let reason): "the value of step \(name) cannot be recorded: \(reason)"
+        case .undecodable(let name, let reason): "the value on record for step \(name) does not fit: \(reason)"
+        case .overlapping(let name): "step \(name) is under way in this run already: names are for one step each"
+        case .leaseLost(let name): "the lease is lost: step \(name) is not recorded, and this run is to stop"
+        case .refused(let name, let reason): "step \(name) could not be recorded: \(reason)"
+        }
+    }
+}
+
+/// Why a result cannot be kept.
+public enum ResultError: JobFailure, Equatable, CustomStringConvertible {
+    /// It takes more than 1 MiB of JSON.
+    case tooLarge(bytes: Int)
+    /// It cannot be written as JSON.
+    case unencodable(reason: String)
+
+    /// It will be the same next time.
+    public var retry: Retry { .never }
+
+    /// A sentence without the value: it may be private.
+    public var description: String {
+        switch self {
+        case .tooLarge(let bytes):
+            "the result takes \(bytes) bytes, more than the \(Recorded.largest) (1 MiB) kept: give a reference"
+        case .unencodable(let reason): "the result cannot be kept: \(reason)"
+        }
+    }
+}
