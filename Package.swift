@@ -22,6 +22,7 @@ let package = Package(
 
         .target(name: "Threads", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "Telemetry", swiftSettings: strict),
+        .target(name: "Calendars", swiftSettings: strict),
         .target(
             name: "Schema", path: "sql", exclude: ["storage.md"],
             resources: [.embedInCode("migrations"), .embedInCode("functions")], swiftSettings: strict),
@@ -52,6 +53,9 @@ let package = Package(
             name: "TestSupport", dependencies: ["Clusters", "Postgres", "Queues"], path: "Tests/TestSupport",
             swiftSettings: strict),
         .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
+        .testTarget(
+            name: "CalendarsTests", dependencies: ["Calendars", "Postgres", "TestSupport"], exclude: ["Reference"],
+            swiftSettings: strict),
         .testTarget(
             name: "PostgresTests", dependencies: ["Clusters", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
