@@ -35,17 +35,17 @@ let package = Package(
         .target(name: "Queues", dependencies: ["Jobs", "Postgres", "Schema"], swiftSettings: strict),
 
         .target(
-            name: "Workers", dependencies: ["Jobs", "Postgres", "Queues", "Telemetry", "Threads"], swiftSettings: strict
-        ),
+            name: "Workers", dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Telemetry", "Threads"],
+            swiftSettings: strict),
 
         .target(
-            name: "Millrace", dependencies: ["Jobs", "Postgres", "Queues", "Telemetry", "Threads", "Workers"],
+            name: "Millrace", dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Telemetry", "Threads", "Workers"],
             swiftSettings: strict),
 
         .executableTarget(
             name: "MillraceCommand",
             dependencies: [
-                "CLinux", "CTerminal", "Clusters", "Jobs", "Postgres", "Queues", "Schema", "Telemetry", "Threads",
+                "CLinux", "CTerminal", "Calendars", "Clusters", "Jobs", "Postgres", "Queues", "Schema", "Telemetry", "Threads",
                 "Workers",
             ], swiftSettings: strict),
 
@@ -63,7 +63,7 @@ let package = Package(
         .testTarget(
             name: "QueuesTests", dependencies: ["Postgres", "Queues", "Schema", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "WorkersTests", dependencies: ["Jobs", "Queues", "Workers"], swiftSettings: strict),
+            name: "WorkersTests", dependencies: ["Calendars", "Jobs", "Queues", "Workers"], swiftSettings: strict),
         .testTarget(
             name: "MillraceTests", dependencies: ["Millrace", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(
