@@ -12,6 +12,7 @@ package enum Schema {
         Script(name: "003_sessions_and_leases", bytes: PackageResources._03_sessions_and_leases_sql),
         Script(name: "004_history", bytes: PackageResources._04_history_sql),
         Script(name: "005_unique_successors", bytes: PackageResources._05_unique_successors_sql),
+        Script(name: "007_schedules", bytes: PackageResources._07_schedules_sql),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -27,6 +28,7 @@ package enum Schema {
         Script(name: "sessions", bytes: PackageResources.sessions_sql),
         Script(name: "views", bytes: PackageResources.views_sql),
         Script(name: "control", bytes: PackageResources.control_sql),
+        Script(name: "schedules", bytes: PackageResources.schedules_sql),
         Script(name: "lists", bytes: PackageResources.lists_sql),
         Script(name: "status", bytes: PackageResources.status_sql),
         Script(name: "maintenance", bytes: PackageResources.maintenance_sql),

@@ -8,9 +8,11 @@ declare
     doors_client text[] := array['enqueue', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'cancel', 'job', 'own_jobs', 'now'];
     doors_worker text[] := array['enqueue', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'now',
         'register_kinds', 'register_queues', 'horizon', 'claim', 'lanes', 'promote', 'finish', 'complete', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
-        'session_close', 'leases_held', 'leases_return', 'cancels', 'heed_cancels', 'maintain', 'queue_list', 'schema_state', 'depths', 'rates', 'orphans', 'outstanding', 'blocked_count'];
+        'session_close', 'leases_held', 'leases_return', 'cancels', 'heed_cancels', 'maintain', 'queue_list', 'schema_state', 'depths', 'rates', 'orphans', 'outstanding', 'blocked_count',
+        'schedule_set', 'schedule_wait', 'schedules_due', 'schedule_advance', 'schedule_problem'];
     doors_admin text[] := doors_worker || array['job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',
-        'grant_enqueue', 'revoke_enqueue', 'own_jobs', 'errors_of', 'test_clock_advance'];
+        'grant_enqueue', 'revoke_enqueue', 'own_jobs', 'errors_of', 'test_clock_advance',
+        'schedule_remove', 'schedule_pause', 'schedule_resume', 'schedule_run', 'schedule_fires'];
 begin
     execute 'revoke all on schema millrace from public';
     execute 'revoke all on all tables in schema millrace from public';
@@ -31,9 +33,9 @@ begin
         end if;
     end loop;
     if to_regrole(quote_ident(worker)) is not null then
-        execute format('grant select on millrace.workers, millrace.queues to %I', worker);
+        execute format('grant select on millrace.workers, millrace.queues, millrace.schedules to %I', worker);
     end if;
     if to_regrole(quote_ident(admin)) is not null then
-        execute format('grant select on millrace.jobs, millrace.queues, millrace.workers to %I', admin);
+        execute format('grant select on millrace.jobs, millrace.queues, millrace.workers, millrace.schedules to %I', admin);
     end if;
 end $$;
