@@ -18,8 +18,8 @@ extension Worker {
                 if let next = wait.nextAt {
                     pause = min(pause, .seconds(next.timeIntervalSince(wait.now)) + .milliseconds(1))
                     if next <= wait.now {
-                        try await fireDue()
-                        pause = .milliseconds(10)  // another worker may have what we passed by
+                        // Nothing of it was ours: another worker is at it, or a person's open transaction has it.
+                        pause = try await fireDue() ? .milliseconds(1) : .milliseconds(250)
                     }
                 }
             } catch {
@@ -29,35 +29,44 @@ extension Worker {
         }
     }
 
-    private func fireDue() async throws(PostgresError) {
+    /// True when it dealt with something.
+    private func fireDue() async throws(PostgresError) -> Bool {
         let due = try await clockLink.use { connection throws(PostgresError) in
             try await Queue.dueSchedules(on: connection)
         }
-        for schedule in due {
-            if Task.isCancelled { return }
+        var dealt = false
+        // Each worker in an order of its own: at two in the morning thousands are due, and all would try for the same one.
+        for schedule in due.shuffled() {
+            if Task.isCancelled { return false }
             switch Self.plan(schedule) {
-            case .success(let plan): try await advance(schedule, by: plan)
+            case .success(let plan): if try await advance(schedule, by: plan) { dealt = true }
             case .failure(let problem): try await report(problem.sentence, of: schedule)
             }
         }
+        return dealt
     }
 
-    private func advance(_ schedule: DueSchedule, by plan: FirePlan) async throws(PostgresError) {
+    /// False when somebody else is at it, or it is another by now.
+    private func advance(_ schedule: DueSchedule, by plan: FirePlan) async throws(PostgresError) -> Bool {
         do throws(PostgresError) {
             let jobs = try await clockLink.use { connection throws(PostgresError) in
                 try await Queue.advance(schedule, by: plan, on: connection)
             }
-            guard let jobs else { return }
+            guard let jobs else { return false }
             let data = [("schedule", schedule.name), ("jobs", "\(jobs)"), ("missed", "\(plan.missed?.count ?? 0)")]
             if plan.missed != nil {
                 log.info("a schedule's times were missed", data)
             } else if jobs > 0 {
                 log.debug("a schedule fired", data)
             }
+            return true
         } catch {
             // What the database refuses now, a full queue for instance, it may take in a moment; others go on meanwhile.
-            guard case .server(let server) = error, !error.isOutage, !server.sqlState.hasPrefix("40") else { throw error }
+            guard case .server(let server) = error, !error.isOutage, !server.sqlState.hasPrefix("40") else {
+                throw error
+            }
             try await report(server.message, of: schedule)
+            return false
         }
     }
 

@@ -67,7 +67,7 @@ begin
         anchor, paused_at, planned_from, created_at, changed_at)
     values (schedule_set.name, schedule_set.kind, schedule_set.args, schedule_set.queue, schedule_set.priority, schedule_set.tenant,
         schedule_set.expression, schedule_set.zone, schedule_set.catch_up, schedule_set.catch_up_limit, schedule_set.overlap, schedule_set.jitter,
-        coalesce(schedule_set.anchor, date_trunc('second', t)), case when schedule_set.paused then t end, t, t, t)
+        date_trunc('second', coalesce(schedule_set.anchor, t)), case when schedule_set.paused then t end, t, t, t)
     on conflict on constraint schedule_name_key do nothing;
     if found then
         perform pg_notify('millrace', 'schedules');       -- rare: tell everybody
@@ -87,7 +87,7 @@ begin
     new.catch_up_limit := schedule_set.catch_up_limit;
     new.overlap := schedule_set.overlap;
     new.jitter := schedule_set.jitter;
-    new.anchor := coalesce(schedule_set.anchor, case when old.expression = new.expression then old.anchor else date_trunc('second', t) end);
+    new.anchor := date_trunc('second', coalesce(schedule_set.anchor, case when old.expression = new.expression then old.anchor else t end));
     if schedule_set.paused is not null and schedule_set.paused <> (old.paused_at is not null) then
         new.paused_at := case when schedule_set.paused then t end;
     end if;
@@ -157,12 +157,15 @@ begin
 end $$;
 
 -- A job of a schedule. Whoever calls has the schedule's row.
-create or replace function millrace.schedule_enqueue(the_schedule millrace.schedule, the_time timestamptz, by_hand boolean) returns bigint
+create or replace function millrace.schedule_enqueue(the_id int, the_time timestamptz, by_hand boolean) returns bigint
 language plpgsql volatile as $$
 declare
-    -- The same for everybody who asks: from the name and the time.
-    share float8 := (hashtextextended(the_schedule.name || '@' || extract(epoch from the_time), 0) & 2147483647)::float8 / 2147483648;
+    the_schedule millrace.schedule;
+    share float8;
 begin
+    select s.* into strict the_schedule from millrace.schedule s where s.id = the_id;
+    -- The same for everybody who asks: from the name and the time.
+    share := (hashtextextended(the_schedule.name || '@' || extract(epoch from the_time), 0) & 2147483647)::float8 / 2147483648;
     return millrace.enqueue(
         the_schedule.kind, the_schedule.args, queue => the_schedule.queue, priority => the_schedule.priority::int,
         run_at => case when by_hand then null else the_time + share * the_schedule.jitter end, tenant => the_schedule.tenant,
@@ -186,7 +189,7 @@ begin
     while exists (select from millrace.schedule_fire f where f.schedule = one.id and f.fire_at = t) loop
         t := t + interval '1 microsecond';
     end loop;
-    the_job := millrace.schedule_enqueue(one, t, true);
+    the_job := millrace.schedule_enqueue(one.id, t, true);
     insert into millrace.schedule_fire (schedule, fire_at, what, job, fired_at) values (one.id, t, 'manual', the_job, t);
     update millrace.schedule s set last_job = the_job where s.id = one.id;
     return the_job;
@@ -258,7 +261,7 @@ begin
             end if;
             perform millrace.cancel_now(one.last_job);
         end if;
-        one.last_job := millrace.schedule_enqueue(one, at, false);
+        one.last_job := millrace.schedule_enqueue(one.id, at, false);
         one.last_fire_at := at;
         one.fired := one.fired + 1;
         insert into millrace.schedule_fire (schedule, fire_at, what, job, fired_at) values (the_id, at, 'fired', one.last_job, t);

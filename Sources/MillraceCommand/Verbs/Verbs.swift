@@ -20,6 +20,14 @@ enum Verbs {
         .queuesResume,
         .queuesDrain,
         .queuesRetention,
+        .schedulesList,
+        .schedulesShow,
+        .schedulesAdd,
+        .schedulesRemove,
+        .schedulesPause,
+        .schedulesResume,
+        .schedulesRun,
+        .schedulesNext,
         .workersList,
         .loadLatency,
         .loadDrain,
@@ -33,6 +41,7 @@ enum Verbs {
     private static let nouns: [String: String] = [
         "jobs": "Look at jobs, and change what becomes of them",
         "queues": "Look at queues, pause, resume and drain them",
+        "schedules": "Have jobs enqueued by the clock",
         "workers": "Look at the workers",
         "load": "Measure, and compare with what was promised",
     ]
