@@ -306,17 +306,19 @@ $$;
 
 -- Fires are kept for 14 days, and of each schedule 10,000 at most.
 create or replace function millrace.schedule_trim() returns bigint
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
-    trimmed bigint;
-    beyond bigint;
+    one int;
+    beyond timestamptz;
+    gone bigint;
+    trimmed bigint := 0;
 begin
-    delete from millrace.schedule_fire f where f.fire_at < millrace.now() - interval '14 days';
-    get diagnostics trimmed = row_count;
-    delete from millrace.schedule_fire f
-     using (select s.id, (select n.fire_at from millrace.schedule_fire n where n.schedule = s.id order by n.fire_at desc offset 10000 limit 1) as last
-              from millrace.schedule s) o
-     where f.schedule = o.id and f.fire_at <= o.last;
-    get diagnostics beyond = row_count;
-    return trimmed + beyond;
+    for one in select s.id from millrace.schedule s loop
+        select f.fire_at into beyond from millrace.schedule_fire f where f.schedule = one order by f.fire_at desc offset 10000 limit 1;
+        delete from millrace.schedule_fire f
+         where f.schedule = one and f.fire_at <= greatest(beyond, millrace.now() - interval '14 days');
+        get diagnostics gone = row_count;
+        trimmed := trimmed + gone;
+    end loop;
+    return trimmed;
 end $$;
