@@ -165,6 +165,8 @@ def report(name, first, years):
     own = special(jumps)
     # Around every change, and around ordinary days far from any.
     spans = [(at - DAY, at + DAY) for at, _, _ in jumps if begin < at < end]
+    # Also asked from within the second pass of an overlap, or from right behind a gap.
+    spans += [(at + 600, at + DAY // 4) for at, _, _ in jumps if begin < at < end]
     spans += [(begin + 45 * DAY, begin + 46 * DAY), (end - 200 * DAY, end - 199 * DAY)]
     for low, high in spans:
         for expression in AROUND + own:
