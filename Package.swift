@@ -39,13 +39,15 @@ let package = Package(
             swiftSettings: strict),
 
         .target(
-            name: "Millrace", dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Telemetry", "Threads", "Workers"],
+            name: "Millrace",
+            dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Telemetry", "Threads", "Workers"],
             swiftSettings: strict),
 
         .executableTarget(
             name: "MillraceCommand",
             dependencies: [
-                "CLinux", "CTerminal", "Calendars", "Clusters", "Jobs", "Postgres", "Queues", "Schema", "Telemetry", "Threads",
+                "CLinux", "CTerminal", "Calendars", "Clusters", "Jobs", "Postgres", "Queues", "Schema", "Telemetry",
+                "Threads",
                 "Workers",
             ], swiftSettings: strict),
 
@@ -69,7 +71,8 @@ let package = Package(
         .testTarget(
             name: "MillraceCommandTests",
             dependencies: [
-                "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "TestSupport", "Workers",
+                "Calendars", "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "TestSupport",
+                "Workers",
             ],
             swiftSettings: strict),
         .testTarget(

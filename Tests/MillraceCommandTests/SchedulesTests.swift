@@ -1,4 +1,4 @@
-import Foundation
+import Calendars
 import TestSupport
 import Testing
 
@@ -127,5 +127,13 @@ import Testing
             let broken = await millrace("status", "--database-url", url)
             #expect(broken.output.contains("schedule nightly cannot fire: there is no time zone \"X\""))
         }
+    }
+}
+
+@Suite struct ZoneCheckTests {
+    @Test func `the doctor notices that this machine has no time zones`() {
+        #expect(Doctor.judge(ZoneFiles(directory: "/usr/share/zoneinfo")).severity == .ok)
+        let none = Doctor.judge(ZoneFiles(directory: "/nonexistent"))
+        #expect(none.severity == .degraded && none.advice?.contains("tzdata") == true)
     }
 }

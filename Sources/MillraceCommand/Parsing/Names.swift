@@ -9,21 +9,19 @@ extension ValueKind {
                 + Secrets.quoted(text)
     }
 
-    static let kindName = ValueKind.custom(expects: "a kind's name") { text in
-        // A colon is what kinds may have and queues may not.
-        let plain = text.first == ":" ? text : text.split(separator: ":", omittingEmptySubsequences: false).joined()
-        return QueueSlots.isName(plain[...]) && text.utf8.count <= 128
-            ? nil
-            : "takes a kind's name, 1 to 128 letters, digits and the signs _ . : / - behind a letter or digit, not "
-                + Secrets.quoted(text)
-    }
+    static let kindName = nameWithColons(of: "a kind")
 
-    static let scheduleName = ValueKind.custom(expects: "a schedule's name") { text in
-        let plain = text.first == ":" ? text : text.split(separator: ":", omittingEmptySubsequences: false).joined()
-        return QueueSlots.isName(plain[...]) && text.utf8.count <= 128
-            ? nil
-            : "takes a schedule's name, 1 to 128 letters, digits and the signs _ . : / - behind a letter or digit, not "
-                + Secrets.quoted(text)
+    static let scheduleName = nameWithColons(of: "a schedule")
+
+    private static func nameWithColons(of what: String) -> ValueKind {
+        .custom(expects: "\(what)'s name") { text in
+            // A colon is what these may have and queues may not.
+            let plain = text.first == ":" ? text : text.split(separator: ":", omittingEmptySubsequences: false).joined()
+            return QueueSlots.isName(plain[...]) && text.utf8.count <= 128
+                ? nil
+                : "takes \(what)'s name, 1 to 128 letters, digits and the signs _ . : / - behind a letter or digit, not "
+                    + Secrets.quoted(text)
+        }
     }
 
     static let timetable = ValueKind.custom(expects: "a cron expression, or an interval such as every 15m") { text in
