@@ -93,11 +93,14 @@ extension Queue {
         return try one(rows)
     }
 
+    /// False when it is too early to say so, or the schedule is another by now.
     package static func reportProblem(
         _ problem: String, of schedule: DueSchedule, on connection: Connection
-    ) async throws(PostgresError) {
-        try await connection.execute(
+    ) async throws(PostgresError) -> Bool {
+        let rows = try await connection.query(
             "select millrace.schedule_problem($1, $2, $3)",
-            [.int4(schedule.id), .int8(schedule.revision), .text(problem)])
+            [.int4(schedule.id), .int8(schedule.revision), .text(problem)]
+        ) { row throws(PostgresError) in try row.bool(0) }
+        return try one(rows)
     }
 }

@@ -71,11 +71,11 @@ extension Worker {
     }
 
     private func report(_ problem: String, of schedule: DueSchedule) async throws(PostgresError) {
-        if schedule.problem != problem {
-            log.warning("a schedule cannot fire", [("schedule", schedule.name), ("error", problem)])
-        }
-        try await clockLink.use { connection throws(PostgresError) in
+        let isKnown = try await clockLink.use { connection throws(PostgresError) in
             try await Queue.reportProblem(problem, of: schedule, on: connection)
+        }
+        if isKnown, schedule.problem != problem {
+            log.warning("a schedule cannot fire", [("schedule", schedule.name), ("error", problem)])
         }
     }
 

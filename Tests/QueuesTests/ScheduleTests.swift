@@ -253,6 +253,11 @@ extension Connection {
             try await connection.run("update millrace.schedule set next_at = null")
             func due() async throws -> Int { try await connection.int("select count(*) from millrace.schedules_due()") }
             #expect(try await due() == 1)
+            // Too early: another worker may understand it.
+            #expect(
+                try await connection.bool(
+                    "select millrace.schedule_problem(\(schedule.id), \(schedule.revision), 'no')") == false)
+            try await connection.run("select millrace.test_clock_advance('3 seconds')")
             // Of another revision nothing is known.
             #expect(try await connection.bool("select millrace.schedule_problem(\(schedule.id), 99, 'no')") == false)
             #expect(

@@ -156,6 +156,28 @@ import Workers
         }
     }
 
+    @Test func `a worker without time zones says so, and does not speak for one that has them`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            let poor = try await MillraceProcess.worker(
+                "poor", database: database.url, environment: ["TZDIR": "/nonexistent"])
+            try await connection.run(
+                "select millrace.schedule_set('s', '0 2 * * *', 'practice.nothing', zone => 'Europe/Berlin')")
+            try await eventually("it says so") {
+                try await connection.value("select problem from millrace.schedules")?.contains("tzdata") == true
+            }
+            let rich = try await MillraceProcess.worker("rich", database: database.url)
+            try await eventually("the other plans it", within: .seconds(60)) {
+                try await connection.bool("select next_at is not null and problem is null from millrace.schedules")
+            }
+            for worker in [poor, rich] {
+                worker.signal(SIGTERM)
+                #expect(try await worker.ended() == 0)
+            }
+            await connection.close()
+        }
+    }
+
     private func makeWorker(_ name: String, _ database: TestDatabase) -> Worker {
         Worker(
             options: Worker.Options(database: database.options, name: name),

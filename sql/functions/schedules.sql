@@ -279,12 +279,14 @@ language sql volatile as $$
     select exists (select from millrace.job(the_job) j where j.state not in ('succeeded', 'cancelled', 'dead'))
 $$;
 
--- A worker could not understand it, or the database refused its job.
+-- A worker could not understand it, or the database refused its job. Not before two seconds have passed: a worker that lacks the zone
+-- must not speak for one that has it, and fires at once.
 create or replace function millrace.schedule_problem(the_id int, the_revision bigint, the_problem text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     update millrace.schedule s set problem = left(the_problem, 500), problem_at = millrace.now()
-     where s.id = the_id and s.revision = the_revision;
+     where s.id = the_id and s.revision = the_revision and s.paused_at is null
+       and coalesce(s.next_at, s.planned_from) < millrace.now() - interval '2 s';
     return found;
 end $$;
 
