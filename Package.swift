@@ -22,6 +22,7 @@ let package = Package(
 
         .target(name: "Threads", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "Telemetry", swiftSettings: strict),
+        .target(name: "Calendars", swiftSettings: strict),
         .target(
             name: "Schema", path: "sql", exclude: ["storage.md"],
             resources: [.embedInCode("migrations"), .embedInCode("functions")], swiftSettings: strict),
@@ -34,17 +35,19 @@ let package = Package(
         .target(name: "Queues", dependencies: ["Jobs", "Postgres", "Schema"], swiftSettings: strict),
 
         .target(
-            name: "Workers", dependencies: ["Jobs", "Postgres", "Queues", "Telemetry", "Threads"], swiftSettings: strict
-        ),
+            name: "Workers", dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Telemetry", "Threads"],
+            swiftSettings: strict),
 
         .target(
-            name: "Millrace", dependencies: ["Jobs", "Postgres", "Queues", "Telemetry", "Threads", "Workers"],
+            name: "Millrace",
+            dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Telemetry", "Threads", "Workers"],
             swiftSettings: strict),
 
         .executableTarget(
             name: "MillraceCommand",
             dependencies: [
-                "CLinux", "CTerminal", "Clusters", "Jobs", "Postgres", "Queues", "Schema", "Telemetry", "Threads",
+                "CLinux", "CTerminal", "Calendars", "Clusters", "Jobs", "Postgres", "Queues", "Schema", "Telemetry",
+                "Threads",
                 "Workers",
             ], swiftSettings: strict),
 
@@ -53,19 +56,23 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
         .testTarget(
+            name: "CalendarsTests", dependencies: ["Calendars", "Postgres", "TestSupport"], exclude: ["Reference"],
+            swiftSettings: strict),
+        .testTarget(
             name: "PostgresTests", dependencies: ["Clusters", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
         .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
         .testTarget(
             name: "QueuesTests", dependencies: ["Postgres", "Queues", "Schema", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "WorkersTests", dependencies: ["Jobs", "Queues", "Workers"], swiftSettings: strict),
+            name: "WorkersTests", dependencies: ["Calendars", "Jobs", "Queues", "Workers"], swiftSettings: strict),
         .testTarget(
             name: "MillraceTests", dependencies: ["Millrace", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "MillraceCommandTests",
             dependencies: [
-                "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "TestSupport", "Workers",
+                "Calendars", "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "TestSupport",
+                "Workers",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -13,6 +13,7 @@ package enum Schema {
         Script(name: "004_history", bytes: PackageResources._04_history_sql),
         Script(name: "005_unique_successors", bytes: PackageResources._05_unique_successors_sql),
         Script(name: "006_limits_and_tenants", bytes: PackageResources._06_limits_and_tenants_sql),
+        Script(name: "007_schedules", bytes: PackageResources._07_schedules_sql),
         Script(name: "008_steps_and_results", bytes: PackageResources._08_steps_and_results_sql),
     ]
 
@@ -32,6 +33,7 @@ package enum Schema {
         Script(name: "sessions", bytes: PackageResources.sessions_sql),
         Script(name: "views", bytes: PackageResources.views_sql),
         Script(name: "control", bytes: PackageResources.control_sql),
+        Script(name: "schedules", bytes: PackageResources.schedules_sql),
         Script(name: "lists", bytes: PackageResources.lists_sql),
         Script(name: "status", bytes: PackageResources.status_sql),
         Script(name: "maintenance", bytes: PackageResources.maintenance_sql),

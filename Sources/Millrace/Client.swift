@@ -134,7 +134,7 @@ public final class Client: Sendable {
         }
     }
 
-    private static func encode(_ job: some Job) throws(QueueError) -> [UInt8] {
+    static func encode(_ job: some Job) throws(QueueError) -> [UInt8] {
         do {
             return Array(try JSONEncoder().encode(job))
         } catch {

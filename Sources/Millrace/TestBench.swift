@@ -78,10 +78,12 @@ public struct TestBench: Sendable {
         return try await step()
     }
 
-    /// Works through everything that waits or is due, with the worker's own handlers, and returns when nothing is left. Jobs of
-    /// kinds without a handler stay.
+    /// Works through everything that waits or is due, with the worker's own handlers and schedules, and returns when nothing is
+    /// left. Jobs of kinds without a handler stay.
     public func drain(timeout: Duration = .seconds(30)) async throws(QueueError) -> WorkReport {
         let engine = try worker.makeEngine(quiet: true)
+        // Before the first look, which would see nothing to do.
+        for schedule in worker.schedules { try await client.schedule(schedule) }
         let running = Task { try await engine.run() }  // awaited below: the drain ends with it
         let deadline = ContinuousClock.now + timeout
         var late = false
@@ -89,7 +91,9 @@ public struct TestBench: Sendable {
             var settled = 0
             while settled < 2, !late {
                 let left = try await client.using { connection throws(PostgresError) in
-                    try await Queue.outstanding(on: connection, kinds: engine.kindNames)
+                    let wait = try await Queue.scheduleWait(on: connection)
+                    let due = wait.nextAt.map { $0 <= wait.now } ?? false
+                    return try await Queue.outstanding(on: connection, kinds: engine.kindNames) + (due ? 1 : 0)
                 }
                 settled = left == 0 ? settled + 1 : 0
                 late = ContinuousClock.now > deadline

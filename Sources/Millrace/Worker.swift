@@ -34,6 +34,7 @@ public final class Worker: Sendable {
     private struct State {
         var handlers: [Handler] = []
         var middleware: [Middleware] = []
+        var schedules: [Schedule] = []
         var engine: Workers.Worker?
         var stopRequests = 0
     }
@@ -72,6 +73,28 @@ public final class Worker: Sendable {
         _ type: Work.Type, queue: String? = nil, _ body: @escaping @Sendable (Work, Context) async throws -> Verdict
     ) {
         state.withLock { $0.handlers.append(Handler(type, queue: queue, body: body)) }
+    }
+
+    /// Has a job enqueued by the clock. The schedule is made, or changed if it was another, when the worker starts; it outlives the
+    /// worker, and any worker fires it. The parameters are those of ``Client/schedule(_:_:zone:_:catchUp:overlap:jitter:queue:priority:tenant:)``.
+    public func schedule<Work: Job>(
+        _ name: String, _ expression: String, zone: String = "UTC", _ job: Work,
+        catchUp: Schedule.CatchUp = .latest, overlap: Schedule.Overlap = .allow, jitter: Duration = .zero,
+        queue: String? = nil, priority: Int? = nil, tenant: String? = nil
+    ) throws(QueueError) {
+        var schedule = Schedule(name, expression, zone: zone, kind: Work.kind, args: try Client.encode(job))
+        schedule.catchUp = catchUp
+        schedule.overlap = overlap
+        schedule.jitter = jitter
+        schedule.queue = queue
+        schedule.priority = priority
+        schedule.tenant = tenant
+        try schedule.check()
+        let made = schedule
+        state.withLock { state in
+            state.schedules.removeAll { $0.name == made.name }
+            state.schedules.append(made)
+        }
     }
 
     /// Wraps every run; what is added first is outermost.
@@ -118,6 +141,7 @@ public final class Worker: Sendable {
         options.slots = slots
         options.queues = queues.map { (name: $0.key, slots: $0.value) }
         options.drainDeadline = drainTimeout
+        options.schedules = schedules
         let (handlers, middleware) = state.withLock { ($0.handlers, $0.middleware) }
         let kinds = Set(handlers.map(\.kind))
         guard kinds.count == handlers.count else {
@@ -131,6 +155,7 @@ public final class Worker: Sendable {
     }
 
     var layers: [Middleware] { state.withLock { $0.middleware } }
+    var schedules: [Schedule] { state.withLock { $0.schedules } }
 }
 
 /// What a worker did in its life.

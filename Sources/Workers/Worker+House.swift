@@ -271,6 +271,7 @@ extension Worker {
     }
 
     private func hear(_ payload: String) {
+        if payload == "schedules" { return timetables.fire() }
         let parts = payload.split(separator: ".").map { Int32($0) }
         switch (parts.first ?? nil, parts.count > 1 ? parts[1] : nil) {
         case (let queue?, let code?):

@@ -48,7 +48,9 @@ extension Worker {
                 throw .misconfigured(reason: "the schema does not fit")
             }
             try await Queue.registerQueues(on: connection, options.queues.map(\.name))
-            return try await Queue.registerKinds(on: connection, handlers.map { ($0.kind, $0.queue) })
+            let kinds = try await Queue.registerKinds(on: connection, handlers.map { ($0.kind, $0.queue) })
+            for schedule in options.schedules { _ = try await Queue.setSchedule(schedule, on: connection) }
+            return kinds
         }
         kinds.withLock { $0 = Dictionary(zip(known, handlers), uniquingKeysWith: { first, _ in first }) }
         try await refreshQueues()

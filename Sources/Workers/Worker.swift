@@ -1,6 +1,6 @@
 import FoundationEssentials
 import Glibc
-import Jobs
+package import Jobs
 package import Postgres
 import Queues
 import Synchronization
@@ -24,6 +24,8 @@ package final class Worker: Sendable {
         /// How long after its cancellation a handler counts as stuck.
         package var stuckGrace = Duration.seconds(5)
         package var cutOffAfter = Duration.seconds(20)
+        /// Made or changed before the worker starts.
+        package var schedules: [Schedule] = []
 
         package init(database: ConnectionOptions, name: String? = nil) {
             self.database = database
@@ -81,6 +83,8 @@ package final class Worker: Sendable {
     /// Its statements may walk far; they must not hold up a beat.
     let sweepLink: Link
     let listenLink: Link
+    /// Opened when a schedule is due, and no sooner.
+    let clockLink: Link
     let doorman: Doorman
     let notebook: Notebook
     let abilities: Abilities
@@ -88,6 +92,8 @@ package final class Worker: Sendable {
     let queues = Mutex(QueueTable())
     let stops = Stops()
     let promotion = Signal()
+    /// A schedule was changed.
+    let timetables = Signal()
     let pulse = Signal()
     let sessionChanged = Signal()
     let started = Signal()
@@ -113,6 +119,7 @@ package final class Worker: Sendable {
         houseLink = Link(options.database, name: "mr-house", outage: outage)
         sweepLink = Link(options.database, name: "mr-sweep", outage: outage)
         listenLink = Link(direct, name: "mr-listen", outage: outage)
+        clockLink = Link(options.database, name: "mr-clock", outage: outage)
         doorman = Doorman(
             link: Link(direct, name: "mr-door", outage: outage), wakeups: wakeups, poll: options.poll, log: self.log)
         notebook = Notebook(options.database, desk: desk, outage: outage, complaints: complaints, log: self.log)
@@ -166,6 +173,7 @@ package final class Worker: Sendable {
             group.addTask { await self.sweepLoop() }
             group.addTask { await self.lanesLoop() }
             group.addTask { await self.gateLoop() }
+            group.addTask { await self.scheduleLoop() }
             if direct {
                 group.addTask { await self.listenLoop() }
                 group.addTask { await self.doorman.run() }
@@ -227,7 +235,7 @@ package final class Worker: Sendable {
             if !left.isEmpty { _ = try await Queue.returnLeases(on: connection, session: session, numbers: left) }
             return try await Queue.closeSession(on: connection, session: desk.session)
         }
-        for link in [claimLink, flushLink, houseLink, sweepLink, listenLink] { await link.close() }
+        for link in [claimLink, flushLink, houseLink, sweepLink, listenLink, clockLink] { await link.close() }
         await notebook.pool.close()
         let totals = desk.totals
         let report = Report(

@@ -172,9 +172,19 @@ import Testing
                 "select millrace.queue_list()", "select millrace.schema_state()", "select millrace.depths()",
                 "select millrace.rates()",
                 "select millrace.orphans()", "select * from millrace.workers", "select * from millrace.queues",
-                "select millrace.session_close(1)",
+                "select millrace.session_close(1)", "select millrace.schedule_set('s', '@daily', 'test')",
+                "select millrace.schedule_wait()", "select millrace.schedules_due()",
+                "select * from millrace.schedules",
+                "select millrace.schedule_problem(1, 1, 'p')",
+                "select millrace.schedule_advance(1, 1, null, array[clock_timestamp()], null, null, 0, clock_timestamp())",
             ] {
-                #expect(try await worker.refusal(of: call) == nil, "\(call)")
+                let error = try await worker.refusal(of: call)
+                #expect(error == nil, "\(call): \(error?.message ?? "")")
+            }
+            for verb in ["remove", "pause", "resume", "run", "fires"] {
+                #expect(
+                    try await worker.refusal(of: "select millrace.schedule_\(verb)('s')")?.sqlState == "42501",
+                    "\(verb)")
             }
             #expect(try await worker.refusal(of: "select millrace.job_delete(\(id))")?.sqlState == "42501")
             let admin = try await database.connect(as: roles.admin)
@@ -184,6 +194,9 @@ import Testing
                 "select millrace.dead_count()", "select millrace.job_delete(\(id))",
                 "select millrace.grant_enqueue('x')",
                 "select millrace.revoke_enqueue('x')",
+                "select millrace.schedule_pause('s')", "select millrace.schedule_resume('s')",
+                "select millrace.schedule_run('s')", "select millrace.schedule_fires('s')",
+                "select * from millrace.schedules", "select millrace.schedule_remove('s')",
             ] {
                 #expect(try await admin.refusal(of: call) == nil, "\(call)")
             }

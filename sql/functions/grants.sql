@@ -10,9 +10,11 @@ declare
         'register_kinds', 'register_queues', 'horizon', 'claim', 'claim_limited', 'lanes', 'promote', 'finish', 'complete', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
         'session_close', 'leases_held', 'leases_return', 'cancels', 'heed_cancels', 'maintain', 'queue_list', 'schema_state', 'depths', 'rates', 'orphans', 'outstanding', 'blocked_count',
         'gates_open', 'slots_sweep', 'limit_list', 'parked_count',
-        'step', 'steps', 'report', 'logs', 'retry_fresh'];
+        'step', 'steps', 'report', 'logs', 'retry_fresh',
+        'schedule_set', 'schedule_wait', 'schedules_due', 'schedule_advance', 'schedule_problem'];
     doors_admin text[] := doors_worker || array['job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',
-        'grant_enqueue', 'revoke_enqueue', 'own_jobs', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit'];
+        'grant_enqueue', 'revoke_enqueue', 'own_jobs', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',
+        'schedule_remove', 'schedule_pause', 'schedule_resume', 'schedule_run', 'schedule_fires'];
 begin
     execute 'revoke all on schema millrace from public';
     execute 'revoke all on all tables in schema millrace from public';
@@ -33,9 +35,9 @@ begin
         end if;
     end loop;
     if to_regrole(quote_ident(worker)) is not null then
-        execute format('grant select on millrace.workers, millrace.queues, millrace.limits to %I', worker);
+        execute format('grant select on millrace.workers, millrace.queues, millrace.limits, millrace.schedules to %I', worker);
     end if;
     if to_regrole(quote_ident(admin)) is not null then
-        execute format('grant select on millrace.jobs, millrace.queues, millrace.workers, millrace.limits to %I', admin);
+        execute format('grant select on millrace.jobs, millrace.queues, millrace.workers, millrace.limits, millrace.schedules to %I', admin);
     end if;
 end $$;

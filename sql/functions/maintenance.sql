@@ -152,6 +152,7 @@ begin
     if not exists (select from millrace.watermark w where w.at > millrace.now() - interval '1 hour') then
         insert into millrace.watermark (at, seq) select millrace.now(), last_value from millrace.seq;
         dropped := (millrace.retire()).leaves;
+        perform millrace.schedule_trim();
     end if;
     perform millrace.trace_sweep();
 end $$;

@@ -1,3 +1,4 @@
+import Calendars
 import FoundationEssentials
 import Postgres
 import Queues
@@ -19,6 +20,7 @@ struct Doctor {
             Check(name: "server version", result: Self.judge(version: version)),
         ]
         checks.append(await look("pooler") { () throws(PostgresError) in try await pooler() })
+        checks.append(Check(name: "time zones", result: Self.judge(.system)))
         let schema = await look("schema") { () throws(PostgresError) in
             Self.judge(try await Queue.schemaState(on: connection))
         }

@@ -1,3 +1,4 @@
+import Calendars
 import Queues
 
 /// What the facts mean; nothing here asks anybody.
@@ -18,6 +19,16 @@ extension Doctor {
                 advice: "never in production; begin with a new database")
         }
         return .ok("version \(state.version); this program speaks \(Queue.schemaVersion)")
+    }
+
+    /// Of this machine: a worker needs them here.
+    static func judge(_ zones: ZoneFiles) -> Check.Result {
+        let count = zones.names.count
+        return count > 0
+            ? .ok("\(count) in \(zones.directory)")
+            : .warning(
+                "none in \(zones.directory): a worker here fires no schedules but those in UTC",
+                advice: "install the package tzdata, or set TZDIR")
     }
 
     static func judge(_ facts: ServerFacts, skew: Double) -> [(String, Check.Result)] {

@@ -23,6 +23,8 @@ struct StatusReport: Sendable {
     var queues: Section<[QueueDepth]>
     var rates: Section<[RateRow]>
     var workers: Section<[WorkerRow]>
+    /// Those that need attention and those that come next; the list may be long.
+    var schedules: Section<[ScheduleRow]>
     var orphans: Section<[Orphan]>
     var deadLastHour: Section<Int>
     var deadLastDay: Section<Int>
@@ -34,6 +36,8 @@ struct StatusReport: Sendable {
     var partitions: Section<Partitions>
     /// nil: everything was counted.
     var cap: Int?
+
+    static let mostSchedules = 20
 
     struct Orphan: Sendable {
         let kind: String
@@ -53,6 +57,9 @@ struct StatusReport: Sendable {
             },
             workers: await section { () throws(PostgresError) in
                 try await Queue.workers(on: connection, deadline: patience)
+            },
+            schedules: await section { () throws(PostgresError) in
+                try await Queue.schedules(limit: mostSchedules + 1, on: connection, deadline: patience)
             },
             orphans: await section { () throws(PostgresError) in
                 try await Queue.orphans(on: connection, deadline: patience).map {

@@ -71,6 +71,11 @@ extension StatusReport {
                 say(.degraded, "\(worker.name): silent for \(Humane.duration(.seconds(worker.beatAge)))")
             }
         }
+        for schedule in schedules.value ?? [] {
+            if let problem = schedule.problem { say(.degraded, "schedule \(schedule.name) cannot fire: \(problem)") }
+            if schedule.isOverdue { say(.degraded, "schedule \(schedule.name) is overdue: no worker fires it") }
+            if schedule.missedLately { say(.degraded, "schedule \(schedule.name) missed times in the last hour") }
+        }
         if let pin = pins.value?.max(by: { $0.age < $1.age }), pin.age > 900 {
             say(
                 .degraded,

@@ -45,6 +45,18 @@ struct StatusView {
             title("limits")
             missing(reason)
         }
+        switch report.schedules {
+        case .known(let schedules):
+            // Whoever has none need not read of it.
+            if !schedules.isEmpty {
+                title("schedules")
+                table(ScheduleRow.table(Array(schedules.prefix(StatusReport.mostSchedules))))
+                if schedules.count > StatusReport.mostSchedules { lines.append("  and more: millrace schedules list") }
+            }
+        case .unavailable(let reason):
+            title("schedules")
+            missing(reason)
+        }
         title("attention")
         lines += attention.map { "  " + DisplayWidth.harmless($0) }
         title("storage")
@@ -142,6 +154,9 @@ struct StatusView {
             "capped_at": JSONValue(report.cap),
             "queues": .of(report.queues) { queues in .array(queues.map { $0.json(rates: report.rates.value) }) },
             "workers": .of(report.workers) { .array($0.map(\.json)) },
+            "schedules": .of(report.schedules) {
+                .array($0.prefix(StatusReport.mostSchedules).map(\.json))
+            },
             "orphans": .of(report.orphans) { orphans in
                 .array(orphans.map { ["kind": .string($0.kind), "waiting": .int($0.waiting)] })
             },
@@ -177,7 +192,8 @@ struct StatusView {
     private var unavailable: [(String, String)] {
         let reasons: [(String, String?)] = [
             ("queues", report.queues.reason), ("rates", report.rates.reason), ("workers", report.workers.reason),
-            ("orphans", report.orphans.reason), ("dead_last_hour", report.deadLastHour.reason),
+            ("schedules", report.schedules.reason), ("orphans", report.orphans.reason),
+            ("dead_last_hour", report.deadLastHour.reason),
             ("dead_last_day", report.deadLastDay.reason), ("blocked", report.blocked.reason),
             ("limits", report.limits.reason),
             ("parked", report.parked.reason),

@@ -1,3 +1,4 @@
+import Calendars
 import FoundationEssentials
 
 /// Points in time as ISO 8601 writes them, always with their zone: a time without one means something else on every machine.
@@ -20,7 +21,7 @@ enum InstantText {
             if scan.skip("."), let part = scan.fraction() { fraction = part }
         }
         guard (1...12).contains(month) else { throw Refusal(complaint: "has a month \(month); there are 12") }
-        guard (1...daysIn(month, of: year)).contains(day) else {
+        guard (1...CivilDate.days(in: month, of: year)).contains(day) else {
             throw Refusal(complaint: "has a day \(day), which month \(month) of \(year) does not have")
         }
         guard hour < 24, minute < 60, second < 60 else {
@@ -29,7 +30,7 @@ enum InstantText {
         guard let offset = try zone(&scan, in: text) else {
             throw Refusal(complaint: "has no time zone: add Z for UTC, or an offset such as +02:00")
         }
-        let days = days(before: year, month, day)
+        let days = CivilDate(year: year, month: month, day: day).dayNumber
         let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset * 60
         return Date(timeIntervalSince1970: Double(seconds) + fraction)
     }
@@ -55,11 +56,11 @@ enum InstantText {
         let seconds = floorDivide(milliseconds, 1000)
         let days = floorDivide(seconds, 86_400)
         let rest = seconds - days * 86_400
-        let (year, month, day) = civil(ofDay: days)
+        let date = CivilDate(dayNumber: days)
         let fraction = milliseconds - seconds * 1000
         let clock = "\(two(rest / 3600)):\(two(rest / 60 % 60)):\(two(rest % 60))"
         let tail = fraction == 0 ? "" : "." + padded(fraction, 3)
-        return "\(padded(year, 4))-\(two(month))-\(two(day))T\(clock)\(tail)Z"
+        return "\(padded(date.year, 4))-\(two(date.month))-\(two(date.day))T\(clock)\(tail)Z"
     }
 
     private static func two(_ number: Int) -> String { padded(number, 2) }
@@ -67,38 +68,6 @@ enum InstantText {
     private static func padded(_ number: Int, _ width: Int) -> String {
         let text = String(number)
         return String(repeating: "0", count: max(0, width - text.count)) + text
-    }
-
-    private static func daysIn(_ month: Int, of year: Int) -> Int {
-        switch month {
-        case 2: year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) ? 29 : 28
-        case 4, 6, 9, 11: 30
-        default: 31
-        }
-    }
-
-    // Days since 1970 in the proleptic Gregorian calendar; years begin in March, so that the leap day comes last.
-    private static func days(before year: Int, _ month: Int, _ day: Int) -> Int {
-        let year = month <= 2 ? year - 1 : year
-        let era = floorDivide(year, 400)
-        let yearOfEra = year - era * 400
-        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
-        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
-    }
-
-    private static func civil(ofDay days: Int) -> (year: Int, month: Int, day: Int) {
-        let shifted = days + 719_468
-        let era = floorDivide(shifted, 146_097)
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let part = (5 * dayOfYear + 2) / 153
-        let month = part < 10 ? part + 3 : part - 9
-        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * part + 2) / 5 + 1)
-    }
-
-    private static func floorDivide(_ number: Int, _ by: Int) -> Int {
-        number >= 0 ? number / by : -((-number + by - 1) / by)
     }
 }
 

@@ -1,3 +1,5 @@
+import Calendars
+
 extension ValueKind {
     /// As the schema has it.
     static let queueName = ValueKind.custom(expects: "a queue's name") { text in
@@ -7,13 +9,40 @@ extension ValueKind {
                 + Secrets.quoted(text)
     }
 
-    static let kindName = ValueKind.custom(expects: "a kind's name") { text in
-        // A colon is what kinds may have and queues may not.
-        let plain = text.first == ":" ? text : text.split(separator: ":", omittingEmptySubsequences: false).joined()
-        return QueueSlots.isName(plain[...]) && text.utf8.count <= 128
-            ? nil
-            : "takes a kind's name, 1 to 128 letters, digits and the signs _ . : / - behind a letter or digit, not "
-                + Secrets.quoted(text)
+    static let kindName = nameWithColons(of: "a kind")
+
+    static let scheduleName = nameWithColons(of: "a schedule")
+
+    private static func nameWithColons(of what: String) -> ValueKind {
+        .custom(expects: "\(what)'s name") { text in
+            // A colon is what these may have and queues may not.
+            let plain = text.first == ":" ? text : text.split(separator: ":", omittingEmptySubsequences: false).joined()
+            return QueueSlots.isName(plain[...]) && text.utf8.count <= 128
+                ? nil
+                : "takes \(what)'s name, 1 to 128 letters, digits and the signs _ . : / - behind a letter or digit, not "
+                    + Secrets.quoted(text)
+        }
+    }
+
+    static let timetable = ValueKind.custom(expects: "a cron expression, or an interval such as every 15m") { text in
+        do throws(ExpressionError) {
+            _ = try Timetable(text)
+            return nil
+        } catch {
+            return "is wrong: \(error)"
+        }
+    }
+
+    static let zone = ValueKind.custom(expects: "a time zone such as Europe/Berlin") { text in
+        do throws(ZoneError) {
+            _ = try ZoneFiles.system.zone(text)
+            return nil
+        } catch .unknown(let name, nil) {
+            let guess = Suggestions.closest(to: name, among: ZoneFiles.system.names)
+            return "is wrong: \(ZoneError.unknown(name, near: guess))"
+        } catch {
+            return "is wrong: \(error)"
+        }
     }
 
     static let jobID = ValueKind.integer(1...Int.max)

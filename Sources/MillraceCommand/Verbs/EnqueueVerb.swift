@@ -109,7 +109,7 @@ extension Invocation {
     }
 
     /// JSON text, checked; the text itself is sent, for its numbers may have more digits than we can hold.
-    private func arguments() throws -> [UInt8] {
+    func arguments() throws -> [UInt8] {
         guard let word = parsed.string("args") else { return Array("{}".utf8) }
         let tooLarge = Failure(
             .misused, "the arguments take more than the \(Self.largestArgs) bytes (1 MiB) allowed",

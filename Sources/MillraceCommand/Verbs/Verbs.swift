@@ -22,6 +22,14 @@ enum Verbs {
         .queuesDrain,
         .queuesRetention,
         .queuesLimit,
+        .schedulesList,
+        .schedulesShow,
+        .schedulesAdd,
+        .schedulesRemove,
+        .schedulesPause,
+        .schedulesResume,
+        .schedulesRun,
+        .schedulesNext,
         .workersList,
         .loadLatency,
         .loadDrain,
@@ -38,6 +46,7 @@ enum Verbs {
     private static let nouns: [String: String] = [
         "jobs": "Look at jobs, and change what becomes of them",
         "queues": "Look at queues, pause, resume and drain them",
+        "schedules": "Have jobs enqueued by the clock",
         "workers": "Look at the workers",
         "load": "Measure, and compare with what was promised",
     ]

@@ -1,0 +1,148 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import Calendars
+
+/// Every zone of the system, ten years, and expressions that hit every gap and overlap, against Python's zoneinfo: see
+/// Reference/fires.py.
+@Suite struct ReferenceTests {
+    private static let python = ["/usr/bin/python3", "/usr/local/bin/python3"].first { (path: String) in
+        access(path, X_OK) == 0
+    }
+    private static let files = ZoneFiles(directory: "/usr/share/zoneinfo")
+
+    @Test func `fires are those of an independent calculation, none twice, none missing`() async throws {
+        guard let python = Self.python else {
+            print("SKIPPED: there is no python3, and without it nothing to compare the schedules of all zones with")
+            return
+        }
+        let names = Self.files.names
+        #expect(names.count > 400, "tzdata is not installed")
+        let began = ContinuousClock.now
+        // Two at once; zones with the same file stay together, for their work is done once.
+        let halves = Dictionary(grouping: names) { (try? Self.files.zone($0))?.line.times.count.isMultiple(of: 2) }
+        let totals = try await withThrowingTaskGroup(of: Totals.self) { group in
+            for half in halves.values {
+                group.addTask {
+                    let answer = try await Self.ask(python, about: half)
+                    return try await Self.aside { try Self.compare(answer) }
+                }
+            }
+            return try await group.reduce(into: Totals()) { $0.add($1) }
+        }
+        #expect(totals.zones == names.count)
+        #expect(totals.fires > 1_000_000)
+        print(
+            "compared \(totals.zones) zones, \(totals.expressions.count) expressions, \(totals.fires) fires",
+            "from 2026 to 2036 in \(began.duration(to: .now)); \(totals.differences) differences")
+    }
+
+    private struct Totals {
+        var zones = 0
+        var expressions: Set<String> = []
+        var fires = 0
+        var differences = 0
+
+        mutating func add(_ other: Totals) {
+            zones += other.zones
+            expressions.formUnion(other.expressions)
+            fires += other.fires
+            differences += other.differences
+        }
+    }
+
+    private static func compare(_ answer: [UInt8]) throws -> Totals {
+        var totals = Totals()
+        var zone = Zone.utc
+        var known: [String: CronExpression] = [:]
+        for line in answer.split(separator: 10) {
+            let parts = line.split(separator: 9, omittingEmptySubsequences: false)
+            func text(_ part: Int) -> String { String(decoding: parts[part], as: UTF8.self) }
+            func number(_ part: Int) throws -> Int64 { try #require(Int64(text(part))) }
+            if text(0) == "zone" {
+                zone = try files.zone(text(1))
+                totals.zones += 1
+                continue
+            }
+            if text(0) == "same" {
+                let other = try files.zone(text(1))
+                #expect(other.line == zone.line && other.horizon == zone.horizon, "\(zone.name) and \(other.name)")
+                continue
+            }
+            let expression: CronExpression
+            if let read = known[text(1)] { expression = read } else { expression = try CronExpression(text(1)) }
+            known[text(1)] = expression
+            let (from, until) = (try number(2), try number(3))
+            let same: Bool
+            if text(0) == "window" {
+                let ours = fires(of: expression, after: from, until: until, in: zone)
+                totals.fires += ours.count
+                same = Array(ours.map(String.init).joined(separator: " ").utf8) == Array(parts[4])
+            } else {
+                // Python sends a sum here, for the fires of all zones over all the years are too many to send.
+                let ours = fires(of: expression, after: from, until: until, in: zone)
+                totals.fires += ours.count
+                let modulus: Int64 = (1 << 61) - 1
+                let sum = ours.enumerated().reduce(Int64(0)) { ($0 + Int64($1.offset + 1) * $1.element) % modulus }
+                same = try number(4) == Int64(ours.count) && sum == number(5)
+            }
+            if !same {
+                totals.differences += 1
+                if totals.differences < 10 { Issue.record("\(zone.name): \(text(1)) from \(from) to \(until)") }
+            }
+        }
+        totals.expressions = Set(known.keys)
+        return totals
+    }
+
+    private static func fires(
+        of expression: CronExpression, after from: Int64, until: Int64, in zone: Zone
+    ) -> [Int64] {
+        var found: [Int64] = []
+        var last = from
+        while let next = expression.next(after: last, in: zone), next <= until {
+            found.append(next)
+            last = next
+        }
+        return found
+    }
+
+    /// Long work has a thread of its own, which gives way: other tests run at the same time, and watch the clock.
+    private static func aside<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread {
+                _ = nice(10)  // on Linux of this thread alone
+                continuation.resume(with: Result(catching: work))
+            }
+        }
+    }
+
+    private static func ask(_ python: String, about names: [String]) async throws -> [UInt8] {
+        let directory = FileManager.default.temporaryDirectory
+        let input = directory.appending(path: "millrace-zones-\(UUID().uuidString)")
+        let output = directory.appending(path: "millrace-fires-\(UUID().uuidString)")
+        defer { for file in [input, output] { try? FileManager.default.removeItem(at: file) } }
+        try Data(names.joined(separator: "\n").utf8).write(to: input)
+        try Data().write(to: output)
+        let process = Process()
+        process.executableURL = URL(filePath: python)
+        process.arguments = [
+            URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Reference/fires.py").path,
+            "2026", "10",
+        ]
+        process.environment = ["PYTHONTZPATH": files.directory]
+        process.standardInput = try FileHandle(forReadingFrom: input)
+        process.standardOutput = try FileHandle(forWritingTo: output)
+        let status = try await withCheckedThrowingContinuation { continuation in
+            process.terminationHandler = { continuation.resume(returning: $0.terminationStatus) }
+            do {
+                try process.run()
+            } catch {
+                continuation.resume(throwing: error)
+            }
+        }
+        #expect(status == 0, "the script failed; what it said is above")
+        return Array(try Data(contentsOf: output))
+    }
+}

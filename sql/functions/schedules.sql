@@ -1,0 +1,326 @@
+-- Schedules: what people do to them, and what workers do. Nobody leads: whoever gets a due row's lock fires, the others pass it by;
+-- what was worked out holds only while the schedule is still the one it was worked out for.
+
+create or replace function millrace.schedule_must_exist(the_name text) returns void
+language plpgsql as $$
+begin
+    perform millrace.refuse(format('there is no schedule %L', left(the_name, 60)), 'name',
+        'millrace schedules list shows those there are.', 'P0002', 'not_found');
+end $$;
+
+-- Makes a schedule or changes it; 'unchanged' when it is all of this already. paused: null leaves it as it is.
+create or replace function millrace.schedule_set(
+    name text, expression text, kind text, args jsonb default '{}', zone text default 'UTC', queue text default null,
+    priority int default null, tenant text default null, catch_up text default 'latest', catch_up_limit int default 1000,
+    overlap text default 'allow', jitter interval default '0', anchor timestamptz default null, paused boolean default null
+) returns text
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    t timestamptz := millrace.now();
+    old millrace.schedule;
+    new millrace.schedule;
+begin
+    if schedule_set.name is null or schedule_set.name !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$' then
+        perform millrace.refuse(format('the schedule''s name %L is malformed', left(schedule_set.name, 60)), 'name',
+            'A name has 1 to 128 letters, digits and the signs _ . : / - and begins with a letter or digit.');
+    end if;
+    if length(schedule_set.expression) not between 1 and 200 or schedule_set.expression is null then
+        perform millrace.refuse('expression must have 1 to 200 characters', 'expression', 'Give for example 0 2 * * * or every 15m.');
+    end if;
+    if schedule_set.zone is null or schedule_set.zone !~ '^[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,3}$' then
+        perform millrace.refuse(format('the time zone %L is malformed', left(schedule_set.zone, 60)), 'zone', 'Give a name such as Europe/Berlin.');
+    end if;
+    if schedule_set.args is null then
+        perform millrace.refuse('args is null', 'args', 'Give a JSON value, {} for none.');
+    end if;
+    if pg_column_size(schedule_set.args) > 1048576 then
+        perform millrace.refuse(format('args take %s bytes, more than the 1048576 allowed', pg_column_size(schedule_set.args)), 'args',
+            'Store large data elsewhere and pass a reference.', '53400', 'too_large');
+    end if;
+    if schedule_set.priority not between 0 and 9 then
+        perform millrace.refuse(format('priority %s is out of range', schedule_set.priority), 'priority', 'Give 0 (first) to 9 (last); 4 is the default.');
+    end if;
+    if length(schedule_set.tenant) not between 1 and 128 then
+        perform millrace.refuse('tenant must have 1 to 128 characters', 'tenant');
+    end if;
+    if schedule_set.catch_up is null or schedule_set.catch_up not in ('none', 'latest', 'all') then
+        perform millrace.refuse(format('catch_up %L is unknown', left(schedule_set.catch_up, 60)), 'catch_up', 'Give none, latest or all.');
+    end if;
+    if schedule_set.catch_up_limit is null or schedule_set.catch_up_limit not between 1 and 10000 then
+        perform millrace.refuse('catch_up_limit is out of range', 'catch_up_limit', 'Give 1 to 10000.');
+    end if;
+    if schedule_set.overlap is null or schedule_set.overlap not in ('allow', 'skip', 'replace') then
+        perform millrace.refuse(format('overlap %L is unknown', left(schedule_set.overlap, 60)), 'overlap', 'Give allow, skip or replace.');
+    end if;
+    if schedule_set.jitter is null or schedule_set.jitter < interval '0' or schedule_set.jitter > interval '1 day' then
+        perform millrace.refuse('jitter is out of range', 'jitter', 'Give an interval from 0 to a day.');
+    end if;
+    if schedule_set.anchor in ('infinity', '-infinity') then
+        perform millrace.refuse('anchor is infinite', 'anchor', 'Give a point in time.');
+    end if;
+    perform millrace.kind_id(schedule_set.kind);
+    if schedule_set.queue is not null then
+        perform millrace.queue_id(schedule_set.queue);
+    end if;
+
+    insert into millrace.schedule (name, kind, args, queue, priority, tenant, expression, zone, catch_up, catch_up_limit, overlap, jitter,
+        anchor, paused_at, planned_from, created_at, changed_at)
+    values (schedule_set.name, schedule_set.kind, schedule_set.args, schedule_set.queue, schedule_set.priority, schedule_set.tenant,
+        schedule_set.expression, schedule_set.zone, schedule_set.catch_up, schedule_set.catch_up_limit, schedule_set.overlap, schedule_set.jitter,
+        date_trunc('second', coalesce(schedule_set.anchor, t)), case when schedule_set.paused then t end, t, t, t)
+    on conflict on constraint schedule_name_key do nothing;
+    if found then
+        perform pg_notify('millrace', 'schedules');       -- rare: tell everybody
+        return 'created';
+    end if;
+
+    select s.* into strict old from millrace.schedule s where s.name = schedule_set.name for update;
+    new := old;
+    new.kind := schedule_set.kind;
+    new.args := schedule_set.args;
+    new.queue := schedule_set.queue;
+    new.priority := schedule_set.priority;
+    new.tenant := schedule_set.tenant;
+    new.expression := schedule_set.expression;
+    new.zone := schedule_set.zone;
+    new.catch_up := schedule_set.catch_up;
+    new.catch_up_limit := schedule_set.catch_up_limit;
+    new.overlap := schedule_set.overlap;
+    new.jitter := schedule_set.jitter;
+    new.anchor := date_trunc('second', coalesce(schedule_set.anchor, case when old.expression = new.expression then old.anchor else t end));
+    if schedule_set.paused is not null and schedule_set.paused <> (old.paused_at is not null) then
+        new.paused_at := case when schedule_set.paused then t end;
+    end if;
+    if new = old then
+        return 'unchanged';
+    end if;
+    if (new.expression, new.zone, new.anchor) is distinct from (old.expression, old.zone, old.anchor) or new.paused_at is distinct from old.paused_at then
+        new.planned_from := t;
+        new.next_at := null;
+    end if;
+    update millrace.schedule s
+       set kind = new.kind, args = new.args, queue = new.queue, priority = new.priority, tenant = new.tenant, expression = new.expression,
+           zone = new.zone, catch_up = new.catch_up, catch_up_limit = new.catch_up_limit, overlap = new.overlap, jitter = new.jitter,
+           anchor = new.anchor, paused_at = new.paused_at, planned_from = new.planned_from, next_at = new.next_at, revision = old.revision + 1,
+           problem = null, problem_at = null, changed_at = t
+     where s.id = old.id;
+    perform pg_notify('millrace', 'schedules');
+    return 'changed';
+end $$;
+
+create or replace function millrace.schedule_remove(name text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    delete from millrace.schedule s where s.name = schedule_remove.name;
+    if not found then
+        perform millrace.schedule_must_exist(schedule_remove.name);
+    end if;
+    perform pg_notify('millrace', 'schedules');
+    return true;
+end $$;
+
+-- The times of a pause are neither missed nor made good: it was wanted.
+create or replace function millrace.schedule_pause(name text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    t timestamptz := millrace.now();
+begin
+    update millrace.schedule s
+       set paused_at = t, next_at = null, revision = s.revision + 1, problem = null, problem_at = null, changed_at = t
+     where s.name = schedule_pause.name and s.paused_at is null;
+    if not found then
+        if not exists (select from millrace.schedule s where s.name = schedule_pause.name) then
+            perform millrace.schedule_must_exist(schedule_pause.name);
+        end if;
+        return false;
+    end if;
+    perform pg_notify('millrace', 'schedules');
+    return true;
+end $$;
+
+create or replace function millrace.schedule_resume(name text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    t timestamptz := millrace.now();
+begin
+    update millrace.schedule s
+       set paused_at = null, planned_from = t, revision = s.revision + 1, changed_at = t
+     where s.name = schedule_resume.name and s.paused_at is not null;
+    if not found then
+        if not exists (select from millrace.schedule s where s.name = schedule_resume.name) then
+            perform millrace.schedule_must_exist(schedule_resume.name);
+        end if;
+        return false;
+    end if;
+    perform pg_notify('millrace', 'schedules');
+    return true;
+end $$;
+
+-- A job of a schedule. Whoever calls has the schedule's row.
+create or replace function millrace.schedule_enqueue(the_id int, the_time timestamptz, by_hand boolean) returns bigint
+language plpgsql volatile as $$
+declare
+    the_schedule millrace.schedule;
+    share float8;
+begin
+    select s.* into strict the_schedule from millrace.schedule s where s.id = the_id;
+    -- The same for everybody who asks: from the name and the time.
+    share := (hashtextextended(the_schedule.name || '@' || extract(epoch from the_time), 0) & 2147483647)::float8 / 2147483648;
+    return millrace.enqueue(
+        the_schedule.kind, the_schedule.args, queue => the_schedule.queue, priority => the_schedule.priority::int,
+        run_at => case when by_hand then null else the_time + share * the_schedule.jitter end, tenant => the_schedule.tenant,
+        metadata => jsonb_build_object('schedule', the_schedule.name,
+            'fire_at', to_char(the_time at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
+            || case when by_hand then '{"manual": true}'::jsonb else '{}' end);
+end $$;
+
+-- Fires now, whatever is planned, paused or not yet ended.
+create or replace function millrace.schedule_run(name text) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    one millrace.schedule;
+    t timestamptz := millrace.now();
+    the_job bigint;
+begin
+    select s.* into one from millrace.schedule s where s.name = schedule_run.name for update;
+    if not found then
+        perform millrace.schedule_must_exist(schedule_run.name);
+    end if;
+    while exists (select from millrace.schedule_fire f where f.schedule = one.id and f.fire_at = t) loop
+        t := t + interval '1 microsecond';
+    end loop;
+    the_job := millrace.schedule_enqueue(one.id, t, true);
+    insert into millrace.schedule_fire (schedule, fire_at, what, job, fired_at) values (one.id, t, 'manual', the_job, t);
+    update millrace.schedule s set last_job = the_job where s.id = one.id;
+    return the_job;
+end $$;
+
+-- When the next look is due; null: nothing is planned. A schedule with a problem is looked at again after ten seconds: the next
+-- worker may know its zone, the queue that was full may not be so any more.
+create or replace function millrace.schedule_wait(out now timestamptz, out next_at timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+begin
+    now := millrace.now();
+    if exists (select from millrace.schedule s
+                where s.paused_at is null and s.next_at is null and (s.problem_at is null or s.problem_at < schedule_wait.now - interval '10 s')) then
+        next_at := now;
+        return;
+    end if;
+    select s.next_at into next_at from millrace.schedule s
+     where s.paused_at is null and s.next_at is not null and (s.problem_at is null or s.problem_at < schedule_wait.now - interval '10 s')
+     order by s.next_at limit 1;
+end $$;
+
+-- Those that need a worker: due, or without a next time.
+create or replace function millrace.schedules_due(wanted int default 100)
+returns table (id int, name text, expression text, zone text, anchor timestamptz, catch_up text, catch_up_limit int, revision bigint,
+    planned_from timestamptz, next_at timestamptz, problem text, now timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+    t timestamptz := millrace.now();
+begin
+    return query
+    select s.id, s.name, s.expression, s.zone, s.anchor, s.catch_up, s.catch_up_limit, s.revision, s.planned_from, s.next_at, s.problem, t
+      from millrace.schedule s
+     where s.paused_at is null and (s.next_at <= t or s.next_at is null) and (s.problem_at is null or s.problem_at < t - interval '10 s')
+     order by s.next_at nulls first
+     limit wanted;
+end $$;
+
+-- What a worker has worked out for a schedule: its fires, oldest first, what was missed, and the next time. All of it or nothing; null
+-- when the schedule has changed meanwhile, or somebody else is at it. Returns how many jobs were enqueued.
+create or replace function millrace.schedule_advance(
+    the_id int, the_revision bigint, expected timestamptz, fires timestamptz[], missed_first timestamptz, missed_last timestamptz,
+    missed_count bigint, following timestamptz
+) returns int
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    one millrace.schedule;
+    at timestamptz;
+    t timestamptz := millrace.now();
+    enqueued int := 0;
+begin
+    select s.* into one from millrace.schedule s where s.id = the_id for update skip locked;
+    if not found or one.revision <> the_revision or one.paused_at is not null or one.next_at is distinct from expected then
+        return null;
+    end if;
+    if missed_count > 0 then
+        insert into millrace.schedule_fire (schedule, fire_at, what, fired_at, missed, until)
+        values (the_id, missed_first, 'missed', t, missed_count, missed_last) on conflict do nothing;
+        one.missed := one.missed + missed_count;
+        one.last_missed_at := missed_last;
+    end if;
+    foreach at in array fires loop
+        -- After a failover the clock may show a time again.
+        continue when exists (select from millrace.schedule_fire f where f.schedule = the_id and f.fire_at = at);
+        if one.last_job is not null and one.overlap <> 'allow' and millrace.schedule_job_lives(one.last_job) then
+            if one.overlap = 'skip' then
+                insert into millrace.schedule_fire (schedule, fire_at, what, fired_at) values (the_id, at, 'skipped', t);
+                one.skipped := one.skipped + 1;
+                continue;
+            end if;
+            perform millrace.cancel_now(one.last_job);
+        end if;
+        one.last_job := millrace.schedule_enqueue(one.id, at, false);
+        one.last_fire_at := at;
+        one.fired := one.fired + 1;
+        insert into millrace.schedule_fire (schedule, fire_at, what, job, fired_at) values (the_id, at, 'fired', one.last_job, t);
+        enqueued := enqueued + 1;
+    end loop;
+    update millrace.schedule s
+       set next_at = following, last_job = one.last_job, last_fire_at = one.last_fire_at, fired = one.fired, skipped = one.skipped,
+           missed = one.missed, last_missed_at = one.last_missed_at, problem = null, problem_at = null
+     where s.id = the_id;
+    return enqueued;
+end $$;
+
+create or replace function millrace.schedule_job_lives(the_job bigint) returns boolean
+language sql volatile as $$
+    select exists (select from millrace.job(the_job) j where j.state not in ('succeeded', 'cancelled', 'dead'))
+$$;
+
+-- A worker could not understand it, or the database refused its job. Not before two seconds have passed: a worker that lacks the zone
+-- must not speak for one that has it, and fires at once.
+create or replace function millrace.schedule_problem(the_id int, the_revision bigint, the_problem text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    update millrace.schedule s set problem = left(the_problem, 500), problem_at = millrace.now()
+     where s.id = the_id and s.revision = the_revision and s.paused_at is null
+       and coalesce(s.next_at, s.planned_from) < millrace.now() - interval '2 s';
+    return found;
+end $$;
+
+create or replace view millrace.schedules as
+select s.name, s.kind, s.expression, s.zone, s.queue, s.priority::int as priority, s.tenant, s.args, s.catch_up, s.catch_up_limit, s.overlap, s.jitter,
+       s.paused_at, s.anchor, s.next_at, s.last_fire_at, s.last_job, s.fired, s.skipped, s.missed, s.last_missed_at, s.problem, s.problem_at,
+       s.created_at, s.changed_at
+  from millrace.schedule s;
+
+-- What became of a schedule's times, the newest first.
+create or replace function millrace.schedule_fires(name text, page int default 20)
+returns table (fire_at timestamptz, what text, job bigint, fired_at timestamptz, missed bigint, until timestamptz)
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select f.fire_at, f.what, f.job, f.fired_at, f.missed, f.until
+      from millrace.schedule s join millrace.schedule_fire f on f.schedule = s.id
+     where s.name = schedule_fires.name
+     order by f.fire_at desc limit least(page, 10000)
+$$;
+
+-- Fires are kept for 14 days, and of each schedule 10,000 at most.
+create or replace function millrace.schedule_trim() returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+    one int;
+    beyond timestamptz;
+    gone bigint;
+    trimmed bigint := 0;
+begin
+    for one in select s.id from millrace.schedule s loop
+        select f.fire_at into beyond from millrace.schedule_fire f where f.schedule = one order by f.fire_at desc offset 10000 limit 1;
+        delete from millrace.schedule_fire f
+         where f.schedule = one and f.fire_at <= greatest(beyond, millrace.now() - interval '14 days');
+        get diagnostics gone = row_count;
+        trimmed := trimmed + gone;
+    end loop;
+    return trimmed;
+end $$;
