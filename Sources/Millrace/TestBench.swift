@@ -55,16 +55,52 @@ public struct TestBench: Sendable {
 
     /// Runs one job through its handler and all middleware, here and now, without a database. Errors come out as they are.
     public func run<Work: Job>(_ job: Work, attempt: Int = 1, tenant: String? = nil) async throws -> Verdict {
+        let handler = try registered(Work.self)
+        return try await run(job, handler, attempt: attempt, tenant: tenant, inside: handler.body)
+    }
+
+    /// Runs jobs of a chunk kind through its handler, in chunks no larger than the worker would make, and returns the verdicts in
+    /// their order. Errors come out as they are.
+    public func run<Work: Job>(chunk jobs: [Work], attempt: Int = 1, tenant: String? = nil) async throws -> [Verdict] {
+        let handler = try registered(Work.self)
+        guard let chunks = handler.chunks else {
+            throw QueueError(.misconfigured, "The handler of \(Work.kind) takes one job at a time.")
+        }
+        var verdicts: [Verdict] = []
+        for start in stride(from: 0, to: jobs.count, by: chunks.size) {
+            let part = Array(jobs[start..<min(start + chunks.size, jobs.count)])
+            let gatherer = chunks.open(part.count)
+            verdicts += try await withThrowingTaskGroup(of: (Int, Verdict).self) { group in
+                for (index, job) in part.enumerated() {
+                    group.addTask {
+                        (index, try await run(job, handler, attempt: attempt, tenant: tenant, inside: gatherer.run))
+                    }
+                }
+                var said: [Int: Verdict] = [:]
+                for try await (index, verdict) in group { said[index] = verdict }
+                return part.indices.compactMap { said[$0] }
+            }
+        }
+        return verdicts
+    }
+
+    private func registered<Work: Job>(_ type: Work.Type) throws(QueueError) -> Handler {
         guard let handler = worker.handler(for: Work.kind) else {
             throw QueueError(.misconfigured, "No handler is registered for \(Work.kind).")
         }
+        return handler
+    }
+
+    private func run<Work: Job>(
+        _ job: Work, _ handler: Handler, attempt: Int, tenant: String?, inside body: @escaping Handler.Body
+    ) async throws -> Verdict {
         let now = Date()
         let context = Context(
             id: 0, kind: Work.kind, queue: handler.queue ?? "default", attempt: attempt,
             maxAttempts: handler.retries.attempts,
             crashes: 0, enqueuedAt: now, claimedAt: now, session: 0, number: 0, tenant: tenant, tags: [], metadata: nil)
         let args = Array(try JSONEncoder().encode(job))
-        var step: @Sendable () async throws -> Verdict = { try await handler.body(args, context) }
+        var step: @Sendable () async throws -> Verdict = { try await body(args, context) }
         for layer in worker.layers.reversed() {
             let inner = step
             step = { try await layer(context, inner) }

@@ -74,6 +74,20 @@ public final class Worker: Sendable {
         state.withLock { $0.handlers.append(Handler(type, queue: queue, body: body)) }
     }
 
+    /// Says what runs the jobs of a kind, up to `chunks` of them in one call, which returns a verdict for each, in their order. A
+    /// thrown error counts for each of them. The first waits at most `waiting` for others.
+    ///
+    /// Each job has a slot, an attempt and a ``ChunkItem/context`` of its own; the task is cancelled when all of its jobs are. A job
+    /// that may have crashed workers comes alone.
+    public func handle<Work: Job>(
+        chunks: Int, of type: Work.Type, queue: String? = nil, waiting: Duration = .milliseconds(20),
+        _ body: @escaping @Sendable ([ChunkItem<Work>]) async throws -> [Verdict]
+    ) {
+        state.withLock {
+            $0.handlers.append(Handler(chunks: chunks, of: type, queue: queue, waiting: waiting, body: body))
+        }
+    }
+
     /// Wraps every run; what is added first is outermost.
     public func use(_ middleware: @escaping Middleware) {
         state.withLock { $0.middleware.append(middleware) }

@@ -69,6 +69,8 @@ package final class Worker: Sendable {
     let options: Options
     let handlers: [Handler]
     let middleware: [Middleware]
+    /// By kind, for the kinds that are worked in chunks.
+    let gatherers: [String: any Gathering]
     let log: Log
     let desk: Desk
     let wakeups = Wakeups()
@@ -101,6 +103,9 @@ package final class Worker: Sendable {
         self.options = options
         self.handlers = handlers
         self.middleware = middleware
+        gatherers = Dictionary(
+            handlers.compactMap { handler in handler.chunks.map { (handler.kind, $0.open(options.slots)) } },
+            uniquingKeysWith: { first, _ in first })
         self.log = log.with("worker", options.name)
         desk = Desk(slots: options.slots)
         outage = Outage(log: self.log)
@@ -181,6 +186,7 @@ package final class Worker: Sendable {
     private func settle() async {
         log.info("draining", [("running", "\(desk.counts.running)"), ("handing_back", "\(desk.counts.waiting)")])
         desk.drain()
+        for gatherer in gatherers.values { gatherer.drain() }
         wakeups.signal.fire()
         // What a claim brings that was in flight goes back as well.
         await claimsEnded.wait(for: .seconds(15))
