@@ -17,6 +17,7 @@ let package = Package(
     ],
     targets: [
         .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CLinux"),
         .systemLibrary(name: "CTerminal"),
 
@@ -28,24 +29,25 @@ let package = Package(
 
         .target(name: "Postgres", dependencies: ["CPostgres", "Threads"], swiftSettings: strict),
         .target(name: "Clusters", dependencies: ["CLinux"], swiftSettings: strict),
+        .target(name: "Seals", dependencies: ["CCrypto"], swiftSettings: strict),
 
         .target(name: "Jobs", swiftSettings: strict),
 
         .target(name: "Queues", dependencies: ["Jobs", "Postgres", "Schema"], swiftSettings: strict),
 
         .target(
-            name: "Workers", dependencies: ["Jobs", "Postgres", "Queues", "Telemetry", "Threads"], swiftSettings: strict
-        ),
+            name: "Workers", dependencies: ["Jobs", "Postgres", "Queues", "Seals", "Telemetry", "Threads"],
+            swiftSettings: strict),
 
         .target(
-            name: "Millrace", dependencies: ["Jobs", "Postgres", "Queues", "Telemetry", "Threads", "Workers"],
+            name: "Millrace", dependencies: ["Jobs", "Postgres", "Queues", "Seals", "Telemetry", "Threads", "Workers"],
             swiftSettings: strict),
 
         .executableTarget(
             name: "MillraceCommand",
             dependencies: [
-                "CLinux", "CTerminal", "Clusters", "Jobs", "Postgres", "Queues", "Schema", "Telemetry", "Threads",
-                "Workers",
+                "CLinux", "CTerminal", "Clusters", "Jobs", "Postgres", "Queues", "Schema", "Seals", "Telemetry",
+                "Threads", "Workers",
             ], swiftSettings: strict),
 
         .target(
@@ -55,6 +57,7 @@ let package = Package(
         .testTarget(
             name: "PostgresTests", dependencies: ["Clusters", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
+        .testTarget(name: "SealsTests", dependencies: ["Seals"], swiftSettings: strict),
         .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
         .testTarget(
             name: "QueuesTests", dependencies: ["Postgres", "Queues", "Schema", "TestSupport"], swiftSettings: strict),
@@ -65,7 +68,8 @@ let package = Package(
         .testTarget(
             name: "MillraceCommandTests",
             dependencies: [
-                "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "TestSupport", "Workers",
+                "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Seals", "Telemetry", "TestSupport",
+                "Workers",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -13,6 +13,7 @@ package enum Schema {
         Script(name: "004_history", bytes: PackageResources._04_history_sql),
         Script(name: "005_unique_successors", bytes: PackageResources._05_unique_successors_sql),
         Script(name: "006_limits_and_tenants", bytes: PackageResources._06_limits_and_tenants_sql),
+        Script(name: "009_sealed_arguments", bytes: PackageResources._09_sealed_arguments_sql),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -22,6 +23,7 @@ package enum Schema {
         Script(name: "access", bytes: PackageResources.access_sql),
         Script(name: "wake", bytes: PackageResources.wake_sql),
         Script(name: "unique", bytes: PackageResources.unique_sql),
+        Script(name: "sealed", bytes: PackageResources.sealed_sql),
         Script(name: "enqueue", bytes: PackageResources.enqueue_sql),
         Script(name: "limits", bytes: PackageResources.limits_sql),
         Script(name: "claim", bytes: PackageResources.claim_sql),

@@ -2,6 +2,7 @@ public import FoundationEssentials
 public import Jobs
 import Postgres
 import Queues
+import Seals
 import Workers
 
 /// For the tests of code that uses Millrace: run a handler without a database, drain a queue in this process, look at what was
@@ -35,7 +36,7 @@ public struct TestBench: Sendable {
     /// A bench for the handlers of one worker, which should not run elsewhere.
     public init(worker: Worker, database: Database) throws(QueueError) {
         self.worker = worker
-        client = try Client(database: database, connections: 2)
+        client = try Client(database: database, keys: .none, connections: 2)
     }
 
     /// Makes or updates the schema, with a clock that can be moved. Only ever on a test database.
@@ -149,9 +150,16 @@ public struct TestBench: Sendable {
         let rows = try await client.using { connection throws(PostgresError) in
             try await Queue.waiting(kind: Work.kind, on: connection)
         }
+        let keys = try worker.keyring()
         var found: [Enqueued<Work>] = []
         for row in rows {
-            guard let job = try? JSONDecoder().decode(Work.self, from: Data(row.args)) else {
+            let args: [UInt8]
+            do {
+                args = try keys.open(row.args, kind: Work.kind)
+            } catch {
+                throw QueueError(error)
+            }
+            guard let job = try? JSONDecoder().decode(Work.self, from: Data(args)) else {
                 throw QueueError(.invalid, "The arguments of job \(row.id) do not fit \(Work.kind).")
             }
             found.append(

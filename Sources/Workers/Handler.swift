@@ -10,6 +10,9 @@ package struct Handler: Sendable {
     package var retries: RetryPolicy
     package var timeout: Duration?
     package var whenCutOff: WhenCutOff
+    /// Its arguments are expected to be sealed.
+    package var encrypted = false
+    package var refusesPlain = false
     /// Runs one job, by itself.
     package var body: Body
     /// nil: every job runs by itself.
@@ -36,6 +39,8 @@ package struct Handler: Sendable {
         ) { args, context in
             try await body(try decode(args), context)
         }
+        encrypted = Work.encrypted
+        refusesPlain = Work.encrypted && Work.refusesPlain
     }
 
     static func decoding<Work: Job>(_ type: Work.Type) -> @Sendable ([UInt8]) throws -> Work {

@@ -70,10 +70,11 @@ extension Worker {
     }
 
     private func handle(_ run: Run, handler: Handler) async -> Judge.Said {
-        let args = run.job.args
         let context = run.context
         let body = gatherer(for: run.job, handler).map { $0.run } ?? handler.body
-        var step: @Sendable () async throws -> Verdict = { try await body(args, context) }
+        var step: @Sendable () async throws -> Verdict = {
+            try await body(try self.opened(run.job, handler), context)
+        }
         for layer in middleware.reversed() {
             let inner = step
             step = { try await layer(context, inner) }

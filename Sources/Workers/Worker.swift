@@ -3,6 +3,7 @@ import Glibc
 import Jobs
 package import Postgres
 import Queues
+package import Seals
 import Synchronization
 package import Telemetry
 import Threads
@@ -24,6 +25,8 @@ package final class Worker: Sendable {
         /// How long after its cancellation a handler counts as stuck.
         package var stuckGrace = Duration.seconds(5)
         package var cutOffAfter = Duration.seconds(20)
+        /// What opens encrypted arguments.
+        package var keys = Keyring.empty
 
         package init(database: ConnectionOptions, name: String? = nil) {
             self.database = database

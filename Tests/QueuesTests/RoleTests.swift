@@ -175,11 +175,13 @@ import Testing
                 #expect(try await worker.refusal(of: call) == nil, "\(call)")
             }
             #expect(try await worker.refusal(of: "select millrace.job_delete(\(id))")?.sqlState == "42501")
+            #expect(try await worker.refusal(of: "select millrace.sealed_page('k')")?.sqlState == "42501")
             let admin = try await database.connect(as: roles.admin)
             for call in [
                 "select * from millrace.jobs", "select millrace.pause('default')", "select millrace.resume('default')",
                 "select * from millrace.job_list('succeeded')", "select millrace.pins()", "select millrace.sizes()",
-                "select millrace.dead_count()", "select millrace.job_delete(\(id))",
+                "select millrace.dead_count()", "select millrace.sealed_keys()", "select millrace.sealed_page('k')",
+                "select millrace.reseal('{}', '{}', '{}')", "select millrace.job_delete(\(id))",
                 "select millrace.grant_enqueue('x')",
                 "select millrace.revoke_enqueue('x')",
             ] {

@@ -11,7 +11,7 @@ declare
         'session_close', 'leases_held', 'leases_return', 'cancels', 'heed_cancels', 'maintain', 'queue_list', 'schema_state', 'depths', 'rates', 'orphans', 'outstanding', 'blocked_count',
         'gates_open', 'slots_sweep', 'limit_list', 'parked_count'];
     doors_admin text[] := doors_worker || array['job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',
-        'grant_enqueue', 'revoke_enqueue', 'own_jobs', 'errors_of', 'test_clock_advance', 'limit_set', 'slots_audit'];
+        'sealed_keys', 'sealed_page', 'reseal', 'grant_enqueue', 'revoke_enqueue', 'own_jobs', 'errors_of', 'test_clock_advance', 'limit_set', 'slots_audit'];
 begin
     execute 'revoke all on schema millrace from public';
     execute 'revoke all on all tables in schema millrace from public';

@@ -1,6 +1,7 @@
 import Jobs
 import Postgres
 import Queues
+import Seals
 
 extension Command {
     static let jobsList = Command(
@@ -43,11 +44,21 @@ extension Command {
         ["jobs", "show"],
         summary: "Show everything about a job",
         arguments: [Argument("id", .one, .jobID, help: "the job's id")],
-        examples: [Example("millrace jobs show 42", "its arguments, its place, every error")]
+        flags: [
+            .toggle("decrypt", environment: .none, help: "Show encrypted arguments in the clear."),
+            Setting.encryptionKeys.flag,
+        ],
+        examples: [
+            Example("millrace jobs show 42", "its arguments, its place, every error"),
+            Example("millrace jobs show 42 --decrypt", "its encrypted arguments too, for who has the key"),
+        ]
     ) { invocation in
         let id = Int64(invocation.parsed.integer("id") ?? 0)
-        let job = try await invocation.withSchema { try await Queue.job(id, on: $0) }
-        guard let job else { throw Invocation.unknown(id) }
+        let keys = invocation.parsed.isOn("decrypt") ? try invocation.neededKeys() : nil
+        guard var job = try await invocation.withSchema({ try await Queue.job(id, on: $0) }) else {
+            throw Invocation.unknown(id)
+        }
+        if let keys, let args = job.args { job.args = try invocation.open(args, of: job, keys: keys) }
         invocation.console.show(job.json) {
             for line in job.lines(colors: invocation.console.colorsOutput) { invocation.console.print(line) }
         }
@@ -90,6 +101,16 @@ extension Command {
                 if console.format == .human { console.print(job.ending, job.style) }
                 return ExitCode(awaiting: job.state)
             }
+        }
+    }
+}
+
+extension Invocation {
+    fileprivate func open(_ args: [UInt8], of job: JobDetail, keys: Keyring) throws(Failure) -> [UInt8] {
+        do {
+            return try keys.open(args, kind: job.kind)
+        } catch {
+            throw Failure(.failed, "job \(job.id): \(error.description)")
         }
     }
 }

@@ -22,6 +22,9 @@ enum Verbs {
         .queuesRetention,
         .queuesLimit,
         .workersList,
+        .keysGenerate,
+        .keysList,
+        .keysRotate,
         .loadLatency,
         .loadDrain,
         .loadClaims,
@@ -38,6 +41,7 @@ enum Verbs {
         "jobs": "Look at jobs, and change what becomes of them",
         "queues": "Look at queues, pause, resume and drain them",
         "workers": "Look at the workers",
+        "keys": "Make encryption keys, see which are needed, and replace them",
         "load": "Measure, and compare with what was promised",
     ]
 }
