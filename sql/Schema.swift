@@ -14,6 +14,7 @@ package enum Schema {
         Script(name: "005_unique_successors", bytes: PackageResources._05_unique_successors_sql),
         Script(name: "006_limits_and_tenants", bytes: PackageResources._06_limits_and_tenants_sql),
         Script(name: "009_sealed_arguments", bytes: PackageResources._09_sealed_arguments_sql),
+        Script(name: "010_retention_by_state", bytes: PackageResources._10_retention_by_state_sql),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -32,7 +33,9 @@ package enum Schema {
         Script(name: "views", bytes: PackageResources.views_sql),
         Script(name: "control", bytes: PackageResources.control_sql),
         Script(name: "lists", bytes: PackageResources.lists_sql),
+        Script(name: "dead", bytes: PackageResources.dead_sql),
         Script(name: "status", bytes: PackageResources.status_sql),
+        Script(name: "retention", bytes: PackageResources.retention_sql),
         Script(name: "maintenance", bytes: PackageResources.maintenance_sql),
         Script(name: "schema", bytes: PackageResources.schema_sql),
         Script(name: "grants", bytes: PackageResources.grants_sql),

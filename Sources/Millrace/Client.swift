@@ -115,6 +115,30 @@ public final class Client: Sendable {
         try await using { connection throws(PostgresError) in try await Queue.retry(id, on: connection) }
     }
 
+    /// Runs dead jobs again, each from its first attempt: all, or those of a kind, queue or tag, with an error that contains a text,
+    /// or that died in a stretch of time. Jobs whose unique key is held by another stay dead, and so do those whose arguments are
+    /// no longer kept.
+    public func redrive(
+        kind: String? = nil, queue: String? = nil, tag: String? = nil, error: String? = nil, since: Date? = nil,
+        until: Date? = nil
+    ) async throws(QueueError) -> Redriven {
+        let filter = DeadFilter(
+            JobFilter(queue: queue, kind: kind, tag: tag), error: error, since: since.map { .at($0) },
+            until: until.map { .at($0) })
+        var redriven = Redriven()
+        var after: Int64?
+        while true {
+            let place = after
+            let results = try await using { connection throws(PostgresError) in
+                let ids = try await Queue.deadIDs(filter, after: place, on: connection, deadline: .seconds(60))
+                return try await Queue.perform(.retry, on: ids, connection: connection, deadline: .seconds(60))
+            }
+            guard let last = results.map(\.id).min() else { return redriven }
+            for result in results { redriven.add(result.outcome) }
+            after = last
+        }
+    }
+
     /// Waits until a job has ended, and returns how.
     public func wait(for id: Int64, timeout: Duration = .seconds(60)) async throws(QueueError) -> JobStatus {
         let deadline = ContinuousClock.now + timeout

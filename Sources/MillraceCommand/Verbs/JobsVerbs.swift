@@ -11,18 +11,22 @@ extension Command {
             "Without --state jobs of every state. The next page begins below the last id: pass it with --after.",
         flags: [
             .single("state", "STATE", .choice(JobState.allCases.map(\.rawValue)), help: "Only jobs in this state.")
-        ] + JobFlags.filter + [
+        ] + JobFlags.filter + JobFlags.ofDead + [
             .single("limit", "N", .integer(1...10_000), fallback: "50", help: "At most so many."),
             .single("after", "ID", .jobID, environment: .none, help: "Only jobs older than this one."),
         ],
         examples: [
             Example("millrace jobs list --state dead", "what needs a look"),
+            Example("millrace jobs list --state dead --error 'timed out' --since 2h", "what died of that, lately"),
             Example("millrace jobs list --queue mail --limit 500 --jsonl", "for a script"),
         ]
     ) { invocation in
         let limit = invocation.parsed.integer("limit") ?? 50
         let after = invocation.parsed.integer("after").map { Int64($0) }
         let states = invocation.states ?? JobState.allCases
+        if try invocation.deadFilter.isOfDeadOnly, states != [.dead] {
+            throw Failure(.misused, "--error, --since and --until are about dead jobs: add --state dead")
+        }
         let jobs = try await invocation.withSchema { connection in
             var found: [Int64: JobDetail] = [:]
             for state in states {
@@ -139,7 +143,10 @@ extension Invocation {
         var after = after
         while found.count < limit {
             let wanted = min(limit - found.count, Queue.page)
-            let page = try await Queue.jobs(state, filter, after: after, limit: wanted, on: connection)
+            let page =
+                state == .dead
+                ? try await Queue.deadJobs(deadFilter, after: after, limit: wanted, on: connection)
+                : try await Queue.jobs(state, filter, after: after, limit: wanted, on: connection)
             found += page
             // A page may come short where jobs moved meanwhile; an empty one is the end.
             guard let last = page.last else { break }
