@@ -56,7 +56,9 @@ extension Command {
             May be stopped and run again at any time; it goes on where it was. Exit 1 when jobs are left under another key.
             """,
         flags: [
-            .single("batch", "N", .integer(1...500), fallback: "200", help: "How many jobs to change at once."),
+            .single(
+                "batch", "N", .integer(1...500), environment: .none, fallback: "200",
+                help: "How many jobs to change at once."),
             .toggle("dry-run", environment: .none, help: "Print how many jobs it would be, and change nothing."),
             Setting.encryptionKeys.flag,
         ],
