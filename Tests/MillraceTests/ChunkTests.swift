@@ -186,6 +186,38 @@ private actor Calls {
         }
     }
 
+    /// 1. A chunk runs. 2. Its worker is taken for dead, and the jobs are given back. 3. The worker hears of it; they run again.
+    @Test func `a chunk whose lease is lost is told so and cancelled, and what it says is refused`() async throws {
+        try await withDatabase { database in
+            let calls = Calls()
+            let lost = Calls()
+            let worker = Self.worker(database, chunks: 2, waiting: .seconds(3600)) { items in
+                await calls.add(items)
+                guard await calls.all.count == 1 else { return items.map { _ in .done } }
+                try? await Task.sleep(for: .seconds(3600))
+                await lost.add(items.filter { $0.context.cancelReason == .leaseLost })
+                return items.map { _ in .discard("stale") }
+            }
+            let connection = try await database.connect()
+            try await connection.run(
+                "select millrace.enqueue('row', jsonb_build_object('n', n)) from generate_series(1, 2) n")
+            let running = Task { try await worker.run(handlesSignals: false) }
+            try await eventually("the chunk runs") { await calls.all.count == 1 }
+            try await eventually("the worker is given up by its latest beat") {
+                try await connection.int(
+                    "select count(*) from millrace.beat b, millrace.rescue(b.session, b.beat) r where r.jobs = 2") == 1
+            }
+            try await eventually("both have succeeded") {
+                try await connection.int("select count(*) from millrace.history where outcome = 1") == 2
+            }
+            worker.drain()
+            #expect(try await running.value.refused == 2)
+            #expect(await lost.all.map { $0.sorted() } == [[1, 2]])
+            #expect(try await connection.int("select count(*) from millrace.history where outcome = 3") == 0)
+            await connection.close()
+        }
+    }
+
     @Test func `a job that has timed out in a chunk is tried again, and so is its neighbour`() async throws {
         try await withDatabase { database in
             let worker = Self.worker(database, chunks: 2, waiting: .milliseconds(200)) { _ in
