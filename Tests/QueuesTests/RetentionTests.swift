@@ -13,12 +13,14 @@ extension Connection {
     }
 
     fileprivate func runAndEnd(_ id: Int, as outcome: Int, error: String? = nil, number: Int) async throws {
-        let taken = try await claim(number: number * 8)
-        #expect(taken == [id])
+        try await runAndEnd([id], as: outcome, error: error, number: number)
+    }
+
+    fileprivate func runAndEnd(_ ids: [Int], as outcome: Int, error: String? = nil, number: Int) async throws {
+        #expect(try await claim(number: number * 8).sorted() == ids)
         let lease = try await int("select number from millrace.lease")
-        let alive = try await finish(
-            [.init(id: id, outcome: outcome, number: lease, error: error, wait: 0)], complete: [lease: 1])
-        #expect(alive == [lease])
+        let ends = ids.map { End(id: $0, outcome: outcome, number: lease, error: error, wait: 0) }
+        #expect(try await finish(ends, complete: [lease: ids.count]) == [lease])
     }
 
     fileprivate func pass(_ span: String) async throws {
@@ -92,6 +94,25 @@ extension Connection {
             #expect(try await connection.state(dead) == nil)
             #expect(try await connection.int("select count(*) from millrace.job") == 0)
             #expect(try await connection.int("select count(*) from millrace.history") == 0)
+        }
+    }
+
+    @Test func `a tenant's jobs and those with a limit key stay as their queue says`() async throws {
+        try await withConnection(.movableClock) { connection in
+            try await connection.openSession()
+            let before = try await connection.enqueue("'test', queue => 'q', tenant => 'acme'")
+            try await connection.run(
+                "select millrace.retention_set('q', 'short'), millrace.retention_set('q', 'long', 'dead')")
+            let after = try await connection.enqueue("'test', queue => 'q', limit_key => 'k'")
+            try await connection.runAndEnd([before, after], as: 3, error: "no", number: 1)
+            let done = try await connection.enqueue("'test', queue => 'q', tenant => 'acme'")
+            try await connection.runAndEnd([done], as: 1, number: 2)
+            #expect(try await connection.records("select * from millrace.retentions()") == ["(q,short,short,long)"])
+            try await connection.pass("3 days")
+            #expect(try await connection.state(done) == nil)
+            for id in [before, after] { #expect(try await connection.state(id) == "dead") }
+            #expect(
+                try await connection.column("select * from millrace.dead_ids('q')") == ["\(after)", "\(before)"])
         }
     }
 
