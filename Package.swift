@@ -17,6 +17,7 @@ let package = Package(
     ],
     targets: [
         .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CLinux"),
         .systemLibrary(name: "CTerminal"),
 
@@ -29,26 +30,26 @@ let package = Package(
 
         .target(name: "Postgres", dependencies: ["CPostgres", "Threads"], swiftSettings: strict),
         .target(name: "Clusters", dependencies: ["CLinux"], swiftSettings: strict),
+        .target(name: "Seals", dependencies: ["CCrypto"], swiftSettings: strict),
 
         .target(name: "Jobs", swiftSettings: strict),
 
         .target(name: "Queues", dependencies: ["Jobs", "Postgres", "Schema"], swiftSettings: strict),
 
         .target(
-            name: "Workers", dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Telemetry", "Threads"],
+            name: "Workers", dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Seals", "Telemetry", "Threads"],
             swiftSettings: strict),
 
         .target(
             name: "Millrace",
-            dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Telemetry", "Threads", "Workers"],
+            dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Seals", "Telemetry", "Threads", "Workers"],
             swiftSettings: strict),
 
         .executableTarget(
             name: "MillraceCommand",
             dependencies: [
-                "CLinux", "CTerminal", "Calendars", "Clusters", "Jobs", "Postgres", "Queues", "Schema", "Telemetry",
-                "Threads",
-                "Workers",
+                "CLinux", "CTerminal", "Calendars", "Clusters", "Jobs", "Postgres", "Queues", "Schema", "Seals",
+                "Telemetry", "Threads", "Workers",
             ], swiftSettings: strict),
 
         .target(
@@ -61,6 +62,7 @@ let package = Package(
         .testTarget(
             name: "PostgresTests", dependencies: ["Clusters", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
+        .testTarget(name: "SealsTests", dependencies: ["Seals"], swiftSettings: strict),
         .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
         .testTarget(
             name: "QueuesTests", dependencies: ["Postgres", "Queues", "Schema", "TestSupport"], swiftSettings: strict),
@@ -71,7 +73,8 @@ let package = Package(
         .testTarget(
             name: "MillraceCommandTests",
             dependencies: [
-                "Calendars", "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "TestSupport",
+                "Calendars", "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Seals", "Telemetry",
+                "TestSupport",
                 "Workers",
             ],
             swiftSettings: strict),

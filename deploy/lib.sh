@@ -70,6 +70,7 @@ is_there() {
     case $1 in
     postgresql | postgresql-[0-9]*) has_postgres ;;
     libpq-dev) is_installed libpq-dev || pkg-config --exists libpq 2>/dev/null ;;
+    libssl-dev) is_installed libssl-dev || pkg-config --exists libcrypto 2>/dev/null ;;
     pkg-config) command -v pkg-config >/dev/null ;;
     tzdata) [[ -e ${TZDIR:-/usr/share/zoneinfo}/Europe/Berlin ]] ;;
     pgbouncer) command -v pgbouncer >/dev/null || [[ -x /usr/sbin/pgbouncer ]] ;;

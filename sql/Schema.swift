@@ -15,6 +15,8 @@ package enum Schema {
         Script(name: "006_limits_and_tenants", bytes: PackageResources._06_limits_and_tenants_sql),
         Script(name: "007_schedules", bytes: PackageResources._07_schedules_sql),
         Script(name: "008_steps_and_results", bytes: PackageResources._08_steps_and_results_sql),
+        Script(name: "009_sealed_arguments", bytes: PackageResources._09_sealed_arguments_sql),
+        Script(name: "010_retention_by_state", bytes: PackageResources._10_retention_by_state_sql),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -24,6 +26,7 @@ package enum Schema {
         Script(name: "access", bytes: PackageResources.access_sql),
         Script(name: "wake", bytes: PackageResources.wake_sql),
         Script(name: "unique", bytes: PackageResources.unique_sql),
+        Script(name: "sealed", bytes: PackageResources.sealed_sql),
         Script(name: "enqueue", bytes: PackageResources.enqueue_sql),
         Script(name: "limits", bytes: PackageResources.limits_sql),
         Script(name: "claim", bytes: PackageResources.claim_sql),
@@ -35,7 +38,9 @@ package enum Schema {
         Script(name: "control", bytes: PackageResources.control_sql),
         Script(name: "schedules", bytes: PackageResources.schedules_sql),
         Script(name: "lists", bytes: PackageResources.lists_sql),
+        Script(name: "dead", bytes: PackageResources.dead_sql),
         Script(name: "status", bytes: PackageResources.status_sql),
+        Script(name: "retention", bytes: PackageResources.retention_sql),
         Script(name: "maintenance", bytes: PackageResources.maintenance_sql),
         Script(name: "schema", bytes: PackageResources.schema_sql),
         Script(name: "grants", bytes: PackageResources.grants_sql),

@@ -18,6 +18,12 @@ public protocol Job: Codable, Sendable {
 
     /// What becomes of a run while its worker is cut off from the database. Default: ``WhenCutOff/keepRunning``.
     static var whenCutOff: WhenCutOff { get }
+
+    /// Whether its arguments are encrypted in the database, with the first key of `MILLRACE_ENCRYPTION_KEY`. Default: no.
+    static var encrypted: Bool { get }
+
+    /// Whether an encrypted kind refuses jobs with plain arguments, such as SQL enqueues. Default: they run, and the worker says so.
+    static var refusesPlain: Bool { get }
 }
 
 extension Job {
@@ -27,6 +33,10 @@ extension Job {
     public static var timeout: Duration? { nil }
     /// Its finish is fenced anyway.
     public static var whenCutOff: WhenCutOff { .keepRunning }
+    /// Plain.
+    public static var encrypted: Bool { false }
+    /// Welcome.
+    public static var refusesPlain: Bool { false }
 }
 
 /// What becomes of a run while its worker cannot reach the database.

@@ -6,6 +6,8 @@ public struct NewJob: Sendable {
     public var kind: String
     /// Its arguments as JSON text.
     public var args: [UInt8]
+    /// Whether the client is to encrypt its arguments.
+    public var encrypted = false
     /// nil: the kind's own queue.
     public var queue: String?
     /// 0 first to 9 last; nil: 4.

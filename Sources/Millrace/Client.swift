@@ -1,6 +1,7 @@
 public import FoundationEssentials
 import Postgres
 import Queues
+import Seals
 
 /// Enqueues jobs and asks after them, from any number of tasks at once.
 ///
@@ -10,9 +11,14 @@ import Queues
 /// ```
 public final class Client: Sendable {
     let pool: Pool
+    let keys: Keyring
 
-    /// Connects when first used, with at most `connections` at a time.
-    public init(database: Database = .environment, connections: Int = 4) throws(QueueError) {
+    /// Connects when first used, with at most `connections` at a time. The first of `keys` encrypts the arguments of kinds that
+    /// ask for it.
+    public init(
+        database: Database = .environment, keys: EncryptionKeys = .environment, connections: Int = 4
+    ) throws(QueueError) {
+        self.keys = try keys.ring()
         pool = Pool(try database.options().database, size: max(1, connections))
     }
 
@@ -38,6 +44,7 @@ public final class Client: Sendable {
         tags: [String] = []
     ) async throws(QueueError) -> Int64 {
         var new = NewJob(kind: Work.kind, args: try Self.encode(job))
+        new.encrypted = Work.encrypted
         new.runAt = time
         new.delay = delay
         new.uniqueKey = unique
@@ -55,7 +62,10 @@ public final class Client: Sendable {
     /// Enqueues a job of any kind, by name.
     @discardableResult
     public func enqueue(_ job: NewJob) async throws(QueueError) -> Int64 {
-        try await using { connection throws(PostgresError) in try await Queue.enqueue(job, on: connection) }
+        var job = job
+        if job.encrypted { job.args = try seal(job.args, kind: job.kind) }
+        let new = job
+        return try await using { connection throws(PostgresError) in try await Queue.enqueue(new, on: connection) }
     }
 
     /// Enqueues many jobs of one kind, all or none, in one round trip: the fast way.
@@ -67,7 +77,10 @@ public final class Client: Sendable {
         guard !jobs.isEmpty else { return }
         var args: [[UInt8]] = []
         args.reserveCapacity(jobs.count)
-        for job in jobs { args.append(try Self.encode(job)) }
+        for job in jobs {
+            let plain = try Self.encode(job)
+            args.append(Work.encrypted ? try seal(plain, kind: Work.kind) : plain)
+        }
         let all = args
         _ = try await using { connection throws(PostgresError) in
             try await Queue.enqueueBulk(
@@ -103,6 +116,30 @@ public final class Client: Sendable {
         try await using { connection throws(PostgresError) in try await Queue.retry(id, fresh: fresh, on: connection) }
     }
 
+    /// Runs dead jobs again, each from its first attempt: all, or those of a kind, queue or tag, with an error that contains a text,
+    /// or that died in a stretch of time. Jobs whose unique key is held by another stay dead, and so do those whose arguments are
+    /// no longer kept.
+    public func redrive(
+        kind: String? = nil, queue: String? = nil, tag: String? = nil, error: String? = nil, since: Date? = nil,
+        until: Date? = nil
+    ) async throws(QueueError) -> Redriven {
+        let filter = DeadFilter(
+            JobFilter(queue: queue, kind: kind, tag: tag), error: error, since: since.map { .at($0) },
+            until: until.map { .at($0) })
+        var redriven = Redriven()
+        var after: Int64?
+        while true {
+            let place = after
+            let results = try await using { connection throws(PostgresError) in
+                let ids = try await Queue.deadIDs(filter, after: place, on: connection, deadline: .seconds(60))
+                return try await Queue.perform(.retry, on: ids, connection: connection, deadline: .seconds(60))
+            }
+            guard let last = results.map(\.id).min() else { return redriven }
+            for result in results { redriven.add(result.outcome) }
+            after = last
+        }
+    }
+
     /// Waits until a job has ended, and returns how.
     public func wait(for id: Int64, timeout: Duration = .seconds(60)) async throws(QueueError) -> JobStatus {
         let deadline = ContinuousClock.now + timeout
@@ -131,6 +168,14 @@ public final class Client: Sendable {
             throw QueueError(error)
         } catch {
             throw QueueError(.refused, "\(error)")
+        }
+    }
+
+    private func seal(_ args: [UInt8], kind: String) throws(QueueError) -> [UInt8] {
+        do {
+            return try keys.seal(args, kind: kind)
+        } catch {
+            throw QueueError(error)
         }
     }
 

@@ -37,7 +37,7 @@ public struct Database: Sendable {
         return (options, direct.map { ConnectionOptions(location: $0, statementDeadline: statementDeadline) })
     }
 
-    private static func variable(_ name: String) throws(QueueError) -> String? {
+    static func variable(_ name: String) throws(QueueError) -> String? {
         let environment = ProcessInfo.processInfo.environment
         if let value = environment[name], !value.isEmpty { return value }
         guard let path = environment[name + "_FILE"], !path.isEmpty else { return nil }

@@ -1,4 +1,5 @@
 import Postgres
+import Seals
 import Workers
 
 /// What went wrong between a caller and the queue.
@@ -54,6 +55,10 @@ public struct QueueError: Error, Sendable, CustomStringConvertible {
         case .database(let error): self.init(error)
         case .noHandlers: self.init(.misconfigured, failure.description)
         }
+    }
+
+    init(_ error: SealError) {
+        self.init(.misconfigured, error.description)
     }
 
     private static func classify(_ error: PostgresError) -> Class {

@@ -2,6 +2,7 @@ public import FoundationEssentials
 public import Jobs
 import Postgres
 import Queues
+import Seals
 import Workers
 
 /// For the tests of code that uses Millrace: run a handler without a database, drain a queue in this process, look at what was
@@ -35,7 +36,7 @@ public struct TestBench: Sendable {
     /// A bench for the handlers of one worker, which should not run elsewhere.
     public init(worker: Worker, database: Database) throws(QueueError) {
         self.worker = worker
-        client = try Client(database: database, connections: 2)
+        client = try Client(database: database, keys: .none, connections: 2)
     }
 
     /// Makes or updates the schema, with a clock that can be moved. Only ever on a test database.
@@ -59,9 +60,50 @@ public struct TestBench: Sendable {
     public func run<Work: Job>(
         _ job: Work, attempt: Int = 1, tenant: String? = nil, notes: RunNotes = RunNotes()
     ) async throws -> Verdict {
+        let handler = try registered(Work.self)
+        return try await run(job, handler, attempt: attempt, tenant: tenant, notes: notes, inside: handler.body)
+    }
+
+    /// Runs jobs of a chunk kind through its handler, in chunks no larger than the worker would make, and returns the verdicts in
+    /// their order. Errors come out as they are.
+    public func run<Work: Job>(chunk jobs: [Work], attempt: Int = 1, tenant: String? = nil) async throws -> [Verdict] {
+        let handler = try registered(Work.self)
+        guard let chunks = handler.chunks else {
+            throw QueueError(.misconfigured, "The handler of \(Work.kind) takes one job at a time.")
+        }
+        var verdicts: [Verdict] = []
+        for start in stride(from: 0, to: jobs.count, by: chunks.size) {
+            let part = Array(jobs[start..<min(start + chunks.size, jobs.count)])
+            let gatherer = chunks.open(part.count)
+            verdicts += try await withThrowingTaskGroup(of: (Int, Verdict).self) { group in
+                for (index, job) in part.enumerated() {
+                    group.addTask {
+                        (
+                            index,
+                            try await run(
+                                job, handler, attempt: attempt, tenant: tenant, notes: RunNotes(), inside: gatherer.run)
+                        )
+                    }
+                }
+                var said: [Int: Verdict] = [:]
+                for try await (index, verdict) in group { said[index] = verdict }
+                return part.indices.compactMap { said[$0] }
+            }
+        }
+        return verdicts
+    }
+
+    private func registered<Work: Job>(_ type: Work.Type) throws(QueueError) -> Handler {
         guard let handler = worker.handler(for: Work.kind) else {
             throw QueueError(.misconfigured, "No handler is registered for \(Work.kind).")
         }
+        return handler
+    }
+
+    private func run<Work: Job>(
+        _ job: Work, _ handler: Handler, attempt: Int, tenant: String?, notes: RunNotes,
+        inside body: @escaping Handler.Body
+    ) async throws -> Verdict {
         let now = Date()
         let context = Context(
             id: 0, kind: Work.kind, queue: handler.queue ?? "default", attempt: attempt,
@@ -69,7 +111,7 @@ public struct TestBench: Sendable {
             crashes: 0, enqueuedAt: now, claimedAt: now, session: 0, number: 0, tenant: tenant, tags: [], metadata: nil,
             abilities: notes.abilities)
         let args = Array(try JSONEncoder().encode(job))
-        var step: @Sendable () async throws -> Verdict = { try await handler.body(args, context) }
+        var step: @Sendable () async throws -> Verdict = { try await body(args, context) }
         for layer in worker.layers.reversed() {
             let inner = step
             step = { try await layer(context, inner) }
@@ -123,9 +165,16 @@ public struct TestBench: Sendable {
         let rows = try await client.using { connection throws(PostgresError) in
             try await Queue.waiting(kind: Work.kind, on: connection)
         }
+        let keys = try worker.keyring()
         var found: [Enqueued<Work>] = []
         for row in rows {
-            guard let job = try? JSONDecoder().decode(Work.self, from: Data(row.args)) else {
+            let args: [UInt8]
+            do {
+                args = try keys.open(row.args, kind: Work.kind)
+            } catch {
+                throw QueueError(error)
+            }
+            guard let job = try? JSONDecoder().decode(Work.self, from: Data(args)) else {
                 throw QueueError(.invalid, "The arguments of job \(row.id) do not fit \(Work.kind).")
             }
             found.append(

@@ -1,4 +1,5 @@
 public import Jobs
+import Seals
 import Synchronization
 import Telemetry
 import Threads
@@ -40,6 +41,7 @@ public final class Worker: Sendable {
     }
 
     private let database: Database
+    private let keys: EncryptionKeys
     private let slots: Int
     private let queues: [String: Int?]
     private let drainTimeout: Duration
@@ -50,12 +52,14 @@ public final class Worker: Sendable {
     ///   - database: Where the queue lives.
     ///   - slots: How many jobs run at the same time.
     ///   - queues: The queues to serve; none means all. A number bounds how many jobs of a queue run here at once.
+    ///   - keys: What opens encrypted arguments.
     ///   - drainTimeout: How long running jobs may go on once the worker is told to stop.
     public init(
         database: Database = .environment, slots: Int = 100, queues: [String: Int?] = [:],
-        drainTimeout: Duration = .seconds(30), log: LogLevel = .info
+        drainTimeout: Duration = .seconds(30), keys: EncryptionKeys = .environment, log: LogLevel = .info
     ) {
         self.database = database
+        self.keys = keys
         self.slots = max(1, slots)
         self.queues = queues
         self.drainTimeout = drainTimeout
@@ -94,6 +98,20 @@ public final class Worker: Sendable {
         state.withLock { state in
             state.schedules.removeAll { $0.name == made.name }
             state.schedules.append(made)
+        }
+    }
+
+    /// Says what runs the jobs of a kind, up to `chunks` of them in one call, which returns a verdict for each, in their order. A
+    /// thrown error counts for each of them. The first waits at most `waiting` for others.
+    ///
+    /// Each job has a slot, an attempt and a ``ChunkItem/context`` of its own; the task is cancelled when all of its jobs are. A job
+    /// that may have crashed workers comes alone.
+    public func handle<Work: Job>(
+        chunks: Int, of type: Work.Type, queue: String? = nil, waiting: Duration = .milliseconds(20),
+        _ body: @escaping @Sendable ([ChunkItem<Work>]) async throws -> [Verdict]
+    ) {
+        state.withLock {
+            $0.handlers.append(Handler(chunks: chunks, of: type, queue: queue, waiting: waiting, body: body))
         }
     }
 
@@ -138,6 +156,7 @@ public final class Worker: Sendable {
         let (location, direct) = try database.options()
         var options = Workers.Worker.Options(database: location)
         options.direct = direct
+        options.keys = try keys.ring()
         options.slots = slots
         options.queues = queues.map { (name: $0.key, slots: $0.value) }
         options.drainDeadline = drainTimeout
@@ -149,6 +168,8 @@ public final class Worker: Sendable {
         }
         return Workers.Worker(options: options, handlers: handlers, middleware: middleware, log: quiet ? .silent : log)
     }
+
+    func keyring() throws(QueueError) -> Keyring { try keys.ring() }
 
     func handler(for kind: String) -> Handler? {
         state.withLock { $0.handlers.first { $0.kind == kind } }

@@ -14,6 +14,8 @@ package struct DeedResult: Sendable, Equatable {
         case nothing
         case notFound
         case refused(String)
+        /// It cannot run again: its arguments are no longer kept.
+        case dropped(String)
     }
 
     package var id: Int64
@@ -36,6 +38,7 @@ extension Queue {
                 case "done": .done
                 case "nothing": .nothing
                 case "P0002": .notFound
+                case "55000" where deed == .retry: .dropped(row.optionalString(2) ?? "its arguments are no longer kept")
                 default: .refused(row.optionalString(2) ?? "it was refused")
                 }
             return DeedResult(id: try row.int(0), outcome: outcome)
@@ -72,11 +75,14 @@ extension Queue {
         try await truth("select millrace.resume($1)", [.text(queue)], on: connection)
     }
 
-    /// - Parameter retention: short, standard or long.
+    /// - Parameters:
+    ///   - retention: short, standard or long.
+    ///   - state: succeeded, cancelled or dead; nil is all of them.
     package static func setRetention(
-        _ retention: String, of queue: String, on connection: Connection
+        _ retention: String, of queue: String, state: String? = nil, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await truth("select millrace.retention_set($1, $2)", [.text(queue), .text(retention)], on: connection)
+        try await truth(
+            "select millrace.retention_set($1, $2, $3)", [.text(queue), .text(retention), .text(state)], on: connection)
     }
 
     private static func truth(

@@ -5,7 +5,10 @@ package import Postgres
 package struct QueueDepth: Sendable {
     package var name: String
     package var pausedAt: Date?
+    /// Of its succeeded jobs.
     package var retention: String
+    package var retentionCancelled: String
+    package var retentionDead: String
     package var ready: Int
     package var scheduled: Int
     package var running: Int
@@ -81,13 +84,16 @@ extension Queue {
     ) async throws(PostgresError) -> [QueueDepth] {
         try await connection.query(
             """
-            select queue, paused_at, retention, ready, scheduled, running, oldest_ready_at,
-                   extract(epoch from millrace.now() - oldest_ready_at)::float8
-              from millrace.depths($1)
+            select d.queue, d.paused_at, d.retention, d.ready, d.scheduled, d.running, d.oldest_ready_at,
+                   extract(epoch from millrace.now() - d.oldest_ready_at)::float8,
+                   coalesce(r.cancelled, d.retention), coalesce(r.dead, d.retention)
+              from millrace.depths($1) d left join millrace.retentions() r on r.queue = d.queue
+             order by d.queue
             """, [.int4(cap.map { Int32(clamping: $0) })], deadline: deadline
         ) { row throws(PostgresError) in
             QueueDepth(
                 name: try row.string(0), pausedAt: try row.optionalDate(1), retention: try row.string(2),
+                retentionCancelled: try row.string(8), retentionDead: try row.string(9),
                 ready: Int(try row.int(3)), scheduled: Int(try row.int(4)), running: Int(try row.int(5)),
                 oldestReadyAt: try row.optionalDate(6), oldestAge: row.optionalDouble(7).map { max(0, $0) })
         }

@@ -21,9 +21,25 @@ final class Complaints: Sendable {
     /// An outage has its own line, and a cancelled statement is no trouble.
     func say(_ what: StaticString, _ error: PostgresError) {
         guard !error.isOutage, error != .cancelled else { return }
-        let key = "\(what) \(error.sqlState ?? "")"
+        guard let unsaid = due("\(what) \(error.sqlState ?? "")") else { return }
+        log.error(
+            what, [("error", error.description), ("sqlstate", error.sqlState ?? "none")] + Self.repeated(unsaid))
+    }
+
+    /// Something that a kind of job does.
+    func say(_ what: StaticString, about kind: String) {
+        guard let unsaid = due("\(what) \(kind)") else { return }
+        log.warning(what, [("job.kind", kind)] + Self.repeated(unsaid))
+    }
+
+    private static func repeated(_ unsaid: Int) -> [(String, String)] {
+        unsaid > 0 ? [("times_since", "\(unsaid)")] : []
+    }
+
+    /// How often it was not said since it was said last; nil: it is not to be said now.
+    private func due(_ key: String) -> Int? {
         let now = ContinuousClock.now
-        let unsaid: Int? = entries.withLock { entries in
+        return entries.withLock { entries in
             if let entry = entries[key], entry.at.duration(to: now) < Self.pause {
                 entries[key]?.unsaid += 1
                 return nil
@@ -31,9 +47,5 @@ final class Complaints: Sendable {
             defer { entries[key] = Entry(at: now) }
             return entries[key]?.unsaid ?? 0
         }
-        guard let unsaid else { return }
-        var data = [("error", error.description), ("sqlstate", error.sqlState ?? "none")]
-        if unsaid > 0 { data.append(("times_since", "\(unsaid)")) }
-        log.error(what, data)
     }
 }

@@ -10,7 +10,13 @@ package struct Handler: Sendable {
     package var retries: RetryPolicy
     package var timeout: Duration?
     package var whenCutOff: WhenCutOff
+    /// Its arguments are expected to be sealed.
+    package var encrypted = false
+    package var refusesPlain = false
+    /// Runs one job, by itself.
     package var body: Body
+    /// nil: every job runs by itself.
+    package var chunks: Chunks?
 
     package init(
         kind: String, queue: String? = nil, retries: RetryPolicy = .standard, timeout: Duration? = nil,
@@ -27,17 +33,24 @@ package struct Handler: Sendable {
     package init<Work: Job>(
         _ type: Work.Type, queue: String? = nil, body: @escaping @Sendable (Work, Context) async throws -> Verdict
     ) {
-        let decoder = JSONDecoder()
+        let decode = Self.decoding(type)
         self.init(
             kind: Work.kind, queue: queue, retries: Work.retries, timeout: Work.timeout, whenCutOff: Work.whenCutOff
         ) { args, context in
-            let job: Work
+            try await body(try decode(args), context)
+        }
+        encrypted = Work.encrypted
+        refusesPlain = Work.encrypted && Work.refusesPlain
+    }
+
+    static func decoding<Work: Job>(_ type: Work.Type) -> @Sendable ([UInt8]) throws -> Work {
+        let decoder = JSONDecoder()
+        return { args in
             do {
-                job = try decoder.decode(Work.self, from: Data(args))
+                return try decoder.decode(Work.self, from: Data(args))
             } catch {
-                throw UndecodableArguments(kind: Work.kind, reason: Self.sentence(error))
+                throw UndecodableArguments(kind: Work.kind, reason: sentence(error))
             }
-            return try await body(job, context)
         }
     }
 

@@ -26,6 +26,11 @@ package enum Practice {
             return .done
         },
         stepsHandler,
+        Handler(chunks: 50, of: Chunk.self, waiting: .milliseconds(20)) { items in
+            items.map {
+                $0.job.fail == true ? .retry(reason: "failing on purpose, in a chunk of \(items.count)") : .done
+            }
+        },
         Handler(kind: "practice.echo") { args, _ in
             _ = args
             return .done
@@ -78,6 +83,11 @@ package enum Practice {
     struct Spin: Job {
         static let kind = "practice.spin"
         var ms: Int
+    }
+
+    struct Chunk: Job {
+        static let kind = "practice.chunk"
+        var fail: Bool?
     }
 
     struct OnPurpose: Error, CustomStringConvertible {

@@ -17,7 +17,9 @@ extension Worker {
     private func makeRun(_ job: Claimed) -> Run {
         let handler = kinds.withLock { $0[job.kind] }
         let options = job.options.flatMap { try? JSONDecoder().decode(RunOptions.self, from: Data($0)) }
-        let timeout = options?.timeout.map { Duration.seconds($0) } ?? handler?.timeout
+        let timeout = (options?.timeout.map { Duration.seconds($0) } ?? handler?.timeout).map {
+            $0 + (handler?.chunks?.waiting ?? .zero)  // the wait for company is no part of the work
+        }
         let context = Context(
             id: job.id, kind: handler?.kind ?? "?", queue: queues.withLock { $0.names[job.lane.queue] } ?? "?",
             attempt: Int(job.attempt) + 1,
@@ -71,9 +73,11 @@ extension Worker {
     }
 
     private func handle(_ run: Run, handler: Handler) async -> Judge.Said {
-        let args = run.job.args
         let context = run.context
-        var step: @Sendable () async throws -> Verdict = { try await handler.body(args, context) }
+        let body = gatherer(for: run.job, handler).map { $0.run } ?? handler.body
+        var step: @Sendable () async throws -> Verdict = {
+            try await body(try self.opened(run.job, handler), context)
+        }
         for layer in middleware.reversed() {
             let inner = step
             step = { try await layer(context, inner) }
@@ -84,6 +88,14 @@ extension Worker {
             return .threw(Self.sentence(failure), failure.retry)
         } catch {
             return .threw(Self.sentence(error), .usual)
+        }
+    }
+
+    /// nil: it runs by itself. A suspect does, whatever its kind: a chunk would take innocents down with it.
+    private func gatherer(for job: Claimed, _ handler: Handler) -> (any Gathering)? {
+        switch job.lane.line {
+        case .putBack, .normal: gatherers[handler.kind]
+        case .suspect, .lone: nil
         }
     }
 

@@ -3,6 +3,7 @@ import Glibc
 package import Jobs
 package import Postgres
 import Queues
+package import Seals
 import Synchronization
 package import Telemetry
 import Threads
@@ -26,6 +27,8 @@ package final class Worker: Sendable {
         package var cutOffAfter = Duration.seconds(20)
         /// Made or changed before the worker starts.
         package var schedules: [Schedule] = []
+        /// What opens encrypted arguments.
+        package var keys = Keyring.empty
 
         package init(database: ConnectionOptions, name: String? = nil) {
             self.database = database
@@ -71,6 +74,8 @@ package final class Worker: Sendable {
     let options: Options
     let handlers: [Handler]
     let middleware: [Middleware]
+    /// By kind, for the kinds that are worked in chunks.
+    let gatherers: [String: any Gathering]
     let log: Log
     let desk: Desk
     let wakeups = Wakeups()
@@ -109,6 +114,9 @@ package final class Worker: Sendable {
         self.options = options
         self.handlers = handlers
         self.middleware = middleware
+        gatherers = Dictionary(
+            handlers.compactMap { handler in handler.chunks.map { (handler.kind, $0.open(options.slots)) } },
+            uniquingKeysWith: { first, _ in first })
         self.log = log.with("worker", options.name)
         desk = Desk(slots: options.slots)
         outage = Outage(log: self.log)
@@ -194,6 +202,7 @@ package final class Worker: Sendable {
     private func settle() async {
         log.info("draining", [("running", "\(desk.counts.running)"), ("handing_back", "\(desk.counts.waiting)")])
         desk.drain()
+        for gatherer in gatherers.values { gatherer.drain() }
         wakeups.signal.fire()
         // What a claim brings that was in flight goes back as well.
         await claimsEnded.wait(for: .seconds(15))

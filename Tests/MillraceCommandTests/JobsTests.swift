@@ -147,7 +147,7 @@ private func enqueue(_ kind: String, _ more: String..., url: String) async throw
                 let shown = await millrace("jobs", "show", "\(id)", "--database-url", url).output
                 #expect(shown.contains("attempt 1, dead, 2") && shown.contains("failing on purpose"))
                 let dry = await millrace("jobs", "retry", "--dead", "--dry-run", "--database-url", url)
-                #expect(dry.output == "would retry 1 job\n")
+                #expect(dry.output.hasPrefix("would retry 1 job\n"))
                 let all = await millrace("jobs", "retry", "--dead", "--yes", "--json", "--database-url", url)
                 let answer1 = try JSONValue.read(all.output)
                 #expect(answer1["retried"]?.integer == 1)

@@ -1,11 +1,14 @@
 import Postgres
+import Seals
 import Telemetry
 import Workers
 
 /// A worker for the practice kinds while the body runs.
-func withWorker(at url: String, _ body: () async throws -> Void) async throws {
+func withWorker(at url: String, keys: Keyring = .empty, _ body: () async throws -> Void) async throws {
+    var options = Worker.Options(database: ConnectionOptions(location: url), name: "test")
+    options.keys = keys
     let worker = Worker(
-        options: Worker.Options(database: ConnectionOptions(location: url), name: "test"), handlers: Practice.handlers,
+        options: options, handlers: Practice.handlers,
         log: .standardError(threshold: .error, format: .text))
     try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask { _ = try await worker.run() }

@@ -91,6 +91,24 @@ private struct Refused: JobFailure {
         }
     }
 
+    @Test func `dead jobs are redriven by what they died of`() async throws {
+        try await withDatabase(.movableClock) { database in
+            let location = Database.url(database.url)
+            let worker = Worker(database: location, log: .silent)
+            worker.handle(Greet.self) { job, _ in .discard(job.name) }
+            let bench = try TestBench(worker: worker, database: location)
+            let millrace = try Client(database: location)
+            try await millrace.enqueue(contentsOf: [Greet(name: "gone away"), Greet(name: "gone"), Greet(name: "deaf")])
+            _ = try await bench.drain()
+            let redriven = try await millrace.redrive(kind: "greet", error: "Gone")
+            #expect(redriven.retried == 2 && redriven.refused == 0 && redriven.withoutArguments == 0)
+            #expect(try await bench.enqueued(Greet.self).map(\.job.name).sorted() == ["gone", "gone away"])
+            #expect(try await millrace.redrive(queue: "nowhere").retried == 0)
+            await bench.close()
+            await millrace.close()
+        }
+    }
+
     @Test func `time moves when the bench says so`() async throws {
         try await withDatabase(.movableClock) { database in
             let location = Database.url(database.url)

@@ -169,7 +169,8 @@ import Testing
                 "select millrace.maintain()",
                 "select millrace.report('[]')", "select millrace.retry_fresh(\(id))", "select millrace.steps(\(id))",
                 "select millrace.logs(\(id))",
-                "select millrace.queue_list()", "select millrace.schema_state()", "select millrace.depths()",
+                "select millrace.queue_list()", "select millrace.retentions()", "select millrace.schema_state()",
+                "select millrace.depths()",
                 "select millrace.rates()",
                 "select millrace.orphans()", "select * from millrace.workers", "select * from millrace.queues",
                 "select millrace.session_close(1)", "select millrace.schedule_set('s', '@daily', 'test')",
@@ -187,11 +188,15 @@ import Testing
                     "\(verb)")
             }
             #expect(try await worker.refusal(of: "select millrace.job_delete(\(id))")?.sqlState == "42501")
+            #expect(try await worker.refusal(of: "select millrace.sealed_page('k')")?.sqlState == "42501")
             let admin = try await database.connect(as: roles.admin)
             for call in [
                 "select * from millrace.jobs", "select millrace.pause('default')", "select millrace.resume('default')",
                 "select * from millrace.job_list('succeeded')", "select millrace.pins()", "select millrace.sizes()",
-                "select millrace.dead_count()", "select millrace.job_delete(\(id))",
+                "select millrace.dead_count()", "select millrace.dead_ids()", "select millrace.dead_summary()",
+                "select millrace.retention_set('default', 'long', 'dead')", "select millrace.sealed_keys()",
+                "select millrace.sealed_page('k')",
+                "select millrace.reseal('{}', '{}', '{}')", "select millrace.job_delete(\(id))",
                 "select millrace.grant_enqueue('x')",
                 "select millrace.revoke_enqueue('x')",
                 "select millrace.schedule_pause('s')", "select millrace.schedule_resume('s')",

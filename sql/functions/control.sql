@@ -24,7 +24,8 @@ create or replace function millrace.must_see(the_job bigint) returns void
 language plpgsql stable as $$
 begin
     if not exists (select from millrace.job j where j.id = the_job and millrace.may_see(j.owner, j.tenant)) then
-        perform millrace.refuse(format('there is no job %s', the_job), 'id', null, 'P0002', 'not_found');
+        perform millrace.refuse(format('there is no job %s', the_job), 'id',
+            'Of an ended job nothing is left once its retention has passed.', 'P0002', 'not_found');
     end if;
 end $$;
 
@@ -112,7 +113,13 @@ declare
     head record;
     waiting record;
     holder bigint;
+    redriven int := 0;
 begin
+    if not exists (select from millrace.job j where j.id = retry.id)
+        and exists (select from millrace.history h where h.id = retry.id and h.outcome in (2, 3)) then
+        perform millrace.refuse(format('the arguments of job %s are no longer kept: it cannot run again', retry.id), 'id',
+            'Its retention has passed. Enqueue it anew, if you have its arguments elsewhere.', '55000', 'conflict');
+    end if;
     perform millrace.must_see(retry.id);
     select j.* into head from millrace.job j where j.id = retry.id;
     perform pg_current_xact_id();
@@ -124,9 +131,13 @@ begin
         return true;
     end if;
     -- The row lock settles two redrives at once: the second finds no ended run.
-    update millrace.history h set outcome = case h.outcome when 3 then 4 else 6 end
-     where h.id = retry.id and h.outcome in (2, 3);
-    if not found then
+    for look in 1 .. 2 loop                               -- once more: retention may just have moved it to another leaf
+        update millrace.history h set outcome = case h.outcome when 3 then 4 else 6 end
+         where h.id = retry.id and h.outcome in (2, 3);
+        get diagnostics redriven = row_count;
+        exit when redriven > 0;
+    end loop;
+    if redriven = 0 then
         return false;
     end if;
     delete from millrace.cancel c where c.job = retry.id;  -- it spoke of a run that is over
@@ -199,9 +210,22 @@ begin
         delete from millrace.unique_ended e where e.hash = the_hash and e.job = the_job;
     end if;
     perform millrace.trace_forget(the_job);
-    delete from millrace.history h where h.id = the_job;
-    delete from millrace.job j where j.id = the_job;
-    return found;
+    return millrace.history_forget(array[the_job]) > 0;
+end $$;
+
+-- Deletes jobs that are in no place any more, and the record of their runs. What a living lease still counts stays until it is over,
+-- with nothing in it: without it the last finish of that lease would be refused, and with it the ends of other jobs.
+create or replace function millrace.history_forget(ids bigint[]) returns int
+language plpgsql volatile as $$
+declare
+    gone int;
+begin
+    delete from millrace.history h
+     where h.id = any (ids) and not exists (select from millrace.lease l where l.session = h.session and l.number = h.number);
+    update millrace.history h set outcome = 6, error = null where h.id = any (ids);
+    delete from millrace.job j where j.id = any (ids);
+    get diagnostics gone = row_count;
+    return gone;
 end $$;
 
 create or replace function millrace.pause(queue text) returns boolean
@@ -227,18 +251,4 @@ begin
     end if;
     perform pg_notify('millrace', the_id::text);          -- rare: tell everybody
     return true;
-end $$;
-
--- How long ended jobs of a queue are kept: short (1 day), standard (14 days), long (a year).
-create or replace function millrace.retention_set(queue text, class text) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-declare
-    n int := array_position(array['short', 'standard', 'long'], retention_set.class) - 1;
-begin
-    if n is null then
-        perform millrace.refuse(format('the retention %L is unknown', left(retention_set.class, 60)), 'class', 'Give short, standard or long.');
-    end if;
-    perform millrace.queue_id(retention_set.queue);
-    update millrace.queue q set retention = n where q.name = retention_set.queue and q.retention <> n;
-    return found;
 end $$;

@@ -47,6 +47,9 @@ begin
     if the_args is null then
         perform millrace.refuse('args is null', 'args', 'Give a JSON value, {} for none.');
     end if;
+    if the_args ? '$millrace' then
+        perform millrace.check_sealed(the_args);
+    end if;
     if pg_column_size(the_args) > 1048576 then
         perform millrace.refuse(format('args take %s bytes, more than the 1048576 allowed', pg_column_size(the_args)), 'args',
             'Store large data elsewhere and pass a reference.', '53400', 'too_large');
@@ -348,6 +351,7 @@ begin
         perform millrace.refuse('args of a job take more than the 1048576 bytes allowed', 'args',
             'Store large data elsewhere and pass a reference.', '53400', 'too_large');
     end if;
+    perform millrace.check_sealed(a::jsonb) from unnest(the_args[2:]) a where a like '%$millrace%';
     with new as materialized (
         select nextval('millrace.seq') as id, a::jsonb as args from unnest(the_args[2:]) a
     ), written as (

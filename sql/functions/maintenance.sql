@@ -84,8 +84,10 @@ declare
     t timestamptz := millrace.now();
     safe bigint;
     trimmed bigint;
+    spare int := 50000;                                   -- as many rows are moved or deleted an hour; the rest waits for the next
 begin
     leaves := 0; rows_trimmed := 0;
+    spare := spare - millrace.history_shorten(spare);
     for leaf in
         select c.oid, c.relname, p.relname as parent,
                to_timestamp((regexp_match(c.relname, '_(\d{8})$'))[1], 'YYYYMMDD')::timestamp at time zone 'UTC' as lower
@@ -95,10 +97,12 @@ begin
         class := array_position(array['history_short', 'history_standard', 'history_long'], leaf.parent::text) - 1;
         keep := millrace.retention_span(class) + case class when 2 then interval '1 month' else interval '1 day' end;
         -- The last finish of a lease counts the others in its leaf, which must still be there however long the lease has lived.
-        if leaf.lower + keep < t and not exists (
+        continue when leaf.lower + keep >= t or exists (
             select from millrace.lease l
              where (l.number & 3) = class and l.at >= leaf.lower and l.at < leaf.lower + case class when 2 then interval '1 month' else interval '1 day' end
-        ) then
+        );
+        spare := spare - millrace.history_keep(leaf.relname, class, spare);
+        if not millrace.history_is_needed(leaf.relname, class) then
             -- Its jobs have outlived their stay; a small leaf's are deleted here, a large one's go with their partition of job.
             execute format('delete from millrace.job j using millrace.%I h where h.id = j.id and h.outcome in (1, 2, 3)
                 and (select count(*) from (select from millrace.%I limit 1000001) c) <= 1000000', leaf.relname, leaf.relname);
@@ -110,7 +114,7 @@ begin
     end loop;
 
     -- A range of jobs goes when all of it is older than the longest stay in use; those that still live move to the default.
-    select max(millrace.retention_span(q.retention)) + interval '1 day' into keep from millrace.queue q;
+    select max(millrace.retention_span(greatest(q.retention, q.retention_cancelled, q.retention_dead))) + interval '1 day' into keep from millrace.queue q;
     select max(w.seq) into safe from millrace.watermark w where w.at < t - keep;
     for leaf in
         select c.relname, (regexp_match(c.relname, '^job_(\d+)$'))[1]::bigint + 16777216 as upper

@@ -1,11 +1,12 @@
 extension Setting {
     /// Every setting there is. A room that brings its own adds a list here, and no more.
-    static let all: [Setting] = connection + worker + roles + terminal
+    static let all: [Setting] = connection + worker + sealing + roles + terminal
 
     static let connection: [Setting] = [
         databaseURL, directURL, pool, statementTimeout, prepare, directory,
     ]
     static let worker: [Setting] = [queues, slots, drainTimeout, poll, practice, logLevel, logFormat]
+    static let sealing: [Setting] = [encryptionKeys]
     static let roles: [Setting] = [clientRole, workerRole, adminRole]
     static let terminal: [Setting] = [noColor]
 
@@ -48,6 +49,14 @@ extension Setting {
         help: "The least important messages to log.")
     static let logFormat = Setting(
         "log-format", .choice(["text", "json"]), fallback: "text", valueName: "FORMAT", help: "How log lines look.")
+
+    static let encryptionKeys = Setting(
+        "encryption-key",
+        .custom(expects: "keys such as id:base64,id:base64", complaint: Settings.complaint(aboutKeys:)),
+        secrecy: .hidden, valueName: "KEYS",
+        help:
+            "What encrypts arguments (the first) and decrypts them (all): id:base64,… as millrace keys generate prints it."
+    )
 
     static let clientRole = role("client", "enqueues")
     static let workerRole = role("worker", "works")

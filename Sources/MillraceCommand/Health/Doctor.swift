@@ -2,6 +2,7 @@ import Calendars
 import FoundationEssentials
 import Postgres
 import Queues
+import Seals
 
 /// Looks at one thing after the other; what cannot be looked at is a warning of its own and stops nothing.
 struct Doctor {
@@ -41,6 +42,11 @@ struct Doctor {
             })
         checks.append(
             await look("dead rows") { () throws(PostgresError) in Self.judge(try await Queue.sizes(on: connection)) })
+        checks.append(
+            await look("encryption keys") { () throws(PostgresError) in
+                Self.judge(
+                    try await Queue.sealedKeys(cap: 10_000, on: connection), keys: invocation.settings.keys)
+            })
         return checks
     }
 

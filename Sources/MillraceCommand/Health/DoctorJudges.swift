@@ -1,5 +1,6 @@
 import Calendars
 import Queues
+import Seals
 
 /// What the facts mean; nothing here asks anybody.
 extension Doctor {
@@ -134,6 +135,20 @@ extension Doctor {
         }
         let sentence = "\(days) days of history and \(Humane.count(ahead.jobIDs)) job ids ahead"
         return days < 2 ? .warning(sentence, advice: advice) : .ok(sentence)
+    }
+
+    static func judge(_ needed: [SealedKey], keys: Keyring) -> Check.Result {
+        guard !needed.isEmpty else { return .ok("no job's arguments are encrypted") }
+        let missing = needed.filter { !keys.has($0.id) }
+        guard !missing.isEmpty else {
+            return .ok("every key that jobs need is here: " + needed.map(\.id).joined(separator: ", "))
+        }
+        let said = missing.map { "key \($0.id) (\(SealedKey.counted($0.living, "waiting job")))" }
+        let sentence = "not in this environment: \(said.joined(separator: ", "))"
+        let advice = "add it to MILLRACE_ENCRYPTION_KEY, here and where workers run; millrace keys list counts jobs"
+        // Where nobody has set any key, this may be a machine that should not have one.
+        return keys.keys.isEmpty || missing.allSatisfy { $0.living == 0 }
+            ? .warning(sentence, advice: advice) : .problem(sentence, advice: advice)
     }
 
     static func judge(_ sizes: [SizeRow]) -> Check.Result {

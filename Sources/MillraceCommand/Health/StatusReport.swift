@@ -31,6 +31,7 @@ struct StatusReport: Sendable {
     var blocked: Section<Int>
     var limits: Section<[LimitRow]>
     var parked: Section<Int>
+    var sealed: Section<[SealedKey]>
     var pins: Section<[PinRow]>
     var sizes: Section<[SizeRow]>
     var partitions: Section<Partitions>
@@ -80,6 +81,9 @@ struct StatusReport: Sendable {
             },
             parked: await section { () throws(PostgresError) in
                 try await Queue.parkedCount(on: connection, deadline: patience)
+            },
+            sealed: await section { () throws(PostgresError) in
+                try await Queue.sealedKeys(cap: 10_000, on: connection, deadline: patience)
             },
             pins: await section { () throws(PostgresError) in
                 try await Queue.pins(on: connection, deadline: patience)

@@ -128,6 +128,11 @@ struct StatusView {
             lines.append("\(Humane.bytes(total)) in \(sizes.count) tables; largest: \(largest)")
         case .unavailable(let reason): lines.append("sizes unavailable: \(reason)")
         }
+        switch report.sealed {
+        case .known(let keys):
+            if !keys.isEmpty { lines.append("encrypted jobs by key: \(keys.map(\.summary).joined(separator: ", "))") }
+        case .unavailable(let reason): lines.append("encryption keys unavailable: \(reason)")
+        }
         switch report.pins {
         case .known(let pins):
             if let pin = pins.max(by: { $0.age < $1.age }) {
@@ -165,6 +170,7 @@ struct StatusView {
             "blocked": .of(report.blocked) { .int($0) },
             "limits": .of(report.limits) { .array($0.map(\.json)) },
             "parked": .of(report.parked) { .int($0) },
+            "encryption_keys": .of(report.sealed) { .array($0.map(\.json)) },
             "pins": .of(report.pins) { pins in
                 .array(
                     pins.map {
@@ -197,7 +203,7 @@ struct StatusView {
             ("dead_last_day", report.deadLastDay.reason), ("blocked", report.blocked.reason),
             ("limits", report.limits.reason),
             ("parked", report.parked.reason),
-            ("pins", report.pins.reason), ("tables", report.sizes.reason),
+            ("encryption_keys", report.sealed.reason), ("pins", report.pins.reason), ("tables", report.sizes.reason),
             ("partitions", report.partitions.reason), ("schema", report.schema.reason),
         ]
         return reasons.compactMap { name, reason in reason.map { (name, $0) } }

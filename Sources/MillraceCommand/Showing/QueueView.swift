@@ -8,6 +8,10 @@ extension QueueDepth {
     var json: JSONValue {
         [
             "queue": .string(name), "paused_at": JSONValue(pausedAt), "retention": .string(retention),
+            "retention_by_state": [
+                "succeeded": .string(retention), "cancelled": .string(retentionCancelled),
+                "dead": .string(retentionDead),
+            ],
             "ready": .int(ready), "scheduled": .int(scheduled), "running": .int(running),
             "oldest_ready_at": JSONValue(oldestReadyAt), "oldest_seconds": oldestAge.map(JSONValue.double) ?? .null,
         ]
@@ -43,11 +47,19 @@ extension QueueDepth {
                     Table.Cell(total.failedShare.map(Humane.percent) ?? "-", total.failed > 0 ? .yellow : .plain),
                 ]
             }
-            cells.append(Table.Cell(queue.retention, .dim))
+            cells.append(Table.Cell(queue.retentions, .dim))
             cells.append(Table.Cell(queue.pausedAt == nil ? "" : "paused", .yellow))
             table.add(cells)
         }
         return table
+    }
+
+    /// `standard`, or `short, dead long` where the states differ.
+    private var retentions: String {
+        [
+            retention, retentionCancelled == retention ? "" : "cancelled \(retentionCancelled)",
+            retentionDead == retention ? "" : "dead \(retentionDead)",
+        ].filter { !$0.isEmpty }.joined(separator: ", ")
     }
 
     /// Longer than anybody should wait without knowing.

@@ -1,5 +1,6 @@
 import Postgres
 import Queues
+import Seals
 import Synchronization
 
 /// A line of a batch that is no job; nothing of the batch stays.
@@ -16,10 +17,13 @@ private final class BatchReader: Sendable {
     }
 
     private let state: Mutex<State>
+    /// nil: the arguments go as they are.
+    private let keys: Keyring?
     private let onProgress: @Sendable (Int) -> Void
 
-    init(_ chunks: Chunks, onProgress: @escaping @Sendable (Int) -> Void) {
+    init(_ chunks: Chunks, keys: Keyring?, onProgress: @escaping @Sendable (Int) -> Void) {
         state = Mutex(State(lines: Lines(chunks)))
+        self.keys = keys
         self.onProgress = onProgress
     }
 
@@ -28,9 +32,9 @@ private final class BatchReader: Sendable {
             while let bytes = try state.lines.next() {
                 if bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 }) { continue }
                 let line = state.lines.number
-                try Self.check(bytes, line: line)
+                let job = try Self.check(bytes, line: line)
                 state.jobs += 1
-                return (line, bytes, state.jobs)
+                return (line, try keys.map { try Self.sealed(job, line: line, keys: $0) } ?? bytes, state.jobs)
             }
             return nil
         }
@@ -40,14 +44,30 @@ private final class BatchReader: Sendable {
     }
 
     /// What the database could not say with a place in the line; it checks the rest.
-    private static func check(_ bytes: [UInt8], line: Int) throws(BadLine) {
+    private static func check(_ bytes: [UInt8], line: Int) throws(BadLine) -> [JSONValue.Member] {
         do throws(JSONProblem) {
             let value = try JSONValue.read(bytes)
-            guard case .object = value else {
+            guard case .object(let members) = value else {
                 throw JSONProblem(complaint: "a job is an object, not \(value.word)", line: 1, column: 1)
             }
+            return members
         } catch {
             throw BadLine(line: line, complaint: "column \(error.column): \(error.complaint)")
+        }
+    }
+
+    /// The job with its arguments encrypted; one without a kind is left for the database to refuse.
+    private static func sealed(
+        _ members: [JSONValue.Member], line: Int, keys: Keyring
+    ) throws(BadLine) -> [UInt8] {
+        let job = JSONValue.object(members)
+        guard let kind = job["kind"]?.text else { return Array(job.compact.utf8) }
+        do {
+            let args = try keys.seal(Array((job["args"] ?? [:]).compact.utf8), kind: kind)
+            let rest = members.filter { $0.key != "args" }
+            return Array(JSONValue.object(rest + [.init(key: "args", value: JSONValue(raw: args))]).compact.utf8)
+        } catch {
+            throw BadLine(line: line, complaint: error.description)
         }
     }
 }
@@ -71,9 +91,10 @@ extension Invocation {
         } catch {
             throw Failure(.misused, "\(name) cannot be read: \(error.complaint)")
         }
+        let keys = parsed.isOn("encrypt") ? try neededKeys() : nil
         let region = console.live()
         let shows = console.errors.isTerminal && console.verbosity > .quiet
-        let reader = BatchReader(chunks) { jobs in
+        let reader = BatchReader(chunks, keys: keys) { jobs in
             if shows { region.update(["\(Humane.count(jobs)) jobs read"]) }
         }
         do {

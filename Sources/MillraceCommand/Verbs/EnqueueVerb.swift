@@ -2,6 +2,7 @@ import FoundationEssentials
 import Jobs
 import Postgres
 import Queues
+import Seals
 
 extension Command {
     static let enqueue = Command(
@@ -27,6 +28,7 @@ extension Command {
                 "millrace enqueue page.render --unique home --on-conflict replace --in 5s",
                 "again within 5s: put off, and the last counts"),
             Example("millrace enqueue report.daily --unique daily --unique-for 5m", "at most once in 5m"),
+            Example("millrace enqueue card.charge @card.json --encrypt", "and nobody reads it in the database"),
             Example("millrace enqueue --batch jobs.jsonl", "every line a job, all or none"),
         ]
     ) { invocation in
@@ -69,7 +71,9 @@ enum EnqueueFlags {
 
     static let all =
         ofOne + [
-            .single("batch", "FILE", .path, environment: .none, help: "Enqueue every line of a file, or of - .")
+            .single("batch", "FILE", .path, environment: .none, help: "Enqueue every line of a file, or of - ."),
+            .toggle("encrypt", environment: .none, help: "Encrypt the arguments, with the first encryption key."),
+            Setting.encryptionKeys.flag,
         ]
 }
 
@@ -78,6 +82,7 @@ extension Invocation {
 
     func newJob() throws -> NewJob {
         var job = NewJob(kind: parsed.string("kind") ?? "", args: try arguments())
+        if parsed.isOn("encrypt") { job.args = try seal(job.args, kind: job.kind, keys: neededKeys()) }
         job.queue = parsed.string("queue")
         job.priority = parsed.integer("priority")
         job.uniqueKey = parsed.string("unique")
@@ -106,6 +111,14 @@ extension Invocation {
         }
         job.options = try options()
         return job
+    }
+
+    func seal(_ args: [UInt8], kind: String, keys: Keyring) throws(Failure) -> [UInt8] {
+        do {
+            return try keys.seal(args, kind: kind)
+        } catch {
+            throw Failure(.misused, error.description)
+        }
     }
 
     /// JSON text, checked; the text itself is sent, for its numbers may have more digits than we can hold.

@@ -7,16 +7,21 @@ extension Command {
         .retry, summary: "Run jobs again: dead and cancelled ones anew, scheduled ones now",
         discussion: """
             A dead or cancelled job starts again from its first attempt; its errors stay, and so do its recorded steps, which \
-            are not done again, unless --fresh is given. A job whose unique key is held by another is left alone, and the exit \
-            code is 4.
+            are not done again, unless --fresh is given. A job whose unique key is held by another is left alone, and so is one \
+            whose arguments are no longer kept: the exit code is 4. With filters such jobs are counted, with their reason.
             """,
         extra: [
             .toggle("dead", environment: .none, help: "All dead jobs, or those that the filters leave."),
             .toggle("fresh", environment: .none, help: "Forget their recorded steps: all of them are done again."),
+            .single(
+                "rate", "N", .integer(1...10_000), environment: .none,
+                help: "At most so many a second, for what they call on; as fast as it goes if not given."),
         ],
         examples: [
             Example("millrace jobs retry 42 43", "these two"),
-            Example("millrace jobs retry --dead --kind mail.send --dry-run", "how many would it be?"),
+            Example(
+                "millrace jobs retry --dead --kind mail.send --dry-run", "how many would it be, and what died they of?"),
+            Example("millrace jobs retry --dead --error 'timed out' --since 2h --rate 50", "gently, what died of that"),
         ])
 
     static let jobsCancel = bulk(
@@ -52,7 +57,7 @@ extension Command {
         Command(
             ["jobs", deed.rawValue], summary: summary, discussion: discussion,
             arguments: [Argument("id", .any, .jobID, help: "the jobs' ids; none with filters")],
-            flags: extra + JobFlags.bulkFilter + [
+            flags: extra + JobFlags.bulkFilter + (deed == .cancel ? [] : JobFlags.ofDead) + [
                 .toggle("dry-run", environment: .none, help: "Print how many it would be, and change nothing.")
             ], examples: examples
         ) { invocation in
@@ -79,12 +84,16 @@ struct Bulk {
 
     func run() async throws -> ExitCode {
         let ids = invocation.parsed.integers("id").map { Int64($0) }
-        let isFiltered = invocation.filter != JobFilter() || (deed == .retry ? wantsDead : invocation.states != nil)
+        let isFiltered =
+            try deadFilter != DeadFilter() || (deed == .retry ? wantsDead : invocation.states != nil)
         guard ids.isEmpty == isFiltered else {
             throw Failure(.misused, "\(words.verb) what?", hint: choice(isFiltered))
         }
         if deed == .retry, isFiltered, !wantsDead {
             throw Failure(.misused, "filters need --dead, for only dead jobs are retried in bulk")
+        }
+        if try deadFilter.isOfDeadOnly, states != [.dead] {
+            throw Failure(.misused, "--error, --since and --until are about dead jobs: add --state dead")
         }
         return try await invocation.withSchema { connection in
             isFiltered ? try await matching(on: connection) : try await named(ids, on: connection)
@@ -92,6 +101,12 @@ struct Bulk {
     }
 
     private var isFresh: Bool { deed == .retry && invocation.parsed.isOn("fresh") }
+
+    /// What is cancelled is not dead, and has no flags for it.
+    private var deadFilter: DeadFilter {
+        get throws { deed == .cancel ? DeadFilter(invocation.filter) : try invocation.deadFilter }
+    }
+
     private var wantsDead: Bool { deed == .retry && invocation.parsed.isOn("dead") }
 
     private var states: [JobState] {
@@ -158,6 +173,7 @@ struct Bulk {
             return ("done", "job \(id) \(words.done)", .done)
         case .notFound: return ("not_found", "there is no job \(id)", .notFound)
         case .refused(let reason): return ("refused", reason, .conflict)
+        case .dropped(let reason): return ("args_dropped", reason, .conflict)
         case .nothing:
             guard let job = try await Queue.job(id, on: connection) else {
                 return ("not_found", "there is no job \(id)", .notFound)
@@ -175,47 +191,102 @@ struct Bulk {
         let isDry = invocation.parsed.isOn("dry-run")
         let cap = 10_000
         var count = 0
+        var causes: [DeadCause] = []
         for state in states {
-            count += try await Queue.count(
-                state, invocation.filter, cap: isDry ? nil : cap, on: connection, deadline: Self.patience)
-        }
-        if isDry {
-            console.show(["would": .string(words.verb), "jobs": .int(count)]) {
-                console.print("would \(words.verb) \(counted(count))")
+            if state == .dead {
+                causes = try await Queue.deadSummary(
+                    deadFilter, cap: isDry ? nil : cap, on: connection, deadline: Self.patience)
+                count += causes.reduce(0) { $0 + $1.jobs }
+            } else {
+                count += try await Queue.count(
+                    state, invocation.filter, cap: isDry ? nil : cap, on: connection, deadline: Self.patience)
             }
-            return .done
         }
+        if isDry { return tell(count, causes) }
         if count > 0 {
             try invocation.confirm("\(words.doing) \(count >= cap ? "10,000+ jobs" : counted(count))")
         }
-        var done = 0
-        var untouched = 0
+        var tally = Tally()
         let region = console.live()
+        let shows = console.errors.isTerminal && console.verbosity > .quiet
         for state in states {
             var after: Int64?
             while case let ids = try await page(of: state, after: after, on: connection), let last = ids.last {
+                let began = ContinuousClock.now
                 let results = try await Queue.perform(
                     deed, fresh: isFresh, on: ids, connection: connection, deadline: Self.patience)
                 for result in results {
-                    if result.outcome == .done { done += 1 } else { untouched += 1 }
+                    tally.add(result.outcome)
                 }
                 after = last
-                if console.errors.isTerminal, console.verbosity > .quiet {
-                    region.update(["\(words.done) \(counted(done))"])
-                }
+                if shows { region.update(["\(words.done) \(counted(tally.done))"]) }
+                if let rate { try await Task.sleep(until: began + .seconds(1) * ids.count / rate) }
             }
         }
-        if console.errors.isTerminal, console.verbosity > .quiet { region.update([]) }
-        console.show([words.done: .int(done), "untouched": .int(untouched)]) {
-            console.print("\(words.done) \(counted(done))")
-            if untouched > 0 { console.print("\(counted(untouched)) had moved on, or were refused") }
+        if shows { region.update([]) }
+        console.show([
+            words.done: .int(tally.done), "untouched": .int(tally.moved + tally.refused + tally.dropped),
+            "refused": .int(tally.refused), "without_args": .int(tally.dropped),
+        ]) {
+            console.print("\(words.done) \(counted(tally.done))")
+            if tally.moved > 0 { console.print("\(counted(tally.moved)) had moved on") }
+            if tally.refused > 0 {
+                let why = deed == .retry ? "a unique key of theirs is held by another job" : "they run"
+                console.print("\(counted(tally.refused)) refused: \(why)")
+            }
+            if tally.dropped > 0 {
+                console.print("\(counted(tally.dropped)) cannot run again: their arguments are no longer kept")
+            }
         }
         return .done
     }
 
+    /// What became of many.
+    private struct Tally {
+        var done = 0
+        var moved = 0
+        var refused = 0
+        var dropped = 0
+
+        mutating func add(_ outcome: DeedResult.Outcome) {
+            switch outcome {
+            case .done: done += 1
+            case .nothing, .notFound: moved += 1
+            case .refused: refused += 1
+            case .dropped: dropped += 1
+            }
+        }
+    }
+
+    private func tell(_ count: Int, _ causes: [DeadCause]) -> ExitCode {
+        let dropped = deed == .retry ? causes.reduce(0) { $0 + $1.dropped } : 0
+        var json: [JSONValue.Member] = [
+            .init(key: "would", value: .string(words.verb)), .init(key: "jobs", value: .int(count)),
+        ]
+        if states == [.dead] {
+            json.append(.init(key: "without_args", value: .int(dropped)))
+            json.append(.init(key: "causes", value: .array(causes.map(\.json))))
+        }
+        console.show(.object(json)) {
+            console.print("would \(words.verb) \(counted(count))")
+            if dropped > 0 {
+                console.print("\(counted(dropped)) of them cannot run: their arguments are no longer kept")
+            }
+            if states == [.dead], !causes.isEmpty { console.print(DeadCause.table(causes)) }
+        }
+        return .done
+    }
+
+    private var rate: Int? { deed == .retry ? invocation.parsed.integer("rate") : nil }
+
     private func page(of state: JobState, after: Int64?, on connection: Connection) async throws -> [Int64] {
         try Task.checkCancellation()
-        return try await Queue.ids(
-            state, invocation.filter, after: after, on: connection, deadline: Self.patience)
+        guard state == .dead else {
+            return try await Queue.ids(
+                state, invocation.filter, after: after, on: connection, deadline: Self.patience)
+        }
+        return try await Queue.deadIDs(
+            deadFilter, after: after, limit: min(rate ?? Queue.page, Queue.page), on: connection,
+            deadline: Self.patience)
     }
 }

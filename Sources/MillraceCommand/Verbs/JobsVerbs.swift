@@ -1,6 +1,7 @@
 import Jobs
 import Postgres
 import Queues
+import Seals
 
 extension Command {
     static let jobsList = Command(
@@ -10,18 +11,22 @@ extension Command {
             "Without --state jobs of every state. The next page begins below the last id: pass it with --after.",
         flags: [
             .single("state", "STATE", .choice(JobState.allCases.map(\.rawValue)), help: "Only jobs in this state.")
-        ] + JobFlags.filter + [
+        ] + JobFlags.filter + JobFlags.ofDead + [
             .single("limit", "N", .integer(1...10_000), fallback: "50", help: "At most so many."),
             .single("after", "ID", .jobID, environment: .none, help: "Only jobs older than this one."),
         ],
         examples: [
             Example("millrace jobs list --state dead", "what needs a look"),
+            Example("millrace jobs list --state dead --error 'timed out' --since 2h", "what died of that, lately"),
             Example("millrace jobs list --queue mail --limit 500 --jsonl", "for a script"),
         ]
     ) { invocation in
         let limit = invocation.parsed.integer("limit") ?? 50
         let after = invocation.parsed.integer("after").map { Int64($0) }
         let states = invocation.states ?? JobState.allCases
+        if try invocation.deadFilter.isOfDeadOnly, states != [.dead] {
+            throw Failure(.misused, "--error, --since and --until are about dead jobs: add --state dead")
+        }
         let jobs = try await invocation.withSchema { connection in
             var found: [Int64: JobDetail] = [:]
             for state in states {
@@ -43,13 +48,22 @@ extension Command {
         ["jobs", "show"],
         summary: "Show everything about a job",
         arguments: [Argument("id", .one, .jobID, help: "the job's id")],
-        examples: [Example("millrace jobs show 42", "its arguments, its place, every error, its steps, its last lines")]
+        flags: [
+            .toggle("decrypt", environment: .none, help: "Show encrypted arguments in the clear."),
+            Setting.encryptionKeys.flag,
+        ],
+        examples: [
+            Example("millrace jobs show 42", "its arguments, its place, every error, its steps, its last lines"),
+            Example("millrace jobs show 42 --decrypt", "its encrypted arguments too, for who has the key"),
+        ]
     ) { invocation in
         let id = Int64(invocation.parsed.integer("id") ?? 0)
-        let (job, traces) = try await invocation.withSchema { connection in
+        let keys = invocation.parsed.isOn("decrypt") ? try invocation.neededKeys() : nil
+        var (job, traces) = try await invocation.withSchema { connection in
             guard let job = try await Queue.job(id, on: connection) else { throw Invocation.unknown(id) }
             return (job, try await invocation.traces(of: id, on: connection))
         }
+        if let keys, let args = job.args { job.args = try invocation.open(args, of: job, keys: keys) }
         let colors = invocation.console.colorsOutput
         invocation.console.show(.object(job.members + traces.members)) {
             for line in job.lines(colors: colors) + traces.lines(colors: colors) { invocation.console.print(line) }
@@ -98,6 +112,16 @@ extension Command {
     }
 }
 
+extension Invocation {
+    fileprivate func open(_ args: [UInt8], of job: JobDetail, keys: Keyring) throws(Failure) -> [UInt8] {
+        do {
+            return try keys.open(args, kind: job.kind)
+        } catch {
+            throw Failure(.failed, "job \(job.id): \(error.description)")
+        }
+    }
+}
+
 enum JobFlags {
     static let filter: [Flag] = [
         .single("queue", "NAME", .queueName, help: "Only jobs of this queue."),
@@ -122,7 +146,10 @@ extension Invocation {
         var after = after
         while found.count < limit {
             let wanted = min(limit - found.count, Queue.page)
-            let page = try await Queue.jobs(state, filter, after: after, limit: wanted, on: connection)
+            let page =
+                state == .dead
+                ? try await Queue.deadJobs(deadFilter, after: after, limit: wanted, on: connection)
+                : try await Queue.jobs(state, filter, after: after, limit: wanted, on: connection)
             found += page
             // A page may come short where jobs moved meanwhile; an empty one is the end.
             guard let last = page.last else { break }

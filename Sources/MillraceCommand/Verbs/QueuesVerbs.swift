@@ -57,20 +57,37 @@ extension Command {
     static let queuesRetention = Command(
         ["queues", "retention"],
         summary: "Say how long a queue's ended jobs are kept",
-        discussion: "short is a day, standard 14 days, long a year. Jobs that end from now on are kept so.",
+        discussion: """
+            short is a day, standard 14 days, long a year. Without --state it is for all ended jobs; with it, dead or cancelled \
+            ones may be kept longer, or less long, than those that succeeded. What succeeds from now on is kept so; for dead \
+            and cancelled jobs it counts for those there are as well, as long as they are kept at all.
+            """,
         arguments: [
             Argument("name", .one, .queueName, help: "the queue's name"),
             Argument("class", .one, .choice(["short", "standard", "long"]), help: "how long"),
         ],
-        examples: [Example("millrace queues retention metrics short", "a day is enough")]
+        flags: [
+            .single(
+                "state", "STATE", .choice(["succeeded", "cancelled", "dead"]), environment: .none,
+                help: "Only for jobs that end like this.")
+        ],
+        examples: [
+            Example("millrace queues retention metrics short", "a day is enough"),
+            Example("millrace queues retention metrics long --state dead", "but not for what went wrong"),
+        ]
     ) { invocation in
+        let state = invocation.parsed.string("state")
         let name = invocation.parsed.string("name") ?? ""
         let retention = invocation.parsed.string("class") ?? ""
-        let changed = try await invocation.withSchema { try await Queue.setRetention(retention, of: name, on: $0) }
+        let changed = try await invocation.withSchema {
+            try await Queue.setRetention(retention, of: name, state: state, on: $0)
+        }
         invocation.console.show([
-            "queue": .string(name), "retention": .string(retention), "changed": .bool(changed),
+            "queue": .string(name), "state": JSONValue(state), "retention": .string(retention),
+            "changed": .bool(changed),
         ]) {
-            invocation.console.print("\(name): \(retention)\(changed ? "" : " already")")
+            let what = state.map { "\(name), \($0) jobs" } ?? name
+            invocation.console.print("\(what): \(retention)\(changed ? "" : " already")")
         }
         return .done
     }

@@ -31,6 +31,9 @@ enum Verbs {
         .schedulesRun,
         .schedulesNext,
         .workersList,
+        .keysGenerate,
+        .keysList,
+        .keysRotate,
         .loadLatency,
         .loadDrain,
         .loadClaims,
@@ -48,6 +51,7 @@ enum Verbs {
         "queues": "Look at queues, pause, resume and drain them",
         "schedules": "Have jobs enqueued by the clock",
         "workers": "Look at the workers",
+        "keys": "Make encryption keys, see which are needed, and replace them",
         "load": "Measure, and compare with what was promised",
     ]
 }

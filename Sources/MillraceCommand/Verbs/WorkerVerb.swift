@@ -14,7 +14,7 @@ extension Command {
         flags: [
             Setting.queues.flag, Setting.slots.flag, Setting.drainTimeout.flag, Setting.poll.flag,
             Setting.practice.flag,
-            Setting.directURL.flag, Setting.logLevel.flag, Setting.logFormat.flag,
+            Setting.encryptionKeys.flag, Setting.directURL.flag, Setting.logLevel.flag, Setting.logFormat.flag,
             .single(
                 "name", "NAME", environment: .named("MILLRACE_WORKER_NAME"),
                 help: "What to call this worker; host and process number if not given."),
@@ -45,6 +45,7 @@ extension Command {
         options.slots = settings.slots
         options.drainDeadline = settings.drainTimeout
         options.poll = settings.poll
+        options.keys = settings.keys
         let worker = Worker(options: options, handlers: handlers, log: settings.log)
         Signals.onStop { _ in worker.drain() }
         return try await invocation.run(worker)

@@ -1,0 +1,12 @@
+/// One job of a chunk: several jobs of a kind that a handler gets in one call, with a verdict for each.
+public struct ChunkItem<Work: Job>: Sendable {
+    /// Its arguments.
+    public let job: Work
+    /// What its run knows of itself. ``Context/cancelReason`` is this job's own: the task is cancelled when all of them are.
+    public let context: Context
+
+    package init(job: Work, context: Context) {
+        self.job = job
+        self.context = context
+    }
+}

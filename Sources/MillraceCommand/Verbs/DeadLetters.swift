@@ -1,0 +1,71 @@
+import FoundationEssentials
+import Queues
+
+extension ValueKind {
+    /// A point in time, or how long ago it was.
+    static let past = ValueKind.custom(expects: "a time with its zone, or how long ago, such as 2h") { text in
+        do throws(Refusal) {
+            _ = try Invocation.moment(text)
+            return nil
+        } catch {
+            return error.complaint
+        }
+    }
+}
+
+extension JobFlags {
+    /// What only dead jobs can be chosen by. Not from the environment: a forgotten variable must not choose what is deleted.
+    static let ofDead: [Flag] = [
+        .single(
+            "error", "TEXT", environment: .none, help: "Only dead jobs whose last error contains this, in any case."),
+        .single(
+            "since", "TIME", .past, environment: .none,
+            help: "Only jobs that died at this time or later; 2h is two hours ago."),
+        .single("until", "TIME", .past, environment: .none, help: "Only jobs that died before this time."),
+    ]
+}
+
+extension Invocation {
+    /// The filter of any list, with what it says of dead jobs.
+    var deadFilter: DeadFilter {
+        get throws {
+            DeadFilter(
+                filter, error: parsed.string("error"), since: try parsed.string("since").map(Self.moment),
+                until: try parsed.string("until").map(Self.moment))
+        }
+    }
+
+    fileprivate static func moment(_ text: String) throws(Refusal) -> DeadFilter.Moment {
+        if let span = DurationText.read(text) { return .ago(span) }
+        do throws(Refusal) {
+            return .at(try InstantText.read(text))
+        } catch {
+            // A time looks like one; anything else may have been meant as a span.
+            guard text.contains("-") || text.contains(":") else {
+                throw Refusal(
+                    complaint:
+                        "takes \(InstantText.expectation), or how long ago, such as 2h; not \(Secrets.quoted(text))")
+            }
+            throw error
+        }
+    }
+}
+
+extension DeadCause {
+    var json: JSONValue {
+        ["kind": .string(kind), "error": .string(error), "jobs": .int(jobs), "without_args": .int(dropped)]
+    }
+
+    static func table(_ causes: [DeadCause]) -> Table {
+        var table = Table([
+            Table.Column("jobs", .trailing), Table.Column("kind", shrinks: true), Table.Column("error", shrinks: true),
+        ])
+        for cause in causes {
+            table.add([
+                Table.Cell(Humane.count(cause.jobs), .bold), Table.Cell(cause.kind),
+                Table.Cell(DisplayWidth.harmless(cause.error), .dim),
+            ])
+        }
+        return table
+    }
+}
