@@ -17,6 +17,7 @@ package enum Schema {
         Script(name: "008_steps_and_results", bytes: PackageResources._08_steps_and_results_sql),
         Script(name: "009_sealed_arguments", bytes: PackageResources._09_sealed_arguments_sql),
         Script(name: "010_retention_by_state", bytes: PackageResources._10_retention_by_state_sql),
+        Script(name: "011_flows", bytes: PackageResources._11_flows_sql),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -35,6 +36,7 @@ package enum Schema {
         Script(name: "finish", bytes: PackageResources.finish_sql),
         Script(name: "sessions", bytes: PackageResources.sessions_sql),
         Script(name: "views", bytes: PackageResources.views_sql),
+        Script(name: "flows", bytes: PackageResources.flows_sql),
         Script(name: "control", bytes: PackageResources.control_sql),
         Script(name: "schedules", bytes: PackageResources.schedules_sql),
         Script(name: "lists", bytes: PackageResources.lists_sql),

@@ -10,23 +10,34 @@ package final class Abilities: Sendable {
     /// Takes a line of log, at once and without failing.
     package let line: @Sendable (Context, LogLine) -> Void
 
+    /// Enqueues jobs on behalf of the run; the number of the first.
+    package let spawn: @Sendable (Context, Spawned) async throws -> Int64
+    /// The jobs that the context's job waited for, above a number: a page of them.
+    package let earlier: @Sendable (_ context: Context, _ after: Int64) async throws -> [EarlierJob]
+
     package init(
         steps: @escaping @Sendable (Context) async throws -> [String: [UInt8]],
         record: @escaping @Sendable (_ context: Context, _ name: String, _ value: [UInt8]) async throws -> [UInt8],
         progress: @escaping @Sendable (Context, JobProgress) -> Void,
-        line: @escaping @Sendable (Context, LogLine) -> Void
+        line: @escaping @Sendable (Context, LogLine) -> Void,
+        spawn: @escaping @Sendable (Context, Spawned) async throws -> Int64,
+        earlier: @escaping @Sendable (_ context: Context, _ after: Int64) async throws -> [EarlierJob]
     ) {
         self.steps = steps
         self.record = record
         self.progress = progress
         self.line = line
+        self.spawn = spawn
+        self.earlier = earlier
     }
 
     /// For contexts that only know.
     package static let unimplemented = Abilities(
         steps: { _ in throw Unimplemented(name: "steps") },
         record: { _, _, _ in throw Unimplemented(name: "record") },
-        progress: { _, _ in }, line: { _, _ in })
+        progress: { _, _ in }, line: { _, _ in },
+        spawn: { _, _ in throw Unimplemented(name: "spawn") },
+        earlier: { _, _ in throw Unimplemented(name: "earlier") })
 
     struct Unimplemented: Error, CustomStringConvertible {
         let name: String

@@ -28,6 +28,8 @@ public struct NewJob: Sendable {
     public var limitKey: String?
     /// Whose job it is.
     public var tenant: String?
+    /// The jobs it waits for; nil: none.
+    public var after: After?
     /// nil: the kind's policy.
     public var maxAttempts: Int?
     /// Labels to find it by.

@@ -35,13 +35,14 @@ public final class Client: Sendable {
     ///   - unique: At most one living job holds this key.
     ///   - uniqueFor: How long the key stays held after the job has ended, from a second to a year.
     ///   - onConflict: What happens when it is held.
+    ///   - after: It waits for these jobs.
     @discardableResult
     public func enqueue<Work: Job>(
         _ job: Work, in delay: Duration? = nil, at time: Date? = nil, unique: String? = nil,
         uniqueFor: Duration? = nil, onConflict: OnConflict = .skip,
         queue: String? = nil, priority: Int? = nil, tenant: String? = nil, limitKey: String? = nil,
         maxAttempts: Int? = nil,
-        tags: [String] = []
+        tags: [String] = [], after: After? = nil
     ) async throws(QueueError) -> Int64 {
         var new = NewJob(kind: Work.kind, args: try Self.encode(job))
         new.encrypted = Work.encrypted
@@ -56,6 +57,7 @@ public final class Client: Sendable {
         new.limitKey = limitKey
         new.maxAttempts = maxAttempts
         new.tags = tags
+        new.after = after
         return try await enqueue(new)
     }
 

@@ -18,6 +18,8 @@ public final class RunNotes: Sendable {
         var progress: [JobProgress] = []
         var lines: [LogLine] = []
         var result: [UInt8]?
+        var spawned: [(kind: String, args: [UInt8])] = []
+        var earlier: [EarlierJob] = []
     }
 
     private let state = Mutex(State())
@@ -44,6 +46,23 @@ public final class RunNotes: Sendable {
         try state.withLock { $0.result }.map { try JSONDecoder().decode(type, from: Data($0)) }
     }
 
+    /// The jobs of a kind that runs have spawned, in order.
+    public func spawned<Work: Job>(_ type: Work.Type) throws -> [Work] {
+        try state.withLock { $0.spawned }.filter { $0.kind == Work.kind }.map {
+            try JSONDecoder().decode(type, from: Data($0.args))
+        }
+    }
+
+    /// Says what the jobs that the run waited for have left, in their order.
+    public func follow(_ results: [some Encodable]) throws {
+        let texts = try results.map { Array(try JSONEncoder().encode($0)) }
+        state.withLock { state in
+            state.earlier = texts.enumerated().map {
+                EarlierJob(id: Int64($0.offset + 1), succeeded: true, result: $0.element)
+            }
+        }
+    }
+
     func keep(result: [UInt8]?) {
         state.withLock { $0.result = result }
     }
@@ -60,6 +79,13 @@ public final class RunNotes: Sendable {
                 }
             },
             progress: { _, progress in self.state.withLock { $0.progress.append(progress) } },
-            line: { _, line in self.state.withLock { $0.lines.append(line) } })
+            line: { _, line in self.state.withLock { $0.lines.append(line) } },
+            spawn: { _, spawned in
+                self.state.withLock { state in
+                    for args in spawned.args { state.spawned.append((spawned.kind, args)) }
+                    return Int64(state.spawned.count)
+                }
+            },
+            earlier: { _, after in after > 0 ? [] : self.state.withLock { $0.earlier } })
     }
 }

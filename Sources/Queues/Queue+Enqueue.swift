@@ -89,6 +89,12 @@ extension NewJob {
         var named: [String] = []
         if let uniqueFor { named.append("\"unique_for\": \(uniqueFor / .seconds(1))") }
         if let uniqueScope { named.append("\"unique_scope\": \"\(uniqueScope.rawValue)\"") }
+        if let after {
+            let jobs = after.jobs.map(String.init).joined(separator: ", ")
+            named.append(
+                "\"after\": {\"jobs\": [\(jobs)], \"when\": \"\(after.starts.rawValue)\", \"any_dead\": \"\(after.onFailure.rawValue)\"}"
+            )
+        }
         // What is no object is left for the database to refuse.
         guard !named.isEmpty, let end = given.lastIndex(of: UInt8(ascii: "}")) else { return given }
         let isEmpty = !given[..<end].contains(UInt8(ascii: ":"))

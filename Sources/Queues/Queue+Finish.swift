@@ -61,6 +61,9 @@ extension Flush {
 }
 
 extension Queue {
+    /// Stands among the live numbers when others wait for these ends; no lease has it.
+    package static let othersWait: Int64 = 0
+
     /// Records ends; returns the lease numbers that were live. Ends under any other number changed nothing.
     package static func finish(
         on connection: Connection, session: Int64, _ flush: Flush, deadline: Duration? = nil

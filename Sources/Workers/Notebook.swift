@@ -1,6 +1,7 @@
 import Jobs
 import Postgres
 import Queues
+import Seals
 import Synchronization
 import Telemetry
 import Threads
@@ -21,6 +22,7 @@ final class Notebook: Sendable {
     static let patience = Duration.seconds(1)
 
     let pool: Pool
+    let keys: Keyring
     let desk: Desk
     let log: Log
     private let outage: Outage
@@ -28,7 +30,10 @@ final class Notebook: Sendable {
     private let state = Mutex(State())
     private let signal = Signal()
 
-    init(_ options: ConnectionOptions, desk: Desk, outage: Outage, complaints: Complaints, log: Log) {
+    init(
+        _ options: ConnectionOptions, keys: Keyring, desk: Desk, outage: Outage, complaints: Complaints, log: Log
+    ) {
+        self.keys = keys
         pool = Pool(options, size: 4)
         self.desk = desk
         self.outage = outage
@@ -47,7 +52,9 @@ final class Notebook: Sendable {
             line: { context, line in
                 self.say(line, context)
                 self.note { $0.line(line, of: Notes.Key(context), attempt: context.attempt, at: .now) }
-            })
+            },
+            spawn: { try await self.spawn($0, $1) },
+            earlier: { try await self.earlier($0, after: $1) })
     }
 
     /// The process's own log has every line, whatever becomes of the job's.

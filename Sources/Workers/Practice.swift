@@ -25,7 +25,7 @@ package enum Practice {
             while ContinuousClock.now < end { await Task.yield() }
             return .done
         },
-        stepsHandler,
+        stepsHandler, fanHandler, childHandler, gatherHandler,
         Handler(chunks: 50, of: Chunk.self, waiting: .milliseconds(20)) { items in
             items.map {
                 $0.job.fail == true ? .retry(reason: "failing on purpose, in a chunk of \(items.count)") : .done

@@ -112,6 +112,7 @@ extension Worker {
         if refused.count > 5 { log.warning("more finishes were refused", [("count", "\(refused.count - 5)")]) }
         for run in lost { run.cancel(.leaseLost) }
         gates.ask(flush.ended.flatMap(\.job.gates))
+        if live.contains(Queue.othersWait) || flush.ended.contains(where: \.isRecorded) { flowEnds.fire() }
         if flush.ended.contains(where: { $0.outcome == .retried || $0.outcome == .snoozed }) { promotion.fire() }
     }
 

@@ -92,6 +92,7 @@ extension Worker {
             if rescue.jobs > 0 {
                 wakeups.lookEverywhere()
                 gates.askAll()
+                flowEnds.fire()
             }
         }
     }
@@ -280,11 +281,13 @@ extension Worker {
             promotion.fire()
         case (_?, nil): wakeups.lookEverywhere()
         default:
-            if payload == "limits" {
+            switch payload {
+            case "limits":
                 wakeups.lookEverywhere()
                 gates.askAll()
+            case "flows": flowEnds.fire()
+            default: doorman.signal.fire()
             }
-            doorman.signal.fire()
         }
     }
 }

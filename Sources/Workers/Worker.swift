@@ -104,6 +104,8 @@ package final class Worker: Sendable {
     let started = Signal()
     let sessionGone = Signal()
     let gates = Gates()
+    /// Fired when a job has ended that others wait for.
+    let flowEnds = Signal()
     /// How long the last walk over the lanes took.
     let lanesWalk = Mutex(Duration.zero)
     /// Fired when the claim loop has ended: no claim is in flight any more.
@@ -130,7 +132,8 @@ package final class Worker: Sendable {
         clockLink = Link(options.database, name: "mr-clock", outage: outage)
         doorman = Doorman(
             link: Link(direct, name: "mr-door", outage: outage), wakeups: wakeups, poll: options.poll, log: self.log)
-        notebook = Notebook(options.database, desk: desk, outage: outage, complaints: complaints, log: self.log)
+        notebook = Notebook(
+            options.database, keys: options.keys, desk: desk, outage: outage, complaints: complaints, log: self.log)
         abilities = notebook.abilities
     }
 
@@ -182,6 +185,7 @@ package final class Worker: Sendable {
             group.addTask { await self.lanesLoop() }
             group.addTask { await self.gateLoop() }
             group.addTask { await self.scheduleLoop() }
+            group.addTask { await self.flowLoop() }
             if direct {
                 group.addTask { await self.listenLoop() }
                 group.addTask { await self.doorman.run() }

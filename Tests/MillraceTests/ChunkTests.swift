@@ -159,7 +159,7 @@ private actor Calls {
     }
 
     /// The worker would wait for an hour for what runs: what comes back at once has not begun.
-    @Test(.timeLimit(.minutes(2)))
+    @Test(.timeLimit(.minutes(10)))
     func `a drain gives back the jobs that wait for company, and uses up no attempt`() async throws {
         try await withDatabase { database in
             let calls = Calls()

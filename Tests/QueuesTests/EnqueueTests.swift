@@ -76,8 +76,8 @@ import Testing
         ("'test', unique_key => 'k', options => '{\"unique_for\": 31536001}'", "22023", "options.unique_for"),
         ("'test', unique_key => 'k', options => '{\"unique_for\": \"1\"}'", "22023", "options.unique_for"),
         ("'test', options => '{\"unique_for\": 1}'", "22023", "options.unique_for"),
-        ("'test', options => '{\"after\": 1}'", "0A000", "options.after"),
-        ("'test', options => '{\"fence\": 1}'", "0A000", "options.fence"),
+        ("'test', options => '{\"after\": 1}'", "22023", "options.after"),
+        ("'test', options => '{\"fence\": 1}'", "22023", "options.fence"),
     ]
 
     @Test func `what makes no sense is refused, with its code, its field and nothing written`() async throws {

@@ -47,6 +47,8 @@ import Testing
             #expect(try await neighbour.state(id) == nil)
             #expect(try await neighbour.column("select id from millrace.own_jobs()").isEmpty)
             #expect(try await neighbour.refusal(of: "select millrace.cancel(\(id))")?.sqlState == "P0002")
+            #expect(try await neighbour.refusal(of: "select millrace.flow_cancel(\(id))")?.sqlState == "P0002")
+            #expect(try await neighbour.refusal(of: "select millrace.flow_tree(\(id))")?.sqlState == "P0002")
             #expect(try await client.bool("select millrace.cancel(\(id))"))
             #expect(try await owner.state(id) == "cancelled")
         }
@@ -90,7 +92,8 @@ import Testing
     }
 
     static let doors: Set<String> = [
-        "enqueue", "enqueue_many", "enqueue_copied", "enqueue_numbered", "cancel", "job", "own_jobs", "now",
+        "enqueue", "enqueue_many", "enqueue_copied", "enqueue_numbered", "cancel", "flow_cancel", "flow_tree",
+        "job", "own_jobs", "now",
     ]
 
     /// Every function is called, every table, view and sequence is tried: whatever is added to the schema is tried as well.
@@ -167,6 +170,9 @@ import Testing
                 "select millrace.watch(1)", "select millrace.rescue(5, 0)", "select millrace.leases_held(1)",
                 "select millrace.leases_return(1, array[8::bigint])", "select millrace.cancels(1)",
                 "select millrace.maintain()",
+                "select millrace.flows_advance()", "select millrace.flows_check()", "select millrace.flow_ids(\(id))",
+                "select millrace.flow_tree(\(id))", "select millrace.results_before(\(id))",
+                "select millrace.gates_open()", "select millrace.slots_sweep()", "select millrace.limit_list()",
                 "select millrace.report('[]')", "select millrace.retry_fresh(\(id))", "select millrace.steps(\(id))",
                 "select millrace.logs(\(id))",
                 "select millrace.queue_list()", "select millrace.retentions()", "select millrace.schema_state()",

@@ -46,6 +46,7 @@ extension Connection {
     }
 
     /// Which leases were live.
+    @discardableResult
     func finish(_ ends: [End], session: Int = 1, partial: [Int] = [], complete: [Int: Int] = [:]) async throws -> [Int]
     {
         func list(_ values: [String], _ type: String) -> String { "array[\(values.joined(separator: ","))]::\(type)[]" }

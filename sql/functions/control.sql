@@ -52,6 +52,15 @@ begin
             if exists (select from millrace.job j where j.id = the_job and j.unique_hash is not null) then
                 perform millrace.unique_end(array[the_job]);
             end if;
+            if millrace.flows_note(array[the_job], array[2::smallint], null, array[null::bigint]) then
+                perform pg_notify('millrace', 'flows');
+            end if;
+            return true;
+        end if;
+        perform from millrace.blocked b where b.job = the_job for update;
+        if found then                                     -- it waited for other jobs
+            perform millrace.flow_stop(array[the_job], array[null::text]);
+            perform pg_notify('millrace', 'flows');
             return true;
         end if;
         select l.session, l.number, l.at into held from millrace.lease l
@@ -141,6 +150,10 @@ begin
         return false;
     end if;
     delete from millrace.cancel c where c.job = retry.id;  -- it spoke of a run that is over
+    -- Who still waits for it waits for the new end.
+    delete from millrace.ending n where n.pred = retry.id;
+    update millrace.edge e set outcome = null
+     where e.pred = retry.id and e.outcome in (2, 3) and exists (select from millrace.blocked b where b.job = e.succ);
     if head.unique_hash is not null then
         holder := millrace.unique_take(head.unique_hash, retry.id);
         if holder <> retry.id then
@@ -166,6 +179,10 @@ begin
     end if;
     perform millrace.must_see(reschedule.id);
     perform pg_current_xact_id();
+    update millrace.blocked b set due = reschedule.run_at where b.job = reschedule.id;
+    if found then
+        return true;                                      -- it waits for other jobs, and then for that time
+    end if;
     loop
         select * into place from millrace.take_waiting(reschedule.id);
         exit when place.queue is not null;
@@ -202,6 +219,12 @@ begin
     if exists (select from millrace.job_running(the_job)) then
         perform millrace.refuse(format('job %s is running', the_job), 'id', 'Cancel it first.', '55000', 'conflict');
     end if;
+    if not exists (select from millrace.history h where h.id = the_job and h.outcome in (1, 2, 3))
+       and millrace.flows_note(array[the_job], array[2::smallint], null, array[null::bigint]) then
+        perform pg_notify('millrace', 'flows');           -- for those who wait for it, it is cancelled
+    end if;
+    delete from millrace.blocked b where b.job = the_job;
+    delete from millrace.edge e where e.succ = the_job;
     perform millrace.take_waiting(the_job);
     if the_hash is not null then
         update millrace.unique_lock u set next = null, due = null where u.hash = the_hash and u.next = the_job;

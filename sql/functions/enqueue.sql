@@ -59,6 +59,10 @@ begin
     end if;
     if the_options is not null and the_options <> '{}' then
         perform millrace.check_options(the_options);
+        if the_conflict = 'replace' and the_options ?| array['after', 'fence', 'before'] then
+            perform millrace.refuse('on_conflict replace cannot be combined with options.after, before or fence', 'on_conflict',
+                'What a job waits for cannot be replaced: cancel the holder, or give skip or error.');
+        end if;
         if the_key is null and the_options ? 'unique_for' then
             perform millrace.refuse('options.unique_for is given without a unique_key', 'options.unique_for', 'It says how long the key stays held.');
         end if;
@@ -151,6 +155,11 @@ begin
     if follows then
         return;                                           -- whoever ends the holder gives it its place
     end if;
+    if the_options ?| array['after', 'fence', 'before'] then
+        if millrace.flow_join(id, the_options, the_run_at) then
+            return;                                       -- whoever ends the last job it waits for gives it its place
+        end if;
+    end if;
     if the_run_at > t then
         insert into millrace.timer (due, job, queue, kind, lane) values (the_run_at, id, queue_id, kind_id, the_lane);
         if the_run_at > t + interval '2 s' then
@@ -218,11 +227,11 @@ begin
                 if jsonb_typeof(value) <> 'number' or value::numeric not between 1 and 31536000 then
                     perform millrace.refuse('options.unique_for is no number of seconds', 'options.unique_for', 'Give 1 to 31536000, a year.');
                 end if;
-            when name in ('after', 'fence') then
-                perform millrace.refuse(format('options.%s is not available yet', name), 'options.' || name, null, '0A000', 'unsupported');
+            when name in ('after', 'fence', 'before') then
+                perform millrace.flow_check(name, value);
             else
                 perform millrace.refuse(format('options.%s is unknown', left(name, 60)), 'options',
-                    'Known are timeout, expires_at, unique_scope, unique_for, backoff and wake.');
+                    'Known are timeout, expires_at, unique_scope, unique_for, backoff, after, before, fence and wake.');
         end case;
     end loop;
 end $$;

@@ -1,6 +1,6 @@
 -- Ends runs, any mix of leases in one statement. A partial lease is locked (a lock makes no row version, so a pinned horizon
 -- costs nothing); a lease whose last jobs end here is deleted, and only if history accounts for all the others. Answers with
--- the lease numbers that were live: a job of any other changed nothing.
+-- the lease numbers that were live: a job of any other changed nothing. A 0 among them says that others wait for these ends.
 -- outcomes: 1 succeeded, 2 cancelled, 3 dead, 4 retried, 5 snoozed, 6 released (7, crashed, is rescue's).
 -- slot_numbers, slot_gates: what these runs held at gates, each with its lease; given back by this statement and no other.
 -- attempts: the number the run carried. waits: seconds until the next run, null when no job of this flush goes on.
@@ -101,6 +101,16 @@ begin
             perform millrace.unique_end(keyed);
         end if;
     end if;
+    if millrace.flows_in_use() then
+        -- Now that the lease is locked: who enqueues after this look will be found by flows_check.
+        if millrace.flows_note(
+            array(select f.id from unnest(ids, numbers) f(id, number) where f.number = any (alive)),
+            array(select f.outcome from unnest(numbers, outcomes) f(number, outcome) where f.number = any (alive)), the_session,
+            array(select f from unnest(numbers) f where f = any (alive)))
+        then
+            alive := alive || 0::bigint;                  -- no lease has this number: call flows_advance
+        end if;
+    end if;
     return alive;
 end $$;
 
@@ -158,5 +168,6 @@ begin
     if head.unique_hash is not null then
         perform millrace.unique_end(array[the_id]);
     end if;
+    perform millrace.flows_note(array[the_id], array[1::smallint], the_session, array[the_number]);
     return true;
 end $$;

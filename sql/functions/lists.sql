@@ -83,11 +83,14 @@ begin
          order by h.id desc limit page;
     when 'blocked' then
         return query
-        select u.next from millrace.unique_lock u join millrace.job j on j.id = u.next
-         where u.next is not null and u.next < top
-           and (queue_ids is null or j.queue = any (queue_ids)) and (kind_id is null or j.kind = kind_id)
+        select w.job from (
+            (select u.next as job from millrace.unique_lock u where u.next is not null and u.next < top order by u.next desc)
+            union all
+            (select b.job from millrace.blocked b where b.job < top order by b.job desc)) w
+          join millrace.job j on j.id = w.job
+         where (queue_ids is null or j.queue = any (queue_ids)) and (kind_id is null or j.kind = kind_id)
            and (the_tag is null or the_tag = any (j.tags))
-         order by u.next desc limit page;
+         order by w.job desc limit page;
     else
         perform millrace.refuse(format('the state %L is unknown', left(the_state, 60)), 'state',
             'Give ready, scheduled, blocked, running, succeeded, cancelled or dead.');

@@ -128,6 +128,7 @@ begin
                     or exists (select from millrace.ready r where r.job = j.id and r.seq <> r.job)
                     or exists (select from millrace.unique_lock u where u.next = j.id)
                     or exists (select from millrace.parked p where p.job = j.id)
+                    or exists (select from millrace.blocked b where b.job = j.id)
                     or exists (select from millrace.lease l where l.lo <= j.id and l.hi >= j.id and j.id = any (l.ids))
                     or exists (select from millrace.history h where h.id = j.id and h.outcome in (2, 3))', leaf.relname);
             execute format('drop table millrace.%I', leaf.relname);

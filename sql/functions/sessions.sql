@@ -114,6 +114,10 @@ begin
         select count(*), count(*) filter (where u.outcome = 3), array_agg(distinct u.queue), array_agg(distinct millrace.lane_of(u.lane, u.crashes, true)),
                array_agg(u.id) filter (where u.outcome in (2, 3) and u.unique_hash is not null), array_agg(u.id)
           into lost_jobs, lost_dead, woken, lanes, ended, unfinished_ids from judged u;
+        perform millrace.flows_note(array_agg(h.id), array_agg(h.outcome), the_session, array_agg(h.number))
+           from millrace.history h
+          where h.class = (one.number & 3)::smallint and h.started = one.at and h.id = any (unfinished_ids)
+            and h.session = the_session and h.number = one.number and millrace.flows_in_use();
         if one.slot_gates is not null then
             perform millrace.slots_free(array_agg(s.gate)) from unnest(one.slot_jobs, one.slot_gates) s(job, gate) where s.job = any (unfinished_ids);
         end if;
@@ -197,6 +201,10 @@ begin
                array_agg(distinct millrace.lane_of(u.lane, u.crashes, true)) filter (where not u.cancelled),
                array_agg(u.id) filter (where u.cancelled and u.unique_hash is not null), array_agg(u.id)
           into n, queues, lanes, ended, unfinished_ids from unfinished u;
+        perform millrace.flows_note(array_agg(h.id), array_agg(h.outcome), the_session, array_agg(h.number))
+           from millrace.history h
+          where h.class = (one.number & 3)::smallint and h.started = one.at and h.id = any (unfinished_ids)
+            and h.session = the_session and h.number = one.number and millrace.flows_in_use();
         if one.slot_gates is not null then
             perform millrace.slots_free(array_agg(s.gate)) from unnest(one.slot_jobs, one.slot_gates) s(job, gate) where s.job = any (unfinished_ids);
         end if;

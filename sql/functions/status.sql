@@ -102,8 +102,9 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
          + (select coalesce(sum(l.n), 0) from millrace.lease l)
 $$;
 
--- Jobs that wait for the holder of their unique key.
+-- Jobs that wait for the holder of their unique key, or for other jobs of their flow.
 create or replace function millrace.blocked_count(cap int default 10000) returns bigint
 language sql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
-    select count(*) from (select from millrace.unique_lock u where u.next is not null limit cap) b
+    select least((select count(*) from (select from millrace.unique_lock u where u.next is not null limit cap) b)
+               + (select count(*) from (select from millrace.blocked limit cap) b), cap::bigint)
 $$;

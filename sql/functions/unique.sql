@@ -179,6 +179,7 @@ declare
     held record;
     head record;
     place record;
+    waits boolean := false;
 begin
     fate := 'again';
     select u.* into held from millrace.unique_lock u where u.hash = the_hash for update;
@@ -212,18 +213,26 @@ begin
             'Only a job of the same kind can be replaced; a key is by kind unless options.unique_scope says otherwise.', '23505', 'conflict');
     end if;
     if held.next is null then
-        select * into place from millrace.take_waiting(held.job);
-        if place.queue is null then
-            return;
+        perform from millrace.blocked b where b.job = held.job for update;
+        waits := found;                                   -- for other jobs; it goes on waiting for them
+        if not waits then
+            select * into place from millrace.take_waiting(held.job);
+            if place.queue is null then
+                return;
+            end if;
         end if;
         the_run_at := greatest(the_run_at, held.until);
     end if;
     update millrace.job j
        set queue = the_queue, lane = the_lane, run_at = coalesce(the_run_at, t), args = the_args, limit_key = the_limit_key,
            max_attempts = the_max_attempts, tags = nullif(the_tags, '{}'), metadata = nullif(the_metadata, '{}'),
-           options = nullif(the_options, '{}')
+           options = nullif(coalesce(the_options, '{}') || coalesce(case when waits then (select jsonb_object_agg(o.key, o.value) from jsonb_each(j.options) o where o.key in ('after', 'fence')) end, '{}'), '{}')
      where j.id = unique_replace.id;
     fate := 'replaced';
+    if waits then
+        update millrace.blocked b set due = the_run_at where b.job = held.job;
+        return;
+    end if;
     if held.next is not null then
         update millrace.unique_lock u set due = the_run_at where u.hash = the_hash;
         return;

@@ -43,6 +43,15 @@ select j.id, k.name, q.name, 'blocked'::text, j.lane >> 2, j.args, coalesce(u.du
   join millrace.queue q on q.id = j.queue
  where u.next is not null
 union all
+select j.id, k.name, q.name, 'blocked'::text, j.lane >> 2, j.args, coalesce(b.due, j.enqueued_at),
+       0, j.max_attempts, 0, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
+       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, null, millrace.errors_of(j.id),
+       array(select e.pred from millrace.edge e where e.succ = b.job and e.outcome is null order by e.succ, e.pred limit 100), null, null
+  from millrace.blocked b
+  join millrace.job j on j.id = b.job
+  join millrace.kind k on k.id = j.kind
+  join millrace.queue q on q.id = j.queue
+union all
 select j.id, k.name, q.name, 'running'::text, j.lane >> 2, j.args, coalesce(j.run_at, j.enqueued_at),
        coalesce(l.attempts[u.place], 0) + 1, j.max_attempts, coalesce(l.crashes[u.place], 0), j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
        coalesce(j.metadata, '{}'), j.enqueued_at, l.at, null, s.name, millrace.progress_of(j.id), millrace.errors_of(j.id), null, null, null
@@ -86,7 +95,7 @@ declare
     place record;
     tries int;
 begin
-    select j.owner, j.tenant, j.queue, j.lane, j.limit_key, j.unique_hash is not null as keyed into head from millrace.job j where j.id = job.id;
+    select j.owner, j.tenant, j.queue, j.lane, j.limit_key, j.unique_hash is not null or j.options ?| array['after', 'fence'] as waits into head from millrace.job j where j.id = job.id;
     if not found or not millrace.may_see(head.owner, head.tenant) then
         return;
     end if;
@@ -123,7 +132,7 @@ begin
           join millrace.queue q on q.id = j.queue
           join millrace.session s on s.id = r.session;
         if found then return; end if;
-        if head.keyed then
+        if head.waits then
             return query select v.* from millrace.jobs v where v.state = 'blocked' and v.id = job.id;
             if found then return; end if;
         end if;

@@ -28,6 +28,7 @@ extension Command {
                 "millrace enqueue page.render --unique home --on-conflict replace --in 5s",
                 "again within 5s: put off, and the last counts"),
             Example("millrace enqueue report.daily --unique daily --unique-for 5m", "at most once in 5m"),
+            Example("millrace enqueue report.merge --after 41 --after 42", "when both have succeeded"),
             Example("millrace enqueue card.charge @card.json --encrypt", "and nobody reads it in the database"),
             Example("millrace enqueue --batch jobs.jsonl", "every line a job, all or none"),
         ]
@@ -57,6 +58,15 @@ enum EnqueueFlags {
         .single(
             "unique-scope", "WHAT", .choice(UniqueScope.allCases.map(\.rawValue)),
             help: "Within what the key is unique; kind if not given."),
+        .repeated(
+            "after", "ID", .jobID, environment: .none,
+            help: "It waits until this job has succeeded; may be given many times."),
+        .single(
+            "starts", "WHEN", .choice(After.Start.allCases.map(\.rawValue)), environment: .none,
+            help: "With --after: when all have succeeded (if not given), when all have ended, or when one is dead."),
+        .single(
+            "if-dead", "WHAT", .choice(After.Failing.allCases.map(\.rawValue)), environment: .none,
+            help: "With --after, when one is dead or cancelled: cancel (if not given), or wait for its redrive."),
         .single("limit-key", "KEY", help: "The key of a concurrency or rate limit."),
         .single("tenant", "NAME", help: "Whose job it is."),
         .repeated("tag", "TAG", help: "A label to find it by; may be given many times."),
@@ -92,6 +102,14 @@ extension Invocation {
         guard job.uniqueFor == nil || job.uniqueKey != nil else {
             throw Failure(
                 .misused, "--unique-for is given without --unique", hint: "it says how long the key stays held")
+        }
+        let preds = parsed.integers("after").map { Int64($0) }
+        let starts = parsed.string("starts").flatMap(After.Start.init)
+        let failing = parsed.string("if-dead").flatMap(After.Failing.init)
+        if !preds.isEmpty {
+            job.after = After(preds, starts: starts ?? .whenAllSucceeded, onFailure: failing ?? .cancel)
+        } else if starts != nil || failing != nil {
+            throw Failure(.misused, "--starts and --if-dead need --after", hint: "say which jobs it waits for")
         }
         job.limitKey = parsed.string("limit-key")
         job.tenant = parsed.string("tenant")

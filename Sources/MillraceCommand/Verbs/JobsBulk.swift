@@ -13,6 +13,7 @@ extension Command {
         extra: [
             .toggle("dead", environment: .none, help: "All dead jobs, or those that the filters leave."),
             .toggle("fresh", environment: .none, help: "Forget their recorded steps: all of them are done again."),
+            .toggle("flow", environment: .none, help: "Whatever is dead or cancelled of the flows of these jobs."),
             .single(
                 "rate", "N", .integer(1...10_000), environment: .none,
                 help: "At most so many a second, for what they call on; as fast as it goes if not given."),
@@ -30,7 +31,8 @@ extension Command {
         extra: [
             .single(
                 "state", "STATE", .choice(["ready", "scheduled", "blocked", "running"]), environment: .none,
-                help: "All jobs in this state, or those that the filters leave.")
+                help: "All jobs in this state, or those that the filters leave."),
+            .toggle("flow", environment: .none, help: "Everything that hangs together with these jobs."),
         ],
         examples: [
             Example("millrace jobs cancel 42", "one of them"),
@@ -95,10 +97,17 @@ struct Bulk {
         if try deadFilter.isOfDeadOnly, states != [.dead] {
             throw Failure(.misused, "--error, --since and --until are about dead jobs: add --state dead")
         }
+        if isFlow, isFiltered || isFresh {
+            throw Failure(
+                .misused, "--flow is about the flows of named jobs: give ids, and neither filters nor --fresh")
+        }
         return try await invocation.withSchema { connection in
-            isFiltered ? try await matching(on: connection) : try await named(ids, on: connection)
+            if isFlow { return try await flows(ids, on: connection) }
+            return isFiltered ? try await matching(on: connection) : try await named(ids, on: connection)
         }
     }
+
+    private var isFlow: Bool { deed != .delete && invocation.parsed.isOn("flow") }
 
     private var isFresh: Bool { deed == .retry && invocation.parsed.isOn("fresh") }
 
@@ -130,6 +139,32 @@ struct Bulk {
     }
 
     private func counted(_ count: Int) -> String { Humane.count(count, "job") }
+
+    // MARK: by flow
+
+    private func flows(_ ids: [Int64], on connection: Connection) async throws -> ExitCode {
+        let isDry = invocation.parsed.isOn("dry-run")
+        var items: [JSONValue] = []
+        for id in ids {
+            guard try await Queue.job(id, on: connection) != nil else { throw Invocation.unknown(id) }
+            let count: Int
+            if isDry {
+                count = try await Queue.flow(of: id, on: connection).count
+            } else if deed == .cancel {
+                count = try await Queue.cancelFlow(of: id, on: connection)
+            } else {
+                count = try await Queue.retryFlow(of: id, on: connection)
+            }
+            items.append(["id": .int(Int(id)), (isDry ? "jobs" : words.done): .int(count)])
+            guard console.format == .human else { continue }
+            console.print(
+                isDry
+                    ? "the flow of job \(id) has \(counted(count))"
+                    : "\(words.done) \(counted(count)) of the flow of job \(id)")
+        }
+        if console.format != .human { console.list("flows", items, table: Table([])) }
+        return .done
+    }
 
     // MARK: by id
 

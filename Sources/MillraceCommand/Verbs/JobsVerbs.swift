@@ -59,14 +59,18 @@ extension Command {
     ) { invocation in
         let id = Int64(invocation.parsed.integer("id") ?? 0)
         let keys = invocation.parsed.isOn("decrypt") ? try invocation.neededKeys() : nil
-        var (job, traces) = try await invocation.withSchema { connection in
+        var (job, traces, flow) = try await invocation.withSchema { connection in
             guard let job = try await Queue.job(id, on: connection) else { throw Invocation.unknown(id) }
-            return (job, try await invocation.traces(of: id, on: connection))
+            let flow = try await Queue.flowTree(of: id, on: connection)
+            return (job, try await invocation.traces(of: id, on: connection), flow)
         }
         if let keys, let args = job.args { job.args = try invocation.open(args, of: job, keys: keys) }
         let colors = invocation.console.colorsOutput
-        invocation.console.show(.object(job.members + traces.members)) {
-            for line in job.lines(colors: colors) + traces.lines(colors: colors) { invocation.console.print(line) }
+        let members = job.members + traces.members + [.init(key: "flow", value: flow.json)]
+        invocation.console.show(.object(members)) {
+            let lines =
+                job.lines(colors: colors) + flow.lines(current: id, colors: colors) + traces.lines(colors: colors)
+            for line in lines { invocation.console.print(line) }
         }
         return .done
     }

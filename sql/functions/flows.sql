@@ -1,0 +1,512 @@
+-- Flows: jobs that wait for others, jobs that a run makes for after itself, and what becomes of all of them together.
+
+-- Inlined. Looked at from the end, for edges are dropped from the front.
+create or replace function millrace.flows_in_use() returns boolean
+language sql stable as $$ select exists (select from (select from millrace.edge e order by e.pred desc, e.succ desc limit 1) x) $$;
+
+-- Notes the ends that somebody waits for, and the unfinished runs that had made jobs. True when there were any: whoever ended them
+-- then calls flows_advance, after the commit.
+create or replace function millrace.flows_note(ids bigint[], outcomes smallint[], the_session bigint, numbers bigint[]) returns boolean
+language plpgsql volatile as $$
+begin
+    if not millrace.flows_in_use() then
+        return false;
+    end if;
+    insert into millrace.ending (pred, outcome, session, number)
+    select f.id, f.outcome, the_session, f.number
+      from unnest(ids, outcomes, numbers) f(id, outcome, number)
+     where exists (select from millrace.edge e
+                    where e.pred = f.id and e.outcome is null
+                      and (f.outcome <= 3 or (e.session = the_session and e.number = f.number)));
+    return found;
+end $$;
+
+-- Reads options.after, fence and before of a new job, and draws its edges. True when it has to wait.
+create or replace function millrace.flow_join(the_job bigint, the_options jsonb, the_due timestamptz) returns boolean
+language plpgsql volatile as $$
+declare
+    given jsonb := the_options -> 'after';
+    preds bigint[] := '{}';
+    run record;
+    follower bigint;
+begin
+    if jsonb_typeof(given) = 'object' then
+        given := given -> 'jobs';
+    end if;
+    if given is not null then
+        preds := array(select distinct p::bigint from jsonb_array_elements_text(given) p);
+        perform millrace.must_see(p) from unnest(preds) p;
+        insert into millrace.edge (pred, succ) select p, the_job from unnest(preds) p;
+    end if;
+    if the_options ? 'fence' then
+        select * into run from millrace.live_run(the_options ->> 'fence');
+        insert into millrace.edge (pred, succ, session, number) values (run.job, the_job, run.session, run.number)
+            on conflict (pred, succ) do update set session = excluded.session, number = excluded.number;
+    end if;
+    for follower in select b::bigint from jsonb_array_elements_text(the_options -> 'before') b loop
+        perform millrace.must_see(follower);
+        perform from millrace.blocked b where b.job = follower for update;
+        if not found then
+            perform millrace.refuse(format('job %s waits for nobody any more', follower), 'options.before',
+                'Name a job that is blocked: enqueue it with after or fence, and then those before it.', '55000', 'conflict');
+        end if;
+        insert into millrace.edge (pred, succ) values (the_job, follower) on conflict do nothing;
+    end loop;
+    if given is null and not the_options ? 'fence' then
+        return false;
+    end if;
+    insert into millrace.blocked (job, due, starts, waits, fresh)
+    values (the_job, the_due, millrace.flow_starts(the_options), coalesce(the_options #>> '{after,any_dead}' = 'wait', false), given is not null);
+    return true;
+end $$;
+
+create or replace function millrace.flow_starts(the_options jsonb) returns smallint
+language sql immutable as $$
+    select coalesce(array_position(array['succeeded', 'ended', 'dead'], case when jsonb_typeof(the_options -> 'after') = 'object' then the_options #>> '{after,when}' end), 1)::smallint
+$$;
+
+-- Refuses what makes no sense in options.after, fence and before.
+create or replace function millrace.flow_check(name text, value jsonb) returns void
+language plpgsql stable as $$
+declare
+    ids jsonb := value;
+    field text := 'options.' || name;
+begin
+    if name = 'fence' then
+        if jsonb_typeof(value) <> 'string' then
+            perform millrace.refuse('options.fence is no token', field, 'Give the run''s own token, as the handler was given it.');
+        end if;
+        perform millrace.read_token(value #>> '{}');
+        return;
+    end if;
+    if name = 'after' and jsonb_typeof(value) = 'object' then
+        if exists (select from jsonb_object_keys(value) k where k not in ('jobs', 'when', 'any_dead')) then
+            perform millrace.refuse('options.after has an unknown field', field, 'Known are jobs, when and any_dead.');
+        elsif coalesce(value ->> 'when', 'succeeded') not in ('succeeded', 'ended', 'dead') then
+            perform millrace.refuse('options.after.when is unknown', field, 'Give succeeded, ended or dead.');
+        elsif coalesce(value ->> 'any_dead', 'cancel') not in ('cancel', 'wait') then
+            perform millrace.refuse('options.after.any_dead is unknown', field, 'Give cancel or wait.');
+        end if;
+        ids := value -> 'jobs';
+    end if;
+    if jsonb_typeof(ids) is distinct from 'array' or jsonb_array_length(ids) not between 1 and 1000
+       or exists (select from jsonb_array_elements(ids) i where jsonb_typeof(i) <> 'number' or i::numeric % 1 <> 0 or i::numeric not between 1 and 9223372036854775807)
+    then
+        perform millrace.refuse(format('options.%s names no jobs', name), field, 'Give the numbers of 1 to 1000 jobs; more can each name a job they stand before.');
+    end if;
+end $$;
+
+-- The run that a token names, while it is live; its lease is locked against a rescuer until the caller's commit.
+create or replace function millrace.live_run(token text, out session bigint, out number bigint, out job bigint)
+language plpgsql volatile as $$
+declare
+    began timestamptz;
+begin
+    select t.session, t.number, t.job into session, number, job from millrace.read_token(token) t;
+    select l.at into began from millrace.lease l
+     where l.session = live_run.session and l.number = live_run.number and live_run.job = any (l.ids) for key share;
+    if not found or exists (
+        select from millrace.history h
+         where h.class = (live_run.number & 3)::smallint and h.started = began and h.id = live_run.job
+           and h.session = live_run.session and h.number = live_run.number)
+    then
+        perform millrace.refuse('the lease is lost: nothing is enqueued on behalf of this run', 'options.fence',
+            'Roll back and stop: another run has the job, or will have it.', '55000', 'lease_lost');
+    end if;
+end $$;
+
+-- Many jobs of one kind, made by a run for after itself: nobody sees them start before that run has succeeded, and they are
+-- forgotten if it does not. `before` names a job, made by the same run, that waits for them all.
+create or replace function millrace.spawn(
+    token text, kind text, args text[], queue text default null, priority int default null, run_at timestamptz default null, before bigint default null
+) returns table (first bigint, last bigint)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    run record;
+    head record;
+    options jsonb := jsonb_strip_nulls(jsonb_build_object('fence', spawn.token, 'before', case when spawn.before is not null then jsonb_build_array(spawn.before) end));
+begin
+    if coalesce(cardinality(spawn.args), 0) = 0 then
+        return;
+    end if;
+    -- The first goes the long way and is checked like any other; the rest share all of it but their arguments.
+    select e.id into first from millrace.enqueue_one(spawn.kind, spawn.args[1]::jsonb, spawn.queue, spawn.priority, spawn.run_at,
+        null, 'skip', null, null, null, null, null, options) e;
+    last := first;
+    select * into run from millrace.read_token(spawn.token);
+    select j.* into strict head from millrace.job j where j.id = first;
+    if exists (select from unnest(spawn.args) a where octet_length(a) > 1048576) then
+        perform millrace.refuse('args of a job take more than the 1048576 bytes allowed', 'args',
+            'Store large data elsewhere and pass a reference.', '53400', 'too_large');
+    end if;
+    with new as materialized (
+        select nextval('millrace.seq') as id, a::jsonb as args from unnest(spawn.args[2:]) a
+    ), written as (
+        insert into millrace.job (id, kind, queue, lane, enqueued_at, run_at, args, owner, options)
+        select n.id, head.kind, head.queue, head.lane, head.enqueued_at, head.run_at, n.args, head.owner, head.options from new n
+    ), waiting as (
+        insert into millrace.blocked (job, due, starts, waits, fresh) select n.id, spawn.run_at, 1, false, false from new n
+    ), made as (
+        insert into millrace.edge (pred, succ, session, number) select run.job, n.id, run.session, run.number from new n
+    ), joined as (
+        insert into millrace.edge (pred, succ) select n.id, spawn.before from new n where spawn.before is not null
+    )
+    select coalesce(max(n.id), last) into last from new n;
+    return next;
+end $$;
+
+-- Looks at these blocked jobs again: those that may start get their place, those that cannot any more are cancelled or wait on.
+-- Each is locked before its edges are read, so that of two who end its last two jobs the second sees both ends.
+create or replace function millrace.flow_settle(succs bigint[]) returns void
+language plpgsql volatile set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+    t timestamptz := millrace.now();
+    locked bigint[];
+    starting bigint[];
+    stopped bigint[];
+    reasons text[];
+    woken_queues int[];
+    woken_lanes int[];
+begin
+    select array_agg(b.job) into locked
+      from (select b.job from millrace.blocked b where b.job = any (succs) order by b.job for update) b;
+    if locked is null then
+        return;
+    end if;
+    select array_agg(s.job) filter (where s.verdict = 1), array_agg(s.job) filter (where s.verdict = 2), array_agg(s.reason) filter (where s.verdict = 2)
+      into starting, stopped, reasons
+      from (
+        select b.job,
+               case b.starts
+                   when 1 then case when bad.pred is not null then case when b.waits then 0 else 2 end when open then 0 else 1 end
+                   when 2 then case when open then 0 else 1 end
+                   else case when bad.pred is not null then 1 when open then 0 else 2 end end as verdict,
+               case when b.starts = 1 then format('job %s, which it waits for, %s', bad.pred, case bad.outcome when 2 then 'was cancelled' else 'is dead' end)
+                   else 'every job whose failure it waits for has succeeded' end as reason
+          from millrace.blocked b
+         cross join lateral (select exists (select from (select from millrace.edge e where e.succ = b.job and e.outcome is null order by e.succ desc, e.pred desc limit 1) x) as open) o
+          left join lateral (select e.pred, e.outcome from millrace.edge e where e.succ = b.job and e.outcome in (2, 3) limit 1) bad on b.starts <> 2
+         where b.job = any (locked)) s;
+
+    if starting is not null then
+        perform pg_current_xact_id();                     -- before numbers are drawn: see horizon()
+        with gone as materialized (
+            delete from millrace.blocked b where b.job = any (starting) returning b.job, b.due
+        ), going as materialized (
+            select g.job, g.due, j.queue, j.kind, j.lane, j.limit_key from gone g cross join lateral (select * from millrace.job j where j.id = g.job offset 0) j
+        ), later as (
+            insert into millrace.timer (due, job, queue, kind, lane) select g.due, g.job, g.queue, g.kind, g.lane from going g where g.due > t
+        ), now_ready as (
+            insert into millrace.ready (seq, job, queue, kind, lane, gate)
+            select nextval('millrace.seq'), g.job, g.queue, g.kind, g.lane, millrace.gate_of('key', g.limit_key) from going g where coalesce(g.due <= t, true)
+        )
+        select array_agg(distinct g.queue), array_agg(distinct g.lane) into woken_queues, woken_lanes from going g where coalesce(g.due <= t + interval '2 s', true);
+        perform millrace.wake(q, l) from unnest(woken_queues) q cross join unnest(woken_lanes) l;
+    end if;
+    if stopped is not null then
+        perform millrace.flow_stop(stopped, reasons);
+    end if;
+end $$;
+
+-- Ends blocked jobs without a run.
+create or replace function millrace.flow_stop(ids bigint[], reasons text[]) returns void
+language plpgsql volatile as $$
+declare
+    t timestamptz := millrace.now();
+    keyed bigint[];
+begin
+    delete from millrace.blocked b where b.job = any (ids);
+    insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes, error)
+    select s.id, 0, nextval('millrace.seq'), t, t, j.kind, j.queue, q.retention, 2, 0, 0, s.reason
+      from unnest(ids, reasons) s(id, reason)
+     cross join lateral (select * from millrace.job j where j.id = s.id offset 0) j
+      join millrace.queue q on q.id = j.queue;
+    perform millrace.flows_note(ids, array_fill(2::smallint, array[cardinality(ids)]), null, array_fill(null::bigint, array[cardinality(ids)]));
+    select array_agg(j.id) into keyed from unnest(ids) i(id) cross join lateral (select j.id, j.unique_hash from millrace.job j where j.id = i.id offset 0) j
+     where j.unique_hash is not null;
+    if keyed is not null then
+        perform millrace.unique_end(keyed);
+    end if;
+end $$;
+
+-- Jobs that a run made and that are not to be: they never were. What waits for them waits no longer.
+create or replace function millrace.flow_forget(ids bigint[]) returns void
+language plpgsql volatile as $$
+declare
+    followers bigint[];
+    keyed bigint[];
+begin
+    delete from millrace.blocked b where b.job = any (ids);
+    with gone as (
+        delete from millrace.edge e where e.pred = any (ids) returning e.succ
+    )
+    select array_agg(distinct g.succ) into followers from gone g where g.succ <> all (ids);
+    delete from millrace.edge e where e.succ = any (ids);
+    delete from millrace.ending n where n.pred = any (ids);
+    select array_agg(j.id) into keyed from unnest(ids) i(id) cross join lateral (select j.id, j.unique_hash from millrace.job j where j.id = i.id offset 0) j
+     where j.unique_hash is not null;
+    if keyed is not null then
+        perform millrace.unique_end(keyed, may_hold => false);
+    end if;
+    delete from millrace.job j where j.id = any (ids);
+    if followers is not null then
+        perform millrace.flow_settle(followers);
+    end if;
+end $$;
+
+-- Tells those who wait, a bounded number at a time; `more` says to call again. Any worker does it, after an end that was noted and
+-- once a second; notes that another has in hand are passed by.
+create or replace function millrace.flows_advance(most int default 2000, out told int, out more boolean)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off as $$
+declare
+    seqs bigint[];
+    preds bigint[];
+    outcomes smallint[];
+    sessions bigint[];
+    numbers bigint[];
+    succs bigint[];
+    n int;
+begin
+    told := 0;
+    more := false;
+    select array_agg(x.seq), array_agg(x.pred), array_agg(x.outcome), array_agg(x.session), array_agg(x.number)
+      into seqs, preds, outcomes, sessions, numbers
+      from (select e.* from millrace.ending e order by e.seq limit 1000 for update skip locked) x;
+    if seqs is null then
+        return;
+    end if;
+    for final in 1 .. 3 loop
+        with told_now as (
+            update millrace.edge e set outcome = final
+             where e.ctid = any (array(
+                select c.ctid
+                  from unnest(preds, outcomes, sessions, numbers) x(pred, outcome, session, number)
+                 cross join lateral (
+                    select c.ctid from millrace.edge c
+                     where c.pred = x.pred and c.outcome is null
+                       and (c.number is null or (x.outcome = 1 and c.session = x.session and c.number = x.number))
+                     limit most) c
+                 where x.outcome = final limit greatest(most - told, 0)))
+            returning e.succ
+        )
+        select count(*), array_agg(distinct w.succ) into n, succs from told_now w;
+        told := told + n;
+        if succs is not null then
+            perform millrace.flow_settle(succs);
+        end if;
+    end loop;
+    -- What runs that did not succeed have made is forgotten: any run but that which succeeded, once the job has ended.
+    select array_agg(distinct f.succ) into succs from (
+        select c.succ
+          from unnest(preds, outcomes, sessions, numbers) x(pred, outcome, session, number)
+         cross join lateral (
+            select c.succ from millrace.edge c
+             where c.pred = x.pred and c.outcome is null and c.number is not null
+               and case x.outcome when 1 then (c.session, c.number) <> (x.session, x.number) when 2 then true when 3 then true
+                       else (c.session, c.number) = (x.session, x.number) end
+             limit most) c
+         limit greatest(most - told, 0)) f;
+    if succs is not null then
+        told := told + cardinality(succs);
+        perform millrace.flow_forget(succs);
+    end if;
+    delete from millrace.ending e
+     where e.seq = any (array(
+        select x.seq from unnest(seqs, preds, outcomes, sessions, numbers) x(seq, pred, outcome, session, number)
+         where not exists (
+            select from millrace.edge c
+             where c.pred = x.pred and c.outcome is null
+               and (x.outcome in (1, 2, 3) or (c.session = x.session and c.number = x.number)))));
+    get diagnostics n = row_count;
+    more := told > 0 and (told >= most or n = 1000 or n < cardinality(seqs));
+end $$;
+
+-- Jobs that were enqueued beside an end of one they wait for: that end may not have seen them. Looked at once the two cannot cross
+-- any more: the other has ended, or waits, or its lease is free, so that its end has yet to look.
+create or replace function millrace.flows_check(most int default 500) returns int
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off as $$
+declare
+    one record;
+    pred record;
+    ended smallint;
+    sure boolean;
+    checked int := 0;
+begin
+    for one in select b.job from millrace.blocked b where b.fresh order by b.job limit most for update skip locked loop
+        sure := true;
+        for pred in select e.pred from millrace.edge e where e.succ = one.job and e.outcome is null and e.number is null loop
+            ended := null;
+            perform from millrace.lease l
+             where l.lo <= pred.pred and l.hi >= pred.pred and pred.pred = any (l.ids) for update skip locked;
+            if not found then
+                if exists (select from millrace.lease l where l.lo <= pred.pred and l.hi >= pred.pred and pred.pred = any (l.ids)) then
+                    sure := false;                        -- somebody ends a run of it at this moment
+                    continue;
+                end if;
+            end if;
+            select h.outcome into ended from millrace.history h where h.id = pred.pred and h.outcome in (1, 2, 3) limit 1;
+            if found then
+                update millrace.edge e set outcome = ended where e.pred = pred.pred and e.succ = one.job and e.outcome is null;
+            elsif not exists (select from millrace.job j where j.id = pred.pred) then
+                delete from millrace.edge e where e.pred = pred.pred and e.succ = one.job;
+            end if;
+        end loop;
+        if sure then
+            update millrace.blocked b set fresh = false where b.job = one.job;
+        end if;
+        perform millrace.flow_settle(array[one.job]);
+        checked := checked + 1;
+    end loop;
+    return checked;
+end $$;
+
+-- Every job that hangs together with this one, itself included, by number. At most `most`.
+create or replace function millrace.flow_ids(id bigint, most int default 1000000) returns setof bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off set enable_hashjoin = off set enable_mergejoin = off as $$
+begin
+    perform millrace.must_see(flow_ids.id);
+    return query
+    with recursive kin(job) as (
+        select flow_ids.id
+        union
+        select n.job from kin k cross join lateral (
+            select e.succ as job from millrace.edge e where e.pred = k.job
+            union all
+            select e.pred from millrace.edge e where e.succ = k.job) n
+    )
+    select k.job from kin k order by k.job limit most;
+end $$;
+
+-- Cancels whatever of a flow has not ended, the last jobs first, so that nothing starts meanwhile. Returns how many.
+create or replace function millrace.flow_cancel(id bigint) returns int
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    one bigint;
+    head record;
+    cancelled int := 0;
+begin
+    for one in select f from millrace.flow_ids(flow_cancel.id) f order by f desc loop
+        select j.owner, j.tenant into head from millrace.job j where j.id = one;
+        continue when not found or not millrace.may_see(head.owner, head.tenant);
+        cancelled := cancelled + millrace.cancel_now(one)::int;
+    end loop;
+    return cancelled;
+end $$;
+
+-- Runs again whatever of a flow is dead or cancelled: what can run at once does, the rest waits for it as before.
+create or replace function millrace.flow_retry(id bigint) returns int
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    one bigint;
+    head record;
+    retried int := 0;
+begin
+    for one in select f from millrace.flow_ids(flow_retry.id) f order by f loop
+        select j.* into head from millrace.job j where j.id = one;
+        continue when not found or not millrace.may_see(head.owner, head.tenant);
+        if exists (select from millrace.edge e where e.succ = one and e.outcome is distinct from 1) then
+            continue when exists (select from millrace.blocked b where b.job = one);
+            update millrace.history h set outcome = case h.outcome when 3 then 4 else 6 end where h.id = one and h.outcome in (2, 3);
+            continue when not found;
+            delete from millrace.ending n where n.pred = one;
+            insert into millrace.blocked (job, due, starts, waits, fresh)
+            values (one, null, millrace.flow_starts(head.options), coalesce(head.options #>> '{after,any_dead}' = 'wait', false), true);
+            update millrace.edge e set outcome = null where e.succ = one and e.outcome in (2, 3);
+            update millrace.edge e set outcome = null where e.pred = one and e.outcome in (2, 3);
+            retried := retried + 1;
+        elsif exists (select from millrace.history h where h.id = one and h.outcome in (2, 3)) then
+            retried := retried + millrace.retry(one)::int;
+        end if;
+    end loop;
+    return retried;
+end $$;
+
+-- The flow around a job as a tree: each job below the one it waits for that came last. At most `most` below any one.
+create or replace function millrace.flow_tree(id bigint, most int default 20)
+returns table (depth int, job bigint, kind text, state text, below bigint, hidden bigint)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    root bigint := flow_tree.id;
+    up bigint;
+    stack bigint[];
+    depths int[];
+    seen bigint[] := '{}';
+    kids bigint[];
+    head record;
+begin
+    perform millrace.must_see(flow_tree.id);
+    for step in 1 .. 1000 loop                            -- to the first of all
+        select min(e.pred) into up from millrace.edge e where e.succ = root;
+        exit when up is null;
+        root := up;
+    end loop;
+    stack := array[root];
+    depths := array[0];
+    while cardinality(stack) > 0 and cardinality(seen) < 2000 loop
+        job := stack[cardinality(stack)];
+        depth := depths[cardinality(depths)];
+        stack := stack[1:cardinality(stack) - 1];
+        depths := depths[1:cardinality(depths) - 1];
+        continue when job = any (seen);
+        seen := seen || job;
+        select j.owner, j.tenant into head from millrace.job j where j.id = flow_tree.job;
+        continue when not found or not millrace.may_see(head.owner, head.tenant);
+        select x.kind, x.state into kind, state from millrace.job(flow_tree.job) x;
+        select count(*) into below from millrace.edge e where e.pred = flow_tree.job;
+        -- A job stands below the last it waits for; what it is made by and what it joins would show it twice.
+        select array_agg(c.succ) into kids from (
+            select e.succ from millrace.edge e
+             where e.pred = flow_tree.job
+               and not exists (select from millrace.edge o where o.succ = e.succ and o.pred > e.pred)
+             order by e.succ limit most) c;
+        hidden := greatest(0, (select count(*) from (select from millrace.edge e
+                                 where e.pred = flow_tree.job
+                                   and not exists (select from millrace.edge o where o.succ = e.succ and o.pred > e.pred) limit 100000) c)
+                              - coalesce(cardinality(kids), 0));
+        return next;
+        if kids is not null then
+            stack := stack || array(select k from unnest(kids) with ordinality u(k, n) order by n desc);
+            depths := depths || array_fill(depth + 1, array[cardinality(kids)]);
+        end if;
+    end loop;
+end $$;
+
+-- The results of the jobs that a job waited for, by number, a page at a time.
+create or replace function millrace.results_before(id bigint, after bigint default 0, page int default 500)
+returns table (job bigint, outcome text, result jsonb)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+begin
+    perform millrace.must_see(results_before.id);
+    if page is null or page not between 1 and 5000 then
+        perform millrace.refuse('page must be 1 to 5000', 'page');
+    end if;
+    return query
+    select e.pred, (array['succeeded', 'cancelled', 'dead'])[e.outcome], r.value
+      from (select e.pred, e.outcome from millrace.edge e
+             where e.succ = results_before.id and e.pred > coalesce(results_before.after, 0) and e.outcome is not null
+             order by e.pred limit page) e
+      left join lateral (select r.value from millrace.result r where r.job = e.pred offset 0) r on true
+     order by e.pred;
+end $$;
+
+-- Edges whose jobs are gone, a stretch at a time; called by maintenance.
+create or replace function millrace.flows_expire(after bigint, most int default 5000) returns bigint
+language plpgsql volatile set enable_seqscan = off as $$
+declare
+    upto bigint;
+begin
+    select max(x.pred) into upto from (select e.pred from millrace.edge e where e.pred > coalesce(after, 0) order by e.pred limit most) x;
+    if upto is null then
+        return 0;
+    end if;
+    delete from millrace.edge e
+     where e.pred > coalesce(after, 0) and e.pred <= upto
+       and not exists (select from millrace.job j where j.id = e.pred) and not exists (select from millrace.job j where j.id = e.succ);
+    return upto;
+end $$;
