@@ -71,6 +71,8 @@ package struct Catch: Sendable {
     package var parkedAt: Set<Int64> = []
     /// Queues of which less was taken than was asked for.
     package var heldBack: Set<Int32> = []
+    /// Gates at which each of the jobs holds a slot, beside its own.
+    package var gates: [Int64] = []
 
     package init() {}
 
@@ -130,18 +132,22 @@ extension Queue {
                 found.turnedAway.append(place)
                 if let gate { found.parkedAt.insert(gate) }
             case .heldBack(let queue): found.heldBack.insert(queue)
+            case .gates(let gates): found.gates = gates
             }
         }
         return found
     }
 
     private enum Answer {
+        /// Gates at which each of the jobs holds a slot.
+        case gates([Int64])
         case claimed(Claimed)
         case turnedAway(Place, gate: Int64?)
         case heldBack(Int32)
     }
 
     private static func answer(_ row: Row) throws(PostgresError) -> Answer {
+        if row.isNull(4) { return .gates(try row.ints(18)) }
         let queue = Int32(try row.int(4))
         if row.isNull(0) { return .heldBack(queue) }
         let lane = Lane(queue: queue, code: Int32(try row.int(5)))

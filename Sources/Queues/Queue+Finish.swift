@@ -48,11 +48,17 @@ package struct Flush: Sendable {
     package var partial: [Int64]
     /// Leases whose last jobs end here, with how many of them this flush records.
     package var complete: [(number: Int64, count: Int32)]
+    /// Slots that these runs hold at gates, summed for each lease.
+    package var slots: [(number: Int64, gate: Int64, count: Int32)]
 
-    package init(ended: [Ended], partial: [Int64], complete: [(number: Int64, count: Int32)]) {
+    package init(
+        ended: [Ended], partial: [Int64], complete: [(number: Int64, count: Int32)],
+        slots: [(number: Int64, gate: Int64, count: Int32)] = []
+    ) {
         self.ended = ended
         self.partial = partial
         self.complete = complete
+        self.slots = slots
     }
 }
 
@@ -72,10 +78,10 @@ extension Queue {
         let hasErrors = ended.contains { $0.error != nil }
         let goesOn = ended.contains { $0.outcome.goesOn }
         let keyed = ended.filter(\.job.keyed).map(\.job.id)
-        let slots = ended.flatMap { end in end.job.gates.map { (number: end.job.number, gate: $0) } }
+        let slots = flush.slots
         let results = ended.filter { $0.result != nil }
         let rows = try await connection.query(
-            "select millrace.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
+            "select millrace.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
             [
                 .int8(session), .int8s(ended.map(\.job.id)), .int8s(ended.map(\.job.number)),
                 .int2s(ended.map(\.outcome.rawValue)), .int4s(ended.map(\.job.kind)),
@@ -86,7 +92,7 @@ extension Queue {
                 .texts(hasErrors ? ended.map(\.error) : nil),
                 .float8s(goesOn ? ended.map { ($0.wait ?? .zero) / .seconds(1) } : nil),
                 .int8s(keyed.isEmpty ? nil : keyed), .int8s(slots.isEmpty ? nil : slots.map(\.number)),
-                .int8s(slots.isEmpty ? nil : slots.map(\.gate)),
+                .int8s(slots.isEmpty ? nil : slots.map(\.gate)), .int4s(slots.isEmpty ? nil : slots.map(\.count)),
                 .int8s(results.isEmpty ? nil : results.map(\.job.id)),
                 .texts(
                     results.isEmpty ? nil : results.map { $0.result.map { String(decoding: $0, as: UTF8.self) } }),

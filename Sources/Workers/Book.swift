@@ -22,6 +22,13 @@ package struct Book: Sendable {
     private struct LeaseEntry: Sendable {
         var total: Int32
         var recorded: Int32 = 0
+        /// Gates at which each of its jobs holds a slot.
+        var gates: [Int64] = []
+    }
+
+    private struct SlotKey: Hashable {
+        let number: Int64
+        let gate: Int64
     }
 
     private(set) var slots: Int
@@ -82,9 +89,9 @@ package struct Book: Sendable {
     }
 
     /// Takes in a claim's jobs, in the order in which they should start.
-    package mutating func accept(_ jobs: [Claimed]) {
+    package mutating func accept(_ jobs: [Claimed], gates: [Int64] = []) {
         for job in jobs {
-            leases[job.number, default: LeaseEntry(total: 0)].total += 1
+            leases[job.number, default: LeaseEntry(total: 0, gates: gates)].total += 1
             perQueue[queue(of: job), default: 0] += 1
             count(job, 1)
         }
@@ -187,11 +194,19 @@ package struct Book: Sendable {
 
     func flush(of ended: [Ended]) -> Flush {
         var counts: [Int64: (all: Int32, toRecord: Int32)] = [:]
+        var slots: [SlotKey: Int32] = [:]
         for end in ended {
             counts[end.job.number, default: (0, 0)].all += 1
-            if !end.isRecorded { counts[end.job.number]?.toRecord += 1 }
+            guard !end.isRecorded else { continue }
+            counts[end.job.number]?.toRecord += 1
+            for gate in end.job.gates { slots[SlotKey(number: end.job.number, gate: gate), default: 0] += 1 }
         }
-        var flush = Flush(ended: ended, partial: [], complete: [])
+        for (number, count) in counts where count.toRecord > 0 {
+            for gate in leases[number]?.gates ?? [] { slots[SlotKey(number: number, gate: gate)] = count.toRecord }
+        }
+        var flush = Flush(
+            ended: ended, partial: [], complete: [],
+            slots: slots.map { (number: $0.key.number, gate: $0.key.gate, count: $0.value) })
         for (number, count) in counts {
             if let lease = leases[number], lease.recorded + count.all == lease.total {
                 flush.complete.append((number, count.toRecord))

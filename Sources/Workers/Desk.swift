@@ -71,8 +71,8 @@ final class Desk: Sendable {
         }
     }
 
-    func accept(_ jobs: [Claimed]) {
-        state.withLock { $0.book.accept(jobs) }
+    func accept(_ jobs: [Claimed], gates: [Int64]) {
+        state.withLock { $0.book.accept(jobs, gates: gates) }
     }
 
     /// The next run, made of the next job, if a slot is free.

@@ -93,7 +93,8 @@ extension Worker {
         pace.lastWork = .now
         pace.careful = false
         doorman.woke(full: found.jobs.count >= order.wanted && order.wanted > 8)
-        desk.accept(found.jobs.sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) })
+        desk.accept(
+            found.jobs.sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) }, gates: found.gates)
         startRuns()
         return found.jobs.count
     }

@@ -111,8 +111,10 @@ extension Worker {
         }
         if refused.count > 5 { log.warning("more finishes were refused", [("count", "\(refused.count - 5)")]) }
         for run in lost { run.cancel(.leaseLost) }
-        gates.ask(flush.ended.flatMap(\.job.gates))
-        if live.contains(Queue.othersWait) || flush.ended.contains(where: \.isRecorded) { flowEnds.fire() }
+        gates.ask(flush.slots.map(\.gate))
+        let isRecorded = flush.ended.contains(where: \.isRecorded)
+        if isRecorded { gates.askAll() }  // what they held, their own transactions have given back
+        if live.contains(Queue.othersWait) || isRecorded { flowEnds.fire() }
         if flush.ended.contains(where: { $0.outcome == .retried || $0.outcome == .snoozed }) { promotion.fire() }
     }
 

@@ -8,11 +8,17 @@ extension Worker {
     func gateLoop() async {
         var lastAll = ContinuousClock.now - .seconds(1)
         var after: Int64?
+        // Many ends a moment are asked about together; more of them while nobody waits at a gate.
+        var gather = Duration.milliseconds(5)
         while !Task.isCancelled, !desk.isDraining {
             let asked = gates.take()
             var pause = Duration.seconds(1)
             do throws(PostgresError) {
-                if !asked.named.isEmpty { pause = min(pause, try await open(asked.named, after: nil).pause) }
+                if !asked.named.isEmpty {
+                    let named = try await open(asked.named, after: nil)
+                    pause = min(pause, named.pause)
+                    gather = named.isQuiet ? .milliseconds(40) : .milliseconds(5)
+                }
                 if asked.all || after != nil || lastAll.duration(to: .now) >= .milliseconds(950) || asked.named.isEmpty
                 {
                     lastAll = .now
@@ -23,19 +29,19 @@ extension Worker {
             } catch {
                 complaints.say("opening gates failed", error)
             }
-            // Many ends a moment are asked about together.
-            try? await Task.sleep(for: .milliseconds(5))
+            try? await Task.sleep(for: min(gather, pause))
             await gates.signal.wait(for: pause)
         }
     }
 
     private func open(
         _ named: Set<Int64>?, after: Int64?
-    ) async throws(PostgresError) -> (pause: Duration, resume: Int64?) {
+    ) async throws(PostgresError) -> (pause: Duration, resume: Int64?, isQuiet: Bool) {
         let openings = try await houseLink.use { connection throws(PostgresError) in
             try await Queue.openGates(on: connection, named, after: after)
         }
         for lane in openings.lanes { wakeups.hint(lane) }
-        return (openings.next ?? .seconds(1), openings.resume)
+        let isQuiet = openings.moved == 0 && openings.lanes.isEmpty && openings.next == nil
+        return (openings.next ?? .seconds(1), openings.resume, isQuiet)
     }
 }

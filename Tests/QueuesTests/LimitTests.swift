@@ -336,15 +336,16 @@ extension Connection {
             select millrace.finish(\(session), x.ids, x.numbers, x.outcomes, x.kinds, x.queues, x.ones, x.zeros, x.ms,
                 case when x.n < l.n then array[\(number)::bigint] else '{}' end,
                 case when x.n < l.n then '{}' else array[\(number)::bigint] end, case when x.n < l.n then '{}' else array[x.n] end,
-                x.errors, case when \(outcome) in (4, 5, 6) then x.waits end, null, s.numbers, s.gates)
+                x.errors, case when \(outcome) in (4, 5, 6) then x.waits end, null, s.numbers, s.gates, s.counts)
               from (select array_agg(j.id order by j.id) as ids, array_agg(\(number)::bigint) as numbers, array_agg(\(outcome)::smallint) as outcomes,
                            array_agg(j.kind order by j.id) as kinds, array_agg(j.queue order by j.id) as queues, array_agg(1::smallint) as ones,
                            array_agg(0::smallint) as zeros, array_agg(5) as ms, count(*)::int as n,
                            array_agg(case when \(outcome) in (3, 4) then 'because' end) as errors, array_agg(0::float8) as waits
                       from millrace.job j where j.id in (\(list))) x
               left join millrace.lease l on l.session = \(session) and l.number = \(number)
-              left join lateral (select array_agg(\(number)::bigint) as numbers, array_agg(g.gate) as gates
-                                   from unnest(l.slot_jobs, l.slot_gates) g(job, gate) where g.job in (\(list))) s on true
+              left join lateral (select array_agg(\(number)::bigint) as numbers, array_agg(g.gate) as gates, array_agg(g.n) as counts
+                                   from (select g.gate, 1 as n from unnest(l.slot_jobs, l.slot_gates) g(job, gate) where g.job in (\(list))
+                                         union all select a, x.n from unnest(l.slot_all) a) g) s on true
             """)
     }
 

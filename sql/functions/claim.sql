@@ -21,7 +21,8 @@ end $$;
 -- lease for each retention class met (and one for a lone suspect). The array wording keeps the limit from being run twice
 -- and is an index scan under a generic plan; see the decision record in storage.md beside this file.
 -- Where limits stand before any of the lanes, claim_limited does it (a worker that knows asks it itself), and answers with further rows: a job that was taken out
--- of its place and not claimed has no number, and a queue that was held back has neither number nor job.
+-- of its place and not claimed has no number, a queue that was held back has neither number nor job, and a row with nothing but
+-- gates names those at which each of the jobs holds a slot.
 create or replace function millrace.claim(
     the_session bigint, the_number bigint, the_kinds int[],
     the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
@@ -109,7 +110,7 @@ declare
     t timestamptz := millrace.now();
     paused int[] := array(select q.id from millrace.queue m join millrace.queue q on q.id = m.id or q.main = m.id where m.paused_at is not null);
     -- one place for each gate: those of queues and tenants first, then those of keys
-    the_gates bigint[]; caps int[]; spacings float8[]; bursts int[]; rooms int[]; ends timestamptz[];
+    the_gates bigint[]; counting bigint[]; counts int[]; caps int[]; spacings float8[]; bursts int[]; rooms int[]; ends timestamptz[];
     key_gates bigint[]; key_counts int[]; key_caps int[]; key_spacings float8[]; key_bursts int[]; key_rooms int[]; key_ends timestamptz[];
     -- one place for each line of these queues
     line_ids int[]; line_queue_gates bigint[]; line_tenant_gates bigint[]; keyed_lines int[];
@@ -139,12 +140,68 @@ begin
         select array_agg(g.room order by g.place), array_agg(g.used_until order by g.place), array_agg(g.gate) filter (where g.entries > 128)
           into rooms, ends, crowded
           from millrace.gate_room(the_gates, caps, spacings, bursts, t) g;
+        counting := array(select g.gate from unnest(the_gates, caps) g(gate, cap) where g.cap is not null);
         select array_agg(least(u.most, u.room) order by u.place), array_agg(distinct u.queue) filter (where u.room < u.most)
           into most, held_back
           from (select p.queue, p.most, p.place, least(
                        coalesce(rooms[array_position(the_gates, line_queue_gates[array_position(line_ids, p.queue)])], 2147483647),
                        coalesce(rooms[array_position(the_gates, line_tenant_gates[array_position(line_ids, p.queue)])], 2147483647)) as room
                   from unnest(the_queues, limits) with ordinality p(queue, most, place)) u;
+    end if;
+
+    if keyed_lines is null and (select bool_and(r >= wanted) from unnest(rooms) r)
+       and (select count(distinct (l.queue_gate, l.tenant_gate)) from unnest(line_queue_gates, line_tenant_gates) l(queue_gate, tenant_gate)) = 1
+    then
+        -- Whatever is taken passes, and at the same gates: one statement, as without limits.
+        return query
+        with gone as materialized (
+            delete from millrace.ready r
+             where r.ctid = any (array(
+                select f.ctid
+                  from unnest(the_queues, the_lanes, floors, ceilings, limits) p(queue, lane, floor, ceiling, most)
+                 cross join lateral (
+                    select c.ctid from millrace.ready c
+                     where c.queue = p.queue and c.lane = p.lane and c.seq > p.floor and c.seq <= p.ceiling
+                       and c.kind = any (the_kinds)
+                     order by c.seq
+                     limit p.most
+                       for update skip locked) f
+                 where p.queue <> all (paused)
+                 limit wanted))
+            returning r.seq, r.job, r.queue, r.kind, r.lane, r.attempt, r.crashes,
+                the_number + case when r.queue = any (short_queues) then 0 when r.queue = any (long_queues) then 2 else 1 end
+                    + case when r.lane & 3 = 3 then 4 else 0 end as number
+        ), counted as (
+            insert into millrace.slot (gate, n, used_until)
+            select r.gate, case when r.cap is null then 0 else c.n end,
+                   case when r.spacing is not null then greatest(t, r.used_until) + make_interval(secs => c.n * r.spacing) end
+              from (select count(*)::int as n from gone) c
+             cross join unnest(the_gates, caps, spacings, ends) r(gate, cap, spacing, used_until)
+             where c.n > 0
+        ), leased as (
+            insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_all)
+            select the_session, g.number, t, count(*), min(g.job), max(g.job), array_agg(g.job),
+                   case when max(g.attempt) > 0 then array_agg(g.attempt) end,
+                   case when max(g.crashes) > 0 then array_agg(g.crashes) end, nullif(counting, '{}')
+              from gone g
+             group by g.number
+        )
+        select g.seq, g.job, g.number, g.kind, g.queue, g.lane, g.attempt, g.crashes,
+               j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
+               j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
+               j.options, j.metadata, j.tags, j.tenant, t, null::bigint[]
+          from gone g
+          join millrace.job j on j.id = g.job
+           and j.id between (select min(b.job) from gone b) and (select max(b.job) from gone b);
+        if crowded is not null then
+            perform millrace.gates_fold(crowded);
+        end if;
+        if counting <> '{}' then
+            return query
+            select null::bigint, null::bigint, null::bigint, null::int, null::int, null::int, null::smallint, null::smallint, null::timestamptz, null::jsonb,
+                   null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, null::timestamptz, counting;
+        end if;
+        return;
     end if;
 
     with gone as (
@@ -193,13 +250,17 @@ begin
         end if;
         perform pg_current_xact_id();                     -- before numbers are drawn: see horizon()
 
+        if the_gates is not null then
+            select array_agg(coalesce(o.n, 0) order by g.place) into counts
+              from unnest(the_gates) with ordinality g(gate, place)
+              left join (
+                select u.gate, sum(c.n)::int as n
+                  from (select q, count(*) as n, array_position(line_ids, q) as line from unnest(queues) q group by q) c
+                 cross join lateral (values (line_queue_gates[c.line]), (line_tenant_gates[c.line])) u(gate)
+                 group by u.gate) o on o.gate = g.gate;
+        end if;
         if not exists (select from unnest(key_counts, key_rooms) k(n, room) where k.n > k.room)
-           and (the_gates is null or not exists (
-            select from (select u.gate, count(*) as n
-                           from unnest(queues) q cross join lateral (values
-                                (line_queue_gates[array_position(line_ids, q)]), (line_tenant_gates[array_position(line_ids, q)])) u(gate)
-                          where u.gate is not null group by u.gate) o
-             where o.n > rooms[array_position(the_gates, o.gate)]))
+           and not exists (select from unnest(counts, rooms) c(n, room) where c.n > c.room)
         then
             -- All pass, as they mostly do.
             insert into millrace.slot (gate, n, used_until)
@@ -207,23 +268,24 @@ begin
                    case when k.spacing is not null then greatest(t, k.used_until) + make_interval(secs => k.n * k.spacing) end
               from unnest(key_gates, key_counts, key_caps, key_spacings, key_ends) k(gate, n, cap, spacing, used_until)
             union all
-            select the_gates[o.place], case when caps[o.place] is null then 0 else o.n end,
-                   case when spacings[o.place] is not null then greatest(t, ends[o.place]) + make_interval(secs => o.n * spacings[o.place]) end
-              from (select array_position(the_gates, u.gate) as place, count(*)::int as n
-                      from unnest(queues) q cross join lateral (values
-                           (line_queue_gates[array_position(line_ids, q)]), (line_tenant_gates[array_position(line_ids, q)])) u(gate)
-                     where the_gates is not null and u.gate is not null group by 1) o;
+            select g.gate, case when g.cap is null then 0 else g.n end,
+                   case when g.spacing is not null then greatest(t, g.used_until) + make_interval(secs => g.n * g.spacing) end
+              from unnest(the_gates, counts, caps, spacings, ends) g(gate, n, cap, spacing, used_until) where g.n > 0;
             -- From here on only gates that count are of interest.
             select array_agg(k.gate) into key_gates from unnest(key_gates, key_caps) k(gate, cap) where k.cap is not null;
-            select array_agg(g.gate) into the_gates from unnest(the_gates, caps) g(gate, cap) where g.cap is not null;
+            select array_agg(case when l.queue_gate = any (c.gates) then l.queue_gate end order by l.place),
+                   array_agg(case when l.tenant_gate = any (c.gates) then l.tenant_gate end order by l.place)
+              into line_queue_gates, line_tenant_gates
+              from unnest(line_queue_gates, line_tenant_gates) with ordinality l(queue_gate, tenant_gate, place)
+             cross join (select counting as gates) c;
             return query
             with gone as materialized (
                 select x.*,
                        the_number + case when x.queue = any (short_queues) then 0 when x.queue = any (long_queues) then 2 else 1 end
                            + case when x.lane & 3 = 3 then 4 else 0 end as number,
                        case when x.key = any (key_gates) then x.key end as key_gate,
-                       case when the_gates is not null then line_queue_gates[array_position(line_ids, x.queue)] end as queue_gate,
-                       case when the_gates is not null then line_tenant_gates[array_position(line_ids, x.queue)] end as tenant_gate
+                       line_queue_gates[array_position(line_ids, x.queue)] as queue_gate,
+                       line_tenant_gates[array_position(line_ids, x.queue)] as tenant_gate
                   from unnest(seqs, jobs, queues, kinds, lanes, tries, falls, keys) x(seq, job, queue, kind, lane, attempt, crashes, key)
             ), leased as (
                 insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_jobs, slot_gates)
@@ -231,11 +293,11 @@ begin
                        case when max(g.attempt) > 0 then array_agg(g.attempt) end,
                        case when max(g.crashes) > 0 then array_agg(g.crashes) end,
                        nullif(coalesce(array_agg(g.job) filter (where g.key_gate is not null), '{}')
-                           || array_agg(g.job) filter (where g.queue_gate = any (the_gates))
-                           || array_agg(g.job) filter (where g.tenant_gate = any (the_gates)), '{}'),
+                           || array_agg(g.job) filter (where g.queue_gate is not null)
+                           || array_agg(g.job) filter (where g.tenant_gate is not null), '{}'),
                        nullif(coalesce(array_agg(g.key_gate) filter (where g.key_gate is not null), '{}')
-                           || array_agg(g.queue_gate) filter (where g.queue_gate = any (the_gates))
-                           || array_agg(g.tenant_gate) filter (where g.tenant_gate = any (the_gates)), '{}')
+                           || array_agg(g.queue_gate) filter (where g.queue_gate is not null)
+                           || array_agg(g.tenant_gate) filter (where g.tenant_gate is not null), '{}')
                   from gone g
                  group by g.number
             )
@@ -243,9 +305,8 @@ begin
                    j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
                    j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
                    j.options, j.metadata, j.tags, j.tenant, t,
-                   case when g.key_gate is not null or g.queue_gate = any (the_gates) or g.tenant_gate = any (the_gates) then
-                       array_remove(array[g.key_gate, case when g.queue_gate = any (the_gates) then g.queue_gate end,
-                                          case when g.tenant_gate = any (the_gates) then g.tenant_gate end], null) end
+                   case when coalesce(g.queue_gate, g.tenant_gate) is not null then array_remove(array[g.key_gate, g.queue_gate, g.tenant_gate], null)
+                       when g.key_gate is not null then array[g.key_gate] end
               from gone g
               join millrace.job j on j.id = g.job
                and j.id between (select min(b) from unnest(jobs) b) and (select max(b) from unnest(jobs) b);

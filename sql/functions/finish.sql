@@ -2,14 +2,14 @@
 -- costs nothing); a lease whose last jobs end here is deleted, and only if history accounts for all the others. Answers with
 -- the lease numbers that were live: a job of any other changed nothing. A 0 among them says that others wait for these ends.
 -- outcomes: 1 succeeded, 2 cancelled, 3 dead, 4 retried, 5 snoozed, 6 released (7, crashed, is rescue's).
--- slot_numbers, slot_gates: what these runs held at gates, each with its lease; given back by this statement and no other.
+-- slot_numbers, slot_gates, slot_counts: what these runs held at gates, summed for each lease; given back by this statement and no other.
 -- attempts: the number the run carried. waits: seconds until the next run, null when no job of this flush goes on.
 -- result_ids, results: JSON texts of the few that have one; those of jobs that did not succeed here are dropped.
 create or replace function millrace.finish(
     the_session bigint, ids bigint[], numbers bigint[], outcomes smallint[], kinds int[], queues int[],
     attempts smallint[], crashes smallint[], ms int[], partial bigint[], complete bigint[], counts int[],
     errors text[] default null, waits float8[] default null, keyed bigint[] default null,
-    slot_numbers bigint[] default null, slot_gates bigint[] default null,
+    slot_numbers bigint[] default null, slot_gates bigint[] default null, slot_counts int[] default null,
     result_ids bigint[] default null, results text[] default null
 ) returns bigint[]
 language plpgsql volatile security definer
@@ -60,7 +60,8 @@ begin
         return '{}';
     end if;
     if slot_gates is not null then
-        perform millrace.slots_free(array_agg(s.gate)) from unnest(slot_numbers, slot_gates) s(number, gate) where s.number = any (alive);
+        perform millrace.slots_free(array_agg(s.gate), array_agg(s.n))
+           from unnest(slot_numbers, slot_gates, slot_counts) s(number, gate, n) where s.number = any (alive);
     end if;
 
     if waits is not null then
@@ -145,7 +146,7 @@ begin
         perform millrace.refuse(format('the result takes %s bytes, more than the 1048576 allowed', pg_column_size(complete.result)), 'result',
             'Store large data elsewhere and give a reference.', '53400', 'too_large');
     end if;
-    select l.at, array_position(l.ids, the_id) as place, l.attempts, l.crashes, l.slot_jobs, l.slot_gates into held
+    select l.at, array_position(l.ids, the_id) as place, l.attempts, l.crashes, l.slot_all, l.slot_jobs, l.slot_gates into held
       from millrace.lease l where l.session = the_session and l.number = the_number and the_id = any (l.ids) for key share;
     if not found then
         return false;
@@ -162,9 +163,7 @@ begin
     if complete.result is not null then
         perform millrace.results_keep(array[the_id], array[complete.result::text]);
     end if;
-    if held.slot_gates is not null then
-        perform millrace.slots_free(array_agg(s.gate)) from unnest(held.slot_jobs, held.slot_gates) s(job, gate) where s.job = the_id;
-    end if;
+    perform millrace.lease_slots_free(held.slot_all, held.slot_jobs, held.slot_gates, array[the_id]);
     if head.unique_hash is not null then
         perform millrace.unique_end(array[the_id]);
     end if;

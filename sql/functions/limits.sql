@@ -104,7 +104,7 @@ create or replace function millrace.gates_lock(class int, gates bigint[]) return
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
     perform pg_advisory_xact_lock(class, b.bucket)
-       from (select distinct (g & 255)::int as bucket from unnest(gates) g order by 1) b;
+       from (select distinct (g & 63)::int as bucket from unnest(gates) g order by 1) b;
 end $$;
 
 -- Folds all but the newest rows of these gates into a base, under their locks. What commits late, before a base, the sweep
@@ -131,10 +131,22 @@ begin
 end $$;
 
 -- Gives back slots, summed by gate.
-create or replace function millrace.slots_free(gates bigint[]) returns void
+create or replace function millrace.slots_free(gates bigint[], counts int[] default null) returns void
 language sql volatile as $$
-    insert into millrace.slot (gate, n) select g, -count(*) from unnest(gates) g group by g
+    insert into millrace.slot (gate, n) select g, -sum(coalesce(n, 1)) from unnest(gates, counts) u(g, n) group by g
 $$;
+
+-- Gives back what these jobs of a lease hold.
+create or replace function millrace.lease_slots_free(slot_all bigint[], slot_jobs bigint[], slot_gates bigint[], ids bigint[]) returns void
+language plpgsql volatile as $$
+begin
+    if ids is not null and slot_all is not null then
+        perform millrace.slots_free(slot_all, array_fill(cardinality(ids), array[cardinality(slot_all)]));
+    end if;
+    if ids is not null and slot_gates is not null then
+        perform millrace.slots_free(array_agg(s.gate)) from unnest(slot_jobs, slot_gates) s(job, gate) where s.job = any (ids);
+    end if;
+end $$;
 
 -- Lets parked jobs back in line where there is room again, and says which lines may be claimed from and when the next rate
 -- gate opens. Asked about certain gates after their slots were given back or their jobs parked, and once a second about all
@@ -209,7 +221,8 @@ begin
           into moved, queues, lanes from gone g;
     end loop;
 
-    -- What waits before a queue's or tenant's gate has not moved: its lines are told, or the time.
+    -- What waits before a queue's or tenant's gate has not moved: its lines are told, or the time. Looked at from the end, for the
+    -- front is where everything was consumed.
     for rule in
         select r.scope, r.name, millrace.gate_of(r.scope, r.name) as gate, r.concurrency, r.per / r.rate as spacing, r.burst
           from millrace.limit_rule r
@@ -219,7 +232,7 @@ begin
     loop
         for one in
             select f.queue, f.lane from millrace.queue q
-             cross join lateral (select r.queue, r.lane from millrace.ready r where r.queue = q.id order by r.queue, r.lane, r.seq limit 1) f
+             cross join lateral (select r.queue, r.lane from millrace.ready r where r.queue = q.id order by r.queue desc, r.lane desc, r.seq desc limit 1) f
              where case rule.scope when 'queue' then q.name = rule.name else q.tenant = rule.name end
         loop
             select g.* into room from millrace.gate_room(array[rule.gate], array[rule.concurrency], array[rule.spacing], array[rule.burst], t) g;
@@ -266,7 +279,7 @@ begin
             select b.seq from millrace.slot b where b.gate = one and b.base order by b.seq desc limit 1) b;
         if (exists (select from millrace.slot s where s.gate = one and s.seq < low)
             or (select sum(s.n) = 0 and coalesce(max(s.used_until), '-infinity') <= t from millrace.slot s where s.gate = one))
-           and pg_try_advisory_xact_lock(1297239622, (one & 255)::int) and pg_try_advisory_xact_lock(1297239623, (one & 255)::int) then
+           and pg_try_advisory_xact_lock(1297239622, (one & 63)::int) and pg_try_advisory_xact_lock(1297239623, (one & 63)::int) then
             with gone as (
                 delete from millrace.slot s where s.gate = one returning s.n, s.used_until
             )
@@ -292,7 +305,9 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     ), held as (
         select x.gate, count(*) as n
           from millrace.lease l
-         cross join lateral unnest(l.slot_jobs, l.slot_gates) x(job, gate)
+         cross join lateral (select s.job, s.gate from unnest(l.slot_jobs, l.slot_gates) s(job, gate)
+                              union all
+                             select i, g from unnest(l.ids) i cross join unnest(l.slot_all) g) x
          where not exists (
                 select from millrace.history h
                  where h.class = (l.number & 3)::smallint and h.started = l.at and h.id = x.job and h.session = l.session and h.number = l.number)

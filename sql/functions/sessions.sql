@@ -118,9 +118,7 @@ begin
            from millrace.history h
           where h.class = (one.number & 3)::smallint and h.started = one.at and h.id = any (unfinished_ids)
             and h.session = the_session and h.number = one.number and millrace.flows_in_use();
-        if one.slot_gates is not null then
-            perform millrace.slots_free(array_agg(s.gate)) from unnest(one.slot_jobs, one.slot_gates) s(job, gate) where s.job = any (unfinished_ids);
-        end if;
+        perform millrace.lease_slots_free(one.slot_all, one.slot_jobs, one.slot_gates, unfinished_ids);
         if ended is not null then
             perform millrace.unique_end(ended);
         end if;
@@ -205,9 +203,7 @@ begin
            from millrace.history h
           where h.class = (one.number & 3)::smallint and h.started = one.at and h.id = any (unfinished_ids)
             and h.session = the_session and h.number = one.number and millrace.flows_in_use();
-        if one.slot_gates is not null then
-            perform millrace.slots_free(array_agg(s.gate)) from unnest(one.slot_jobs, one.slot_gates) s(job, gate) where s.job = any (unfinished_ids);
-        end if;
+        perform millrace.lease_slots_free(one.slot_all, one.slot_jobs, one.slot_gates, unfinished_ids);
         if ended is not null then
             perform millrace.unique_end(ended);
         end if;

@@ -65,8 +65,11 @@ alter table millrace.ready add gate bigint;
 
 -- The slots that a lease's jobs hold, so that whoever ends the lease gives them back.
 alter table millrace.lease
-    add slot_jobs bigint[],
-    add slot_gates bigint[],
+    add slot_all bigint[],                                -- gates at which each of its jobs holds a slot
+    add slot_jobs bigint[],                               -- and for gates that concern only some: which job,
+    add slot_gates bigint[],                              -- and which gate
+    alter slot_jobs set storage external,
+    alter slot_gates set storage external,
     add constraint slots_have_their_jobs check (coalesce(cardinality(slot_jobs), 0) = coalesce(cardinality(slot_gates), 0));
 
 drop function if exists millrace.claim(bigint, bigint, int[], int[], int[], bigint[], bigint[], int[], int, int[], int[]);
