@@ -51,13 +51,15 @@ extension Limit.Subject {
 }
 
 extension Queue {
-    /// - Parameter gates: nil asks about all, in steps.
+    /// - Parameters:
+    ///   - gates: Those of keys; nil asks about all, in steps.
+    ///   - outer: Those of queues and tenants too.
     package static func openGates(
-        on connection: Connection, _ gates: Set<Int64>?, after: Int64? = nil
+        on connection: Connection, _ gates: Set<Int64>?, after: Int64? = nil, outer: Bool
     ) async throws(PostgresError) -> Openings {
         let rows = try await connection.query(
-            "select moved, next_s, queues, lanes, resume from millrace.gates_open($1, $2)",
-            [.int8s(gates?.sorted()), .int8(after)]
+            "select moved, next_s, queues, lanes, resume from millrace.gates_open($1, $2, $3)",
+            [.int8s(gates?.sorted()), .int8(after), .bool(outer)]
         ) { row throws(PostgresError) in
             let lanes = zip(try row.ints(2), try row.ints(3)).map { Lane(queue: Int32($0), code: Int32($1)) }
             return Openings(

@@ -2,14 +2,16 @@ import Queues
 import Synchronization
 import Threads
 
-/// The gates to ask about: their slots were given back, or jobs were parked at them.
+/// The gates to ask about: keys whose slots were given back or whose jobs were parked; and whether a queue's or tenant's gate
+/// holds this worker back.
 final class Gates: Sendable {
-    private struct State {
+    struct Questions: Sendable {
         var named: Set<Int64> = []
         var all = false
+        var held = false
     }
 
-    private let state = Mutex(State())
+    private let state = Mutex(Questions())
     let signal = Signal()
 
     func ask(_ gates: some Sequence<Int64>) {
@@ -26,10 +28,24 @@ final class Gates: Sendable {
         signal.fire()
     }
 
-    func take() -> (named: Set<Int64>, all: Bool) {
+    /// A claim got less than it wanted because of a queue's or tenant's limit.
+    func holdBack() {
+        let isNew = state.withLock { state in
+            defer { state.held = true }
+            return !state.held
+        }
+        if isNew { signal.fire() }
+    }
+
+    /// Still held back: to be asked about again, without haste.
+    func stayHeld() {
+        state.withLock { $0.held = true }
+    }
+
+    func take() -> Questions {
         state.withLock { state in
-            defer { state = State() }
-            return (state.named, state.all)
+            defer { state = Questions() }
+            return state
         }
     }
 }

@@ -89,6 +89,7 @@ extension Worker {
         plan.given(places, lines: table.lines)
         // Somebody may have given a slot back while we found the gate shut.
         gates.ask(found.parkedAt)
+        if !found.heldBack.isEmpty { gates.holdBack() }
         guard !found.jobs.isEmpty else { return found.turnedAway.count }
         pace.lastWork = .now
         pace.careful = false

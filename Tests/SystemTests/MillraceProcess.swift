@@ -96,6 +96,14 @@ actor Supervised {
         }
     }
 
+    /// What the process now has in memory.
+    var residentKilobytes: Int {
+        guard let pid = current?.pid, let status = try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8),
+            let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmRSS:") })
+        else { return 0 }
+        return Int(line.filter(\.isNumber)) ?? 0
+    }
+
     /// Another one is started.
     func kill() {
         current?.signal(SIGKILL)

@@ -149,11 +149,12 @@ begin
 end $$;
 
 -- Lets parked jobs back in line where there is room again, and says which lines may be claimed from and when the next rate
--- gate opens. Asked about certain gates after their slots were given back or their jobs parked, and once a second about all
--- (null, in steps of a thousand from `after`): whoever missed a crossing commit is found then. Two who ask at once may let in
--- more than there is room for: the claim parks those again.
+-- gate opens. Asked about certain keys after their slots were given back or their jobs parked, and once a second about all (null,
+-- in steps of a thousand from `after`): whoever missed a crossing commit is found then. Two who ask at once may let in more than
+-- there is room for: the claim parks those again. The gates of queues and tenants (outer_too) are asked about by who was held
+-- back there, and not by who gives a slot back, for that is everybody all the time.
 create or replace function millrace.gates_open(
-    the_gates bigint[] default null, after bigint default null,
+    the_gates bigint[] default null, after bigint default null, outer_too boolean default true,
     out moved int, out next_s float8, out queues int[], out lanes int[], out resume bigint
 )
 language plpgsql volatile security definer
@@ -227,7 +228,7 @@ begin
         select r.scope, r.name, millrace.gate_of(r.scope, r.name) as gate, r.concurrency, r.per / r.rate as spacing, r.burst
           from millrace.limit_rule r
          where r.scope in ('queue', 'tenant') and (r.rate is not null or r.concurrency is not null)
-           and (the_gates is null and r.rate is not null or millrace.gate_of(r.scope, r.name) = any (the_gates))
+           and outer_too
          limit 1000
     loop
         for one in
