@@ -33,6 +33,8 @@ public struct Schedule: Sendable, Equatable {
     public var kind: String
     /// Its arguments as JSON text.
     public var args: [UInt8]
+    /// Its arguments are encrypted before they leave the process.
+    public var encrypted = false
     /// nil: the kind's own queue.
     public var queue: String?
     /// 0 first to 9 last; nil: 4.

@@ -3,6 +3,7 @@ public import FoundationEssentials
 public import Jobs
 import Postgres
 import Queues
+import Seals
 
 extension Client {
     /// Makes a schedule, or changes the one of that name; all workers follow at once.
@@ -25,6 +26,7 @@ extension Client {
         queue: String? = nil, priority: Int? = nil, tenant: String? = nil
     ) async throws(QueueError) -> ScheduleChange {
         var schedule = Schedule(name, expression, zone: zone, kind: Work.kind, args: try Self.encode(job))
+        schedule.encrypted = Work.encrypted
         schedule.catchUp = catchUp
         schedule.overlap = overlap
         schedule.jitter = jitter
@@ -38,8 +40,9 @@ extension Client {
     @discardableResult
     public func schedule(_ schedule: Schedule) async throws(QueueError) -> ScheduleChange {
         try schedule.check()
+        let sealed = try schedule.sealed(with: keys)
         return try await using { connection throws(PostgresError) in
-            try await Queue.setSchedule(schedule, on: connection)
+            try await Queue.setSchedule(sealed, on: connection)
         }
     }
 
@@ -123,5 +126,19 @@ extension Schedule {
         } catch {
             throw QueueError(.invalid, "The schedule \(name) has no valid time zone: \(error)")
         }
+    }
+}
+
+extension Schedule {
+    /// As the database may see it. Sealed anew each time, so that setting it again counts as a change.
+    func sealed(with keys: Keyring) throws(QueueError) -> Schedule {
+        guard encrypted else { return self }
+        var sealed = self
+        do {
+            sealed.args = try keys.seal(args, kind: kind)
+        } catch {
+            throw QueueError(error)
+        }
+        return sealed
     }
 }

@@ -87,6 +87,7 @@ public final class Worker: Sendable {
         queue: String? = nil, priority: Int? = nil, tenant: String? = nil
     ) throws(QueueError) {
         var schedule = Schedule(name, expression, zone: zone, kind: Work.kind, args: try Client.encode(job))
+        schedule.encrypted = Work.encrypted
         schedule.catchUp = catchUp
         schedule.overlap = overlap
         schedule.jitter = jitter
@@ -160,7 +161,7 @@ public final class Worker: Sendable {
         options.slots = slots
         options.queues = queues.map { (name: $0.key, slots: $0.value) }
         options.drainDeadline = drainTimeout
-        options.schedules = schedules
+        for schedule in schedules { options.schedules.append(try schedule.sealed(with: options.keys)) }
         let (handlers, middleware) = state.withLock { ($0.handlers, $0.middleware) }
         let kinds = Set(handlers.map(\.kind))
         guard kinds.count == handlers.count else {

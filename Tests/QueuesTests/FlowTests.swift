@@ -253,6 +253,23 @@ import Testing
         }
     }
 
+    @Test func `edges go when their jobs are gone, and stay while they say something`() async throws {
+        try await withConnection { connection in
+            let first = try await connection.enqueue()
+            let second = try await connection.enqueue(after: [first])
+            let third = try await connection.enqueue(after: [second])
+            try await connection.openSession()
+            try await connection.claim()
+            try await connection.finish([.init(id: first, outcome: 1)], complete: [9: 1])
+            try await connection.advance()
+            #expect(try await connection.int("select millrace.flows_expire()") == 0)
+            try await connection.run("delete from millrace.job where id = \(first)")
+            #expect(try await connection.int("select millrace.flows_expire(1)") == 1)
+            #expect(try await connection.int("select millrace.flows_expire(1)") == 0)
+            #expect(try await connection.column("select succ from millrace.edge") == ["\(third)"])
+        }
+    }
+
     @Test(arguments: [
         (#"{"after": []}"#, "options.after"), (#"{"after": "x"}"#, "options.after"),
         (#"{"after": [0]}"#, "options.after"),

@@ -118,6 +118,7 @@ declare
     held_back int[];
     -- one place for each job taken
     seqs bigint[]; jobs bigint[]; queues int[]; kinds int[]; lanes int[]; tries smallint[]; falls smallint[]; keys bigint[];
+    keyed_any boolean;
     unsure boolean;
     crowded bigint[];
 begin
@@ -223,8 +224,8 @@ begin
         select * from gone g order by g.lane >> 2, g.lane & 3, g.seq
     )
     select array_agg(o.seq), array_agg(o.job), array_agg(o.queue), array_agg(o.kind), array_agg(o.lane), array_agg(o.attempt), array_agg(o.crashes), array_agg(o.gate),
-           bool_or(o.gate is null and o.queue = any (keyed_lines))
-      into seqs, jobs, queues, kinds, lanes, tries, falls, keys, unsure
+           bool_or(o.queue = any (keyed_lines)), bool_or(o.gate is null and o.queue = any (keyed_lines))
+      into seqs, jobs, queues, kinds, lanes, tries, falls, keys, keyed_any, unsure
       from ordered o;
 
     if jobs is not null then
@@ -234,7 +235,7 @@ begin
               left join millrace.job j on j.id = x.id and x.gate is null
                and j.id between (select min(b) from unnest(jobs) b) and (select max(b) from unnest(jobs) b);
         end if;
-        if keyed_lines is not null and exists (select from millrace.limit_rule r where r.scope = 'key') then
+        if keyed_any and exists (select from millrace.limit_rule r where r.scope = 'key') then
             select array_agg(d.gate), array_agg(d.n), array_agg(r.concurrency), array_agg(r.spacing), array_agg(r.burst)
               into key_gates, key_counts, key_caps, key_spacings, key_bursts
               from (select k.gate, min(k.id) as id, count(*)::int as n from unnest(keys, jobs) k(gate, id) where k.gate is not null group by k.gate) d
@@ -248,7 +249,6 @@ begin
               into key_rooms, key_ends, crowded
               from millrace.gate_room(key_gates, key_caps, key_spacings, key_bursts, t) g;
         end if;
-        perform pg_current_xact_id();                     -- before numbers are drawn: see horizon()
 
         if the_gates is not null then
             select array_agg(coalesce(o.n, 0) order by g.place) into counts
@@ -259,25 +259,27 @@ begin
                  cross join lateral (values (line_queue_gates[c.line]), (line_tenant_gates[c.line])) u(gate)
                  group by u.gate) o on o.gate = g.gate;
         end if;
-        if not exists (select from unnest(key_counts, key_rooms) k(n, room) where k.n > k.room)
-           and not exists (select from unnest(counts, rooms) c(n, room) where c.n > c.room)
+        if (key_gates is null or not exists (select from unnest(key_counts, key_rooms) k(n, room) where k.n > k.room))
+           and (the_gates is null or not exists (select from unnest(counts, rooms) c(n, room) where c.n > c.room))
         then
             -- All pass, as they mostly do.
-            insert into millrace.slot (gate, n, used_until)
-            select k.gate, case when k.cap is null then 0 else k.n end,
-                   case when k.spacing is not null then greatest(t, k.used_until) + make_interval(secs => k.n * k.spacing) end
-              from unnest(key_gates, key_counts, key_caps, key_spacings, key_ends) k(gate, n, cap, spacing, used_until)
-            union all
-            select g.gate, case when g.cap is null then 0 else g.n end,
-                   case when g.spacing is not null then greatest(t, g.used_until) + make_interval(secs => g.n * g.spacing) end
-              from unnest(the_gates, counts, caps, spacings, ends) g(gate, n, cap, spacing, used_until) where g.n > 0;
-            -- From here on only gates that count are of interest.
-            select array_agg(k.gate) into key_gates from unnest(key_gates, key_caps) k(gate, cap) where k.cap is not null;
-            select array_agg(case when l.queue_gate = any (c.gates) then l.queue_gate end order by l.place),
-                   array_agg(case when l.tenant_gate = any (c.gates) then l.tenant_gate end order by l.place)
-              into line_queue_gates, line_tenant_gates
-              from unnest(line_queue_gates, line_tenant_gates) with ordinality l(queue_gate, tenant_gate, place)
-             cross join (select counting as gates) c;
+            if key_gates is not null or the_gates is not null then
+                insert into millrace.slot (gate, n, used_until)
+                select k.gate, case when k.cap is null then 0 else k.n end,
+                       case when k.spacing is not null then greatest(t, k.used_until) + make_interval(secs => k.n * k.spacing) end
+                  from unnest(key_gates, key_counts, key_caps, key_spacings, key_ends) k(gate, n, cap, spacing, used_until)
+                union all
+                select g.gate, case when g.cap is null then 0 else g.n end,
+                       case when g.spacing is not null then greatest(t, g.used_until) + make_interval(secs => g.n * g.spacing) end
+                  from unnest(the_gates, counts, caps, spacings, ends) g(gate, n, cap, spacing, used_until) where g.n > 0;
+                -- From here on only gates that count are of interest.
+                select array_agg(k.gate) into key_gates from unnest(key_gates, key_caps) k(gate, cap) where k.cap is not null;
+                select array_agg(case when l.queue_gate = any (c.gates) then l.queue_gate end order by l.place),
+                       array_agg(case when l.tenant_gate = any (c.gates) then l.tenant_gate end order by l.place)
+                  into line_queue_gates, line_tenant_gates
+                  from unnest(line_queue_gates, line_tenant_gates) with ordinality l(queue_gate, tenant_gate, place)
+                 cross join (select counting as gates) c;
+            end if;
             return query
             with gone as materialized (
                 select x.*,
@@ -311,6 +313,7 @@ begin
               join millrace.job j on j.id = g.job
                and j.id between (select min(b) from unnest(jobs) b) and (select max(b) from unnest(jobs) b);
         else
+            perform pg_current_xact_id();                 -- before numbers are drawn: see horizon()
             -- Arrays and places in them instead of joins, which without statistics would go through every pair.
             return query
             with taken as materialized (

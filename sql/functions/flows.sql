@@ -16,7 +16,7 @@ begin
     select f.id, f.outcome, the_session, f.number
       from unnest(ids, outcomes, numbers) f(id, outcome, number)
      where exists (select from millrace.edge e
-                    where e.pred = f.id and e.outcome is null
+                    where e.pred = f.id and coalesce(e.outcome, 0) = 0
                       and (f.outcome <= 3 or (e.session = the_session and e.number = f.number)));
     return found;
 end $$;
@@ -254,6 +254,9 @@ begin
     end if;
 end $$;
 
+-- coalesce(outcome, 0) = 0 where an edge is looked up by who is waited for: written as `is null`, the planner of a table without
+-- statistics takes the index of open edges, which begins with the other end, and reads all of it each time.
+
 -- Tells those who wait, a bounded number at a time; `more` says to call again. Any worker does it, after an end that was noted and
 -- once a second; notes that another has in hand are passed by.
 create or replace function millrace.flows_advance(most int default 2000, out told int, out more boolean)
@@ -286,7 +289,7 @@ begin
                   from unnest(preds, outcomes, sessions, numbers) x(pred, outcome, session, number)
                  cross join lateral (
                     select c.ctid from millrace.edge c
-                     where c.pred = x.pred and c.outcome is null
+                     where c.pred = x.pred and coalesce(c.outcome, 0) = 0
                        and (c.number is null or (x.outcome = 1 and c.session = x.session and c.number = x.number))
                      limit most) c
                  where x.outcome = final limit greatest(most - told, 0)))
@@ -304,7 +307,7 @@ begin
           from unnest(preds, outcomes, sessions, numbers) x(pred, outcome, session, number)
          cross join lateral (
             select c.succ from millrace.edge c
-             where c.pred = x.pred and c.outcome is null and c.number is not null
+             where c.pred = x.pred and coalesce(c.outcome, 0) = 0 and c.number is not null
                and case x.outcome when 1 then (c.session, c.number) <> (x.session, x.number) when 2 then true when 3 then true
                        else (c.session, c.number) = (x.session, x.number) end
              limit most) c
@@ -318,7 +321,7 @@ begin
         select x.seq from unnest(seqs, preds, outcomes, sessions, numbers) x(seq, pred, outcome, session, number)
          where not exists (
             select from millrace.edge c
-             where c.pred = x.pred and c.outcome is null
+             where c.pred = x.pred and coalesce(c.outcome, 0) = 0
                and (x.outcome in (1, 2, 3) or (c.session = x.session and c.number = x.number)))));
     get diagnostics n = row_count;
     more := told > 0 and (told >= most or n = 1000 or n < cardinality(seqs));
@@ -495,18 +498,22 @@ begin
      order by e.pred;
 end $$;
 
--- Edges whose jobs are gone, a stretch at a time; called by maintenance.
-create or replace function millrace.flows_expire(after bigint, most int default 5000) returns bigint
-language plpgsql volatile set enable_seqscan = off as $$
+-- Edges whose jobs are gone, a stretch at each call of maintenance. Returns how many.
+create or replace function millrace.flows_expire(most int default 20000) returns int
+language plpgsql volatile set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
-    upto bigint;
+    low bigint;
+    high bigint;
+    n int;
+    expired int;
 begin
-    select max(x.pred) into upto from (select e.pred from millrace.edge e where e.pred > coalesce(after, 0) order by e.pred limit most) x;
-    if upto is null then
-        return 0;
-    end if;
+    select s.upto into low from millrace.edge_sweep s for update;
+    select max(x.pred), count(*) into high, n from (select e.pred from millrace.edge e where e.pred > low order by e.pred limit most) x;
     delete from millrace.edge e
-     where e.pred > coalesce(after, 0) and e.pred <= upto
-       and not exists (select from millrace.job j where j.id = e.pred) and not exists (select from millrace.job j where j.id = e.succ);
-    return upto;
+     where e.pred > low and e.pred <= high
+       and (not exists (select from millrace.job j where j.id = e.succ)
+            or e.outcome is not null and not exists (select from millrace.job j where j.id = e.pred));
+    get diagnostics expired = row_count;
+    update millrace.edge_sweep s set upto = case when n < most then 0 else high end where s.upto <> case when n < most then 0 else high end;
+    return expired;
 end $$;

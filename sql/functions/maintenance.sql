@@ -160,4 +160,5 @@ begin
         perform millrace.schedule_trim();
     end if;
     perform millrace.trace_sweep();
+    perform millrace.flows_expire();
 end $$;

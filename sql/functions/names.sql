@@ -53,6 +53,8 @@ begin
     if the_id is null then
         select q.id into strict the_id from millrace.queue q
          where q.name = the_name and coalesce(q.tenant, '') = coalesce(the_tenant, '') and q.keyed = is_keyed;
+    else
+        perform pg_notify('millrace', the_id::text);      -- once in its life: workers of certain queues guard only the lines they know
     end if;
     return the_id;
 end $$;

@@ -36,3 +36,9 @@ create table millrace.ending (
     number bigint
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, vacuum_truncate = off);
 create index ending_pred on millrace.ending (pred);
+
+-- How far maintenance has walked through the edges, looking for jobs that are gone.
+create table millrace.edge_sweep (
+    upto bigint not null
+);
+insert into millrace.edge_sweep values (0);

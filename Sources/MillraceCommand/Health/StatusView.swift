@@ -98,7 +98,7 @@ struct StatusView {
         case .known(let blocked):
             let wait = blocked == 1 ? "job waits" : "jobs wait"
             lines.append(
-                "\(QueueDepth.counted(blocked, cap: 10_000)) \(wait) for the holder of a unique key: millrace jobs list --state blocked"
+                "\(QueueDepth.counted(blocked, cap: 10_000)) \(wait) for other jobs: millrace jobs list --state blocked"
             )
         case .unavailable(let reason): lines.append("blocked jobs unavailable: \(reason)")
         }
