@@ -37,7 +37,8 @@ let package = Package(
         .target(name: "Queues", dependencies: ["Jobs", "Postgres", "Schema"], swiftSettings: strict),
 
         .target(
-            name: "Workers", dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Seals", "Telemetry", "Threads"],
+            name: "Workers",
+            dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Seals", "Telemetry", "Threads"],
             swiftSettings: strict),
 
         .target(

@@ -111,7 +111,7 @@ extension Worker {
         }
         if refused.count > 5 { log.warning("more finishes were refused", [("count", "\(refused.count - 5)")]) }
         for run in lost { run.cancel(.leaseLost) }
-        gates.ask(flush.ended.lazy.flatMap(\.job.gates))
+        gates.ask(flush.slots.map(\.gate))
         let isRecorded = flush.ended.contains(where: \.isRecorded)
         if isRecorded { gates.askAll() }  // what they held, their own transactions have given back
         if live.contains(Queue.othersWait) || isRecorded { flowEnds.fire() }

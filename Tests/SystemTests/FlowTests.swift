@@ -22,7 +22,10 @@ import Testing
             var kills = 0
             var most = 0
             let deadline = ContinuousClock.now + .seconds(120 + children / 200)
-            let last = "select count(*) from millrace.history h join millrace.kind k on k.id = h.kind where k.name = 'practice.gather' and h.outcome = 1"
+            let last = """
+                select count(*) from millrace.history h join millrace.kind k on k.id = h.kind
+                 where k.name = 'practice.gather' and h.outcome = 1
+                """
             while try await connection.int(last) == 0 {
                 try #require(ContinuousClock.now < deadline, "not done in time")
                 for worker in workers { most = max(most, await worker.residentKilobytes) }
@@ -41,15 +44,20 @@ import Testing
                 select k.name, count(distinct h.id), count(*) filter (where h.outcome = 1) from millrace.history h join millrace.kind k on k.id = h.kind
                  where h.outcome = 1 group by k.name order by k.name
                 """)
-            #expect(ends == ["(practice.child,\(children),\(children))", "(practice.fan,1,1)", "(practice.gather,1,1)"])
+            #expect(
+                ends == ["(practice.child,\(children),\(children))", "(practice.fan,1,1)", "(practice.gather,1,1)"])
             let runs = try await connection.int(
-                "select count(*) from millrace.history h join millrace.kind k on k.id = h.kind where k.name = 'practice.gather'")
+                """
+                select count(*) from millrace.history h join millrace.kind k on k.id = h.kind where k.name = 'practice.gather'
+                """)
             #expect(runs == 1)
             let sum = children * (children + 1) / 2
             #expect(
                 try await connection.value(
-                    "select result ->> 'children' || '/' || (result ->> 'sum') from millrace.jobs where kind = 'practice.gather' and state = 'succeeded'")
-                    == "\(children)/\(sum)")
+                    """
+                    select result ->> 'children' || '/' || (result ->> 'sum') from millrace.jobs
+                     where kind = 'practice.gather' and state = 'succeeded'
+                    """) == "\(children)/\(sum)")
             #expect(try await connection.int("select count(*) from millrace.blocked") == 0)
             #expect(try await connection.int("select count(*) from millrace.ending") == 0)
             print("1 → \(children) → 1 with \(kills) kills; the largest worker had \(most / 1024) MB")
@@ -69,7 +77,8 @@ import Testing
             #expect(try await millrace("enqueue", "practice.nothing", "--after", "\(first)").code == 0)
             let second = try await connection.int("select max(id) from millrace.job")
             let shown = try await millrace("jobs", "show", "\(second)")
-            #expect(shown.output.contains("flow") && shown.output.contains("\(first) practice.nothing"), "\(shown.output)")
+            let tree = shown.output.contains("flow") && shown.output.contains("\(first) practice.nothing")
+            #expect(tree, "\(shown.output)")
             #expect(try await millrace("jobs", "cancel", "\(first)", "--flow").output.contains("cancelled 2 jobs"))
             #expect(try await millrace("jobs", "retry", "\(second)", "--flow").output.contains("retried 2 jobs"))
             let worker = try await MillraceProcess.worker("one", database: database.url)

@@ -117,42 +117,46 @@ declare
     most int[];
     held_back int[];
     -- one place for each job taken
-    seqs bigint[]; jobs bigint[]; queues int[]; kinds int[]; lanes int[]; tries smallint[]; falls smallint[]; keys bigint[];
+    taken millrace.ready[];
+    lo bigint; hi bigint;
+    roomy boolean;
+    uniform boolean;
     keyed_any boolean;
     unsure boolean;
     crowded bigint[];
 begin
-    select array_agg(q.id), array_agg(rq.gate), array_agg(rt.gate), array_agg(q.id) filter (where q.keyed)
-      into line_ids, line_queue_gates, line_tenant_gates, keyed_lines
+    select array_agg(q.id), array_agg(rq.gate), array_agg(rt.gate), array_agg(q.id) filter (where q.keyed), count(distinct (rq.gate, rt.gate)) = 1
+      into line_ids, line_queue_gates, line_tenant_gates, keyed_lines, uniform
       from millrace.queue q
       left join lateral (select millrace.gate_of('queue', q.name) as gate from millrace.limit_rule r
                           where r.scope = 'queue' and r.name = q.name) rq on true
       left join lateral (select millrace.gate_of('tenant', q.tenant) as gate from millrace.limit_rule r
                           where r.scope = 'tenant' and r.name = q.tenant and (r.concurrency is not null or r.rate is not null)) rt on true
      where q.id = any (the_queues);
-    select array_agg(r.gate), array_agg(r.concurrency), array_agg(r.spacing), array_agg(r.burst)
-      into the_gates, caps, spacings, bursts
+    select array_agg(r.gate), array_agg(r.concurrency), array_agg(r.spacing), array_agg(r.burst),
+           array_agg(r.gate) filter (where r.concurrency is not null)
+      into the_gates, caps, spacings, bursts, counting
       from (select millrace.gate_of(r.scope, r.name) as gate, r.concurrency, r.per / r.rate as spacing, r.burst
               from millrace.limit_rule r where r.scope in ('queue', 'tenant')) r
      where r.gate = any (line_queue_gates || line_tenant_gates);
     most := limits;
     if the_gates is not null then
         perform millrace.gates_lock(1297239622, the_gates);
-        select array_agg(g.room order by g.place), array_agg(g.used_until order by g.place), array_agg(g.gate) filter (where g.entries > 128)
-          into rooms, ends, crowded
+        select array_agg(g.room order by g.place), array_agg(g.used_until order by g.place), array_agg(g.gate) filter (where g.entries > 128),
+               bool_and(g.room >= wanted)
+          into rooms, ends, crowded, roomy
           from millrace.gate_room(the_gates, caps, spacings, bursts, t) g;
-        counting := array(select g.gate from unnest(the_gates, caps) g(gate, cap) where g.cap is not null);
-        select array_agg(least(u.most, u.room) order by u.place), array_agg(distinct u.queue) filter (where u.room < u.most)
-          into most, held_back
-          from (select p.queue, p.most, p.place, least(
-                       coalesce(rooms[array_position(the_gates, line_queue_gates[array_position(line_ids, p.queue)])], 2147483647),
-                       coalesce(rooms[array_position(the_gates, line_tenant_gates[array_position(line_ids, p.queue)])], 2147483647)) as room
-                  from unnest(the_queues, limits) with ordinality p(queue, most, place)) u;
+        if not roomy then
+            select array_agg(least(u.most, u.room) order by u.place), array_agg(distinct u.queue) filter (where u.room < u.most)
+              into most, held_back
+              from (select p.queue, p.most, p.place, least(
+                           coalesce(rooms[array_position(the_gates, line_queue_gates[array_position(line_ids, p.queue)])], 2147483647),
+                           coalesce(rooms[array_position(the_gates, line_tenant_gates[array_position(line_ids, p.queue)])], 2147483647)) as room
+                      from unnest(the_queues, limits) with ordinality p(queue, most, place)) u;
+        end if;
     end if;
 
-    if keyed_lines is null and (select bool_and(r >= wanted) from unnest(rooms) r)
-       and (select count(distinct (l.queue_gate, l.tenant_gate)) from unnest(line_queue_gates, line_tenant_gates) l(queue_gate, tenant_gate)) = 1
-    then
+    if keyed_lines is null and roomy and uniform then
         -- Whatever is taken passes, and at the same gates: one statement, as without limits.
         return query
         with gone as materialized (
@@ -183,7 +187,7 @@ begin
             insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_all)
             select the_session, g.number, t, count(*), min(g.job), max(g.job), array_agg(g.job),
                    case when max(g.attempt) > 0 then array_agg(g.attempt) end,
-                   case when max(g.crashes) > 0 then array_agg(g.crashes) end, nullif(counting, '{}')
+                   case when max(g.crashes) > 0 then array_agg(g.crashes) end, counting
               from gone g
              group by g.number
         )
@@ -197,7 +201,7 @@ begin
         if crowded is not null then
             perform millrace.gates_fold(crowded);
         end if;
-        if counting <> '{}' then
+        if counting is not null then
             return query
             select null::bigint, null::bigint, null::bigint, null::int, null::int, null::int, null::smallint, null::smallint, null::timestamptz, null::jsonb,
                    null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, null::timestamptz, counting;
@@ -219,26 +223,24 @@ begin
                    for update skip locked) f
              where p.queue <> all (paused) and p.most > 0
              limit wanted))
-        returning r.*
-    ), ordered as (
-        select * from gone g order by g.lane >> 2, g.lane & 3, g.seq
+        returning r as one
     )
-    select array_agg(o.seq), array_agg(o.job), array_agg(o.queue), array_agg(o.kind), array_agg(o.lane), array_agg(o.attempt), array_agg(o.crashes), array_agg(o.gate),
-           bool_or(o.queue = any (keyed_lines)), bool_or(o.gate is null and o.queue = any (keyed_lines))
-      into seqs, jobs, queues, kinds, lanes, tries, falls, keys, keyed_any, unsure
-      from ordered o;
+    select array_agg(g.one), min((g.one).job), max((g.one).job),
+           bool_or((g.one).queue = any (keyed_lines)), bool_or((g.one).gate is null and (g.one).queue = any (keyed_lines))
+      into taken, lo, hi, keyed_any, unsure
+      from gone g;
 
-    if jobs is not null then
+    if taken is not null then
         if unsure then
-            select array_agg(coalesce(x.gate, millrace.gate_of('key', j.limit_key)) order by x.place) into keys
-              from unnest(jobs, keys) with ordinality x(id, gate, place)
-              left join millrace.job j on j.id = x.id and x.gate is null
-               and j.id between (select min(b) from unnest(jobs) b) and (select max(b) from unnest(jobs) b);
+            select array_agg(row (x.seq, x.job, x.queue, x.kind, x.lane, x.attempt, x.crashes,
+                       coalesce(x.gate, millrace.gate_of('key', j.limit_key)))::millrace.ready) into taken
+              from unnest(taken) x
+              left join millrace.job j on j.id = x.job and x.gate is null and j.id between lo and hi;
         end if;
         if keyed_any and exists (select from millrace.limit_rule r where r.scope = 'key') then
             select array_agg(d.gate), array_agg(d.n), array_agg(r.concurrency), array_agg(r.spacing), array_agg(r.burst)
               into key_gates, key_counts, key_caps, key_spacings, key_bursts
-              from (select k.gate, min(k.id) as id, count(*)::int as n from unnest(keys, jobs) k(gate, id) where k.gate is not null group by k.gate) d
+              from (select k.gate, min(k.job) as id, count(*)::int as n from unnest(taken) k where k.gate is not null group by k.gate) d
              cross join lateral (select j.limit_key from millrace.job j where j.id = d.id offset 0) j
              cross join lateral millrace.key_rule(j.limit_key) r;
         end if;
@@ -255,7 +257,7 @@ begin
               from unnest(the_gates) with ordinality g(gate, place)
               left join (
                 select u.gate, sum(c.n)::int as n
-                  from (select q, count(*) as n, array_position(line_ids, q) as line from unnest(queues) q group by q) c
+                  from (select q.queue, count(*) as n, array_position(line_ids, q.queue) as line from unnest(taken) q group by q.queue) c
                  cross join lateral (values (line_queue_gates[c.line]), (line_tenant_gates[c.line])) u(gate)
                  group by u.gate) o on o.gate = g.gate;
         end if;
@@ -285,10 +287,10 @@ begin
                 select x.*,
                        the_number + case when x.queue = any (short_queues) then 0 when x.queue = any (long_queues) then 2 else 1 end
                            + case when x.lane & 3 = 3 then 4 else 0 end as number,
-                       case when x.key = any (key_gates) then x.key end as key_gate,
+                       case when x.gate = any (key_gates) then x.gate end as key_gate,
                        line_queue_gates[array_position(line_ids, x.queue)] as queue_gate,
                        line_tenant_gates[array_position(line_ids, x.queue)] as tenant_gate
-                  from unnest(seqs, jobs, queues, kinds, lanes, tries, falls, keys) x(seq, job, queue, kind, lane, attempt, crashes, key)
+                  from unnest(taken) x
             ), leased as (
                 insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_jobs, slot_gates)
                 select the_session, g.number, t, count(*), min(g.job), max(g.job), array_agg(g.job),
@@ -311,27 +313,27 @@ begin
                        when g.key_gate is not null then array[g.key_gate] end
               from gone g
               join millrace.job j on j.id = g.job
-               and j.id between (select min(b) from unnest(jobs) b) and (select max(b) from unnest(jobs) b);
+               and j.id between lo and hi;
         else
             perform pg_current_xact_id();                 -- before numbers are drawn: see horizon()
             -- Arrays and places in them instead of joins, which without statistics would go through every pair.
             return query
-            with taken as materialized (
-                select x.*, array_position(key_gates, x.key) as key_place,
+            with seen as materialized (
+                select x.*, array_position(key_gates, x.gate) as key_place,
                        array_position(the_gates, line_queue_gates[array_position(line_ids, x.queue)]) as queue_place,
                        array_position(the_gates, line_tenant_gates[array_position(line_ids, x.queue)]) as tenant_place
-                  from unnest(seqs, jobs, queues, kinds, lanes, tries, falls, keys) with ordinality x(seq, job, queue, kind, lane, attempt, crashes, key, place)
+                  from unnest(taken) x
             ), keyed as materialized (
-                select t1.*, t1.key_place is null or row_number() over (partition by t1.key_place order by t1.place) <= key_rooms[t1.key_place] as passes_key from taken t1
+                select t1.*, t1.key_place is null or row_number() over (partition by t1.key_place order by t1.lane >> 2, t1.lane & 3, t1.seq) <= key_rooms[t1.key_place] as passes_key from seen t1
             ), judged as materialized (
                 select k.*,
                        k.passes_key
-                       and (k.queue_place is null or row_number() over (partition by k.queue_place, k.passes_key order by k.place) <= rooms[k.queue_place])
-                       and (k.tenant_place is null or row_number() over (partition by k.tenant_place, k.passes_key order by k.place) <= rooms[k.tenant_place]) as passes,
+                       and (k.queue_place is null or row_number() over (partition by k.queue_place, k.passes_key order by k.lane >> 2, k.lane & 3, k.seq) <= rooms[k.queue_place])
+                       and (k.tenant_place is null or row_number() over (partition by k.tenant_place, k.passes_key order by k.lane >> 2, k.lane & 3, k.seq) <= rooms[k.tenant_place]) as passes,
                        the_number + case when k.queue = any (short_queues) then 0 when k.queue = any (long_queues) then 2 else 1 end
                            + case when k.lane & 3 = 3 then 4 else 0 end as number,
                        nullif(array_remove(array[
-                           case when key_caps[k.key_place] is not null then k.key end,
+                           case when key_caps[k.key_place] is not null then k.gate end,
                            case when caps[k.queue_place] is not null then the_gates[k.queue_place] end,
                            case when caps[k.tenant_place] is not null then the_gates[k.tenant_place] end], null), '{}') as slots
                   from keyed k
@@ -357,7 +359,7 @@ begin
                   from passed p group by p.number
             ), left_aside as (
                 insert into millrace.parked (gate, lane, job, queue, kind, attempt, crashes)
-                select j.key, j.lane & ~3 | greatest(j.lane & 3, 1), j.job, j.queue, j.kind, j.attempt, j.crashes
+                select j.gate, j.lane & ~3 | greatest(j.lane & 3, 1), j.job, j.queue, j.kind, j.attempt, j.crashes
                   from judged j where not j.passes_key
             ), sent_back as (
                 insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
@@ -370,10 +372,10 @@ begin
                    j.options, j.metadata, j.tags, j.tenant, t, p.slots
               from passed p
               join millrace.job j on j.id = p.job
-               and j.id between (select min(b) from unnest(jobs) b) and (select max(b) from unnest(jobs) b)
+               and j.id between lo and hi
             union all
             select j.seq, j.job, null, j.kind, j.queue, j.lane, null, null, null, null, null, null, null, null, null, null, null, null,
-                   case when not j.passes_key then array[j.key] end
+                   case when not j.passes_key then array[j.gate] end
               from judged j where not j.passes;
         end if;
     end if;

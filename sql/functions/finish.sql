@@ -60,8 +60,9 @@ begin
         return '{}';
     end if;
     if slot_gates is not null then
-        perform millrace.slots_free(array_agg(s.gate), array_agg(s.n))
-           from unnest(slot_numbers, slot_gates, slot_counts) s(number, gate, n) where s.number = any (alive);
+        insert into millrace.slot (gate, n)
+        select s.gate, -sum(s.n) from unnest(slot_numbers, slot_gates, slot_counts) s(number, gate, n)
+         where s.number = any (alive) group by s.gate;
     end if;
 
     if waits is not null then

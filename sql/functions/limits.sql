@@ -101,7 +101,7 @@ $$;
 -- Who comes to a gate while somebody decides there waits for that one's commit. Buckets, for a transaction can hold only so
 -- many locks; in order, or two could wait for each other.
 create or replace function millrace.gates_lock(class int, gates bigint[]) returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 begin
     perform pg_advisory_xact_lock(class, b.bucket)
        from (select distinct (g & 63)::int as bucket from unnest(gates) g order by 1) b;
