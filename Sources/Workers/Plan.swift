@@ -67,6 +67,18 @@ package struct Plan: Sendable {
         return stretches
     }
 
+    /// Jobs with limits and jobs without are claimed apart, each in the statement that suits them: whoever comes first among the
+    /// lanes known to hold work decides. Lanes with limits that are only probed would make the dearer statement of every claim.
+    package static func apart(_ stretches: [Stretch], floors: Floors, limited: Set<Int32>) -> [Stretch] {
+        guard !limited.isEmpty else { return stretches }
+        let live = Set(floors.liveLanes)
+        guard let first = stretches.first(where: { live.contains($0.lane) }) else { return stretches }
+        let isLimited = limited.contains(first.lane.queue)
+        return stretches.filter {
+            limited.contains($0.lane.queue) == isLimited && (!isLimited || live.contains($0.lane))
+        }
+    }
+
     /// The places that a claim has emptied, for the shares of the next: also those whose jobs were turned away, or a line full of
     /// such would hold up the others.
     package mutating func given(_ places: [Place], lines: [Int32: Shares.Line]) {

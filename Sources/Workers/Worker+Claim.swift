@@ -73,19 +73,21 @@ extension Worker {
             floors.planned()
             return floors
         }
-        let stretches = plan.stretches(
+        var stretches = plan.stretches(
             floors: now, queues: table.open, lines: table.lines, room: desk.roomPerQueue, wanted: order.wanted,
             allowance: desk.allowance, hurried: !pace.careful)
+        if !pace.careful { stretches = Plan.apart(stretches, floors: now, limited: table.limited) }
         guard !stretches.isEmpty else { return 0 }
+        let visited = stretches
         let known = kinds.withLock { Array($0.keys) }
         let found = try await claimLink.use { connection throws(PostgresError) in
             try await Queue.claim(
-                on: connection, session: order.session, number: order.number, kinds: known, from: stretches,
+                on: connection, session: order.session, number: order.number, kinds: known, from: visited,
                 wanted: order.wanted, shortQueues: table.short, longQueues: table.long,
-                limited: stretches.contains { table.limited.contains($0.lane.queue) })
+                limited: visited.contains { table.limited.contains($0.lane.queue) })
         }
         let places = found.places
-        floors.withLock { $0.claimed(places, from: stretches, wanted: order.wanted, heldBack: found.heldBack) }
+        floors.withLock { $0.claimed(places, from: visited, wanted: order.wanted, heldBack: found.heldBack) }
         plan.given(places, lines: table.lines)
         // Somebody may have given a slot back while we found the gate shut.
         gates.ask(found.parkedAt)

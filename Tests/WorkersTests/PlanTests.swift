@@ -134,4 +134,19 @@ import Testing
                 Stretch(lane: Self.lane(4), floor: 50, limit: 10),
             ])
     }
+
+    @Test func `a hurried claim takes jobs with limits and jobs without apart, by who comes first`() {
+        let free = Self.lane(4, queue: 1)
+        let bounded = Self.lane(4, queue: 2)
+        let probed = Self.lane(5, queue: 2)
+        let stretches = [free, bounded, probed].map { Stretch(lane: $0, floor: 0, limit: 9) }
+        func apart(_ stretches: [Stretch], live: [Lane], limited: Set<Int32> = [2]) -> [Lane] {
+            Plan.apart(stretches, floors: Self.floors(live), limited: limited).map(\.lane)
+        }
+        #expect(apart(stretches, live: [free, bounded]) == [free])
+        #expect(apart(stretches.reversed(), live: [free, bounded]) == [bounded])
+        #expect(apart(stretches, live: [bounded]) == [bounded])
+        #expect(apart(stretches, live: []) == [free, bounded, probed])
+        #expect(apart(stretches, live: [free], limited: []) == [free, bounded, probed])
+    }
 }

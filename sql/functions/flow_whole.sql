@@ -1,0 +1,130 @@
+-- What people do to a flow as a whole, and how they see it.
+
+-- Every job that hangs together with this one, itself included, by number. At most `most`.
+create or replace function millrace.flow_ids(id bigint, most int default 1000000) returns setof bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off set enable_hashjoin = off set enable_mergejoin = off as $$
+begin
+    perform millrace.must_see(flow_ids.id);
+    return query
+    with recursive kin(job) as (
+        select flow_ids.id
+        union
+        select n.job from kin k cross join lateral (
+            select e.succ as job from millrace.edge e where e.pred = k.job
+            union all
+            select e.pred from millrace.edge e where e.succ = k.job) n
+    )
+    select k.job from kin k order by k.job limit most;
+end $$;
+
+-- Cancels whatever of a flow has not ended, the last jobs first, so that nothing starts meanwhile. Returns how many.
+create or replace function millrace.flow_cancel(id bigint) returns int
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    one bigint;
+    head record;
+    cancelled int := 0;
+begin
+    for one in select f from millrace.flow_ids(flow_cancel.id) f order by f desc loop
+        select j.owner, j.tenant into head from millrace.job j where j.id = one;
+        continue when not found or not millrace.may_see(head.owner, head.tenant);
+        cancelled := cancelled + millrace.cancel_now(one)::int;
+    end loop;
+    return cancelled;
+end $$;
+
+-- Runs again whatever of a flow is dead or cancelled: what can run at once does, the rest waits for it as before.
+create or replace function millrace.flow_retry(id bigint) returns int
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    one bigint;
+    head record;
+    retried int := 0;
+begin
+    for one in select f from millrace.flow_ids(flow_retry.id) f order by f loop
+        select j.* into head from millrace.job j where j.id = one;
+        continue when not found or not millrace.may_see(head.owner, head.tenant);
+        if exists (select from millrace.edge e where e.succ = one and e.outcome is distinct from 1) then
+            continue when exists (select from millrace.blocked b where b.job = one);
+            update millrace.history h set outcome = case h.outcome when 3 then 4 else 6 end where h.id = one and h.outcome in (2, 3);
+            continue when not found;
+            delete from millrace.ending n where n.pred = one;
+            insert into millrace.blocked (job, due, starts, waits, fresh)
+            values (one, null, millrace.flow_starts(head.options), coalesce(head.options #>> '{after,any_dead}' = 'wait', false), true);
+            update millrace.edge e set outcome = null where e.succ = one and e.outcome in (2, 3);
+            update millrace.edge e set outcome = null where e.pred = one and e.outcome in (2, 3);
+            retried := retried + 1;
+        elsif exists (select from millrace.history h where h.id = one and h.outcome in (2, 3)) then
+            retried := retried + millrace.retry(one)::int;
+        end if;
+    end loop;
+    return retried;
+end $$;
+
+-- The flow around a job as a tree: each job below the one it waits for that came last. At most `most` below any one.
+create or replace function millrace.flow_tree(id bigint, most int default 20)
+returns table (depth int, job bigint, kind text, state text, below bigint, hidden bigint)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    root bigint := flow_tree.id;
+    up bigint;
+    stack bigint[];
+    depths int[];
+    seen bigint[] := '{}';
+    kids bigint[];
+    head record;
+begin
+    perform millrace.must_see(flow_tree.id);
+    for step in 1 .. 1000 loop                            -- to the first of all
+        select min(e.pred) into up from millrace.edge e where e.succ = root;
+        exit when up is null;
+        root := up;
+    end loop;
+    stack := array[root];
+    depths := array[0];
+    while cardinality(stack) > 0 and cardinality(seen) < 2000 loop
+        job := stack[cardinality(stack)];
+        depth := depths[cardinality(depths)];
+        stack := stack[1:cardinality(stack) - 1];
+        depths := depths[1:cardinality(depths) - 1];
+        continue when job = any (seen);
+        seen := seen || job;
+        select j.owner, j.tenant into head from millrace.job j where j.id = flow_tree.job;
+        continue when not found or not millrace.may_see(head.owner, head.tenant);
+        select x.kind, x.state into kind, state from millrace.job(flow_tree.job) x;
+        select count(*) into below from millrace.edge e where e.pred = flow_tree.job;
+        -- A job stands below the last it waits for; what it is made by and what it joins would show it twice.
+        select array_agg(c.succ) into kids from (
+            select e.succ from millrace.edge e
+             where e.pred = flow_tree.job
+               and not exists (select from millrace.edge o where o.succ = e.succ and o.pred > e.pred)
+             order by e.succ limit most) c;
+        hidden := greatest(0, (select count(*) from (select from millrace.edge e
+                                 where e.pred = flow_tree.job
+                                   and not exists (select from millrace.edge o where o.succ = e.succ and o.pred > e.pred) limit 100000) c)
+                              - coalesce(cardinality(kids), 0));
+        return next;
+        if kids is not null then
+            stack := stack || array(select k from unnest(kids) with ordinality u(k, n) order by n desc);
+            depths := depths || array_fill(depth + 1, array[cardinality(kids)]);
+        end if;
+    end loop;
+end $$;
+
+-- The results of the jobs that a job waited for, by number, a page at a time.
+create or replace function millrace.results_before(id bigint, after bigint default 0, page int default 500)
+returns table (job bigint, outcome text, result jsonb)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+begin
+    perform millrace.must_see(results_before.id);
+    if page is null or page not between 1 and 5000 then
+        perform millrace.refuse('page must be 1 to 5000', 'page');
+    end if;
+    return query
+    select e.pred, (array['succeeded', 'cancelled', 'dead'])[e.outcome], r.value
+      from (select e.pred, e.outcome from millrace.edge e
+             where e.succ = results_before.id and e.pred > coalesce(results_before.after, 0) and e.outcome is not null
+             order by e.pred limit page) e
+      left join lateral (select r.value from millrace.result r where r.job = e.pred offset 0) r on true
+     order by e.pred;
+end $$;
