@@ -45,7 +45,7 @@ extension Worker {
         static let linger = Duration.milliseconds(20)
     }
 
-    /// One claim; returns how many jobs it brought.
+    /// One claim; returns 0 when there was nothing to do, and it need not be followed at once.
     private func look(
         _ order: (wanted: Int, session: Int64, number: Int64), plan: inout Plan, pace: inout Pace
     ) async throws(PostgresError) -> Int {
@@ -76,7 +76,7 @@ extension Worker {
         var stretches = plan.stretches(
             floors: now, queues: table.open, lines: table.lines, room: desk.roomPerQueue, wanted: order.wanted,
             allowance: desk.allowance, hurried: !pace.careful)
-        if !pace.careful { stretches = Plan.apart(stretches, floors: now, limited: table.limited) }
+        if !pace.careful { stretches = plan.apart(stretches, floors: now, limited: table.limited) }
         guard !stretches.isEmpty else { return 0 }
         let visited = stretches
         let known = kinds.withLock { Array($0.keys) }
@@ -89,10 +89,11 @@ extension Worker {
         let places = found.places
         floors.withLock { $0.claimed(places, from: visited, wanted: order.wanted, heldBack: found.heldBack) }
         plan.given(places, lines: table.lines)
+        let isToFollow = plan.went(brought: places.count, heldBack: !found.heldBack.isEmpty)
         // Somebody may have given a slot back while we found the gate shut.
         gates.ask(found.parkedAt)
         if !found.heldBack.isEmpty { gates.holdBack() }
-        guard !found.jobs.isEmpty else { return found.turnedAway.count }
+        guard !found.jobs.isEmpty else { return isToFollow ? 1 : found.turnedAway.count }
         pace.lastWork = .now
         pace.careful = false
         doorman.woke(full: found.jobs.count >= order.wanted && order.wanted > 8)

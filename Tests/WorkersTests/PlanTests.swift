@@ -141,12 +141,35 @@ import Testing
         let probed = Self.lane(5, queue: 2)
         let stretches = [free, bounded, probed].map { Stretch(lane: $0, floor: 0, limit: 9) }
         func apart(_ stretches: [Stretch], live: [Lane], limited: Set<Int32> = [2]) -> [Lane] {
-            Plan.apart(stretches, floors: Self.floors(live), limited: limited).map(\.lane)
+            var plan = Plan()
+            return plan.apart(stretches, floors: Self.floors(live), limited: limited).map(\.lane)
         }
         #expect(apart(stretches, live: [free, bounded]) == [free])
         #expect(apart(stretches.reversed(), live: [free, bounded]) == [bounded])
         #expect(apart(stretches, live: [bounded]) == [bounded])
         #expect(apart(stretches, live: []) == [free, bounded, probed])
         #expect(apart(stretches, live: [free], limited: []) == [free, bounded, probed])
+    }
+
+    @Test func `a full queue in front does not keep jobs without limits waiting`() {
+        var plan = Plan()
+        let full = Stretch(lane: Self.lane(0, queue: 2), floor: 0, limit: 9)
+        let free = Stretch(lane: Self.lane(4, queue: 1), floor: 0, limit: 9)
+        let floors = Self.floors([full.lane, free.lane])
+        func look() -> [Stretch] { plan.apart([full, free], floors: floors, limited: [2]) }
+        func went(_ brought: Int, heldBack: Bool) -> Bool { plan.went(brought: brought, heldBack: heldBack) }
+        #expect(look() == [full])
+        #expect(went(0, heldBack: true))
+        for _ in 0..<3 {  // as long as it is held back
+            #expect(look() == [full, free])
+            #expect(!went(9, heldBack: true))
+        }
+        #expect(look() == [full, free])
+        #expect(!went(9, heldBack: false))
+        // A lane that was only thought to hold something.
+        #expect(look() == [full])
+        #expect(went(0, heldBack: false))
+        #expect(look() == [full, free])
+        #expect(!went(0, heldBack: false))
     }
 }
