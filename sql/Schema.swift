@@ -18,6 +18,7 @@ package enum Schema {
         Script(name: "009_sealed_arguments", bytes: PackageResources._09_sealed_arguments_sql),
         Script(name: "010_retention_by_state", bytes: PackageResources._10_retention_by_state_sql),
         Script(name: "011_flows", bytes: PackageResources._11_flows_sql),
+        Script(name: "012_shorter_slots", bytes: PackageResources._12_shorter_slots_sql),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

@@ -344,7 +344,7 @@ extension Connection {
                       from millrace.job j where j.id in (\(list))) x
               left join millrace.lease l on l.session = \(session) and l.number = \(number)
               left join lateral (select array_agg(\(number)::bigint) as numbers, array_agg(g.gate) as gates, array_agg(g.n) as counts
-                                   from (select g.gate, 1 as n from unnest(l.slot_jobs, l.slot_gates) g(job, gate) where g.job in (\(list))
+                                   from (select g.gate, 1 as n from unnest(coalesce(l.slot_jobs, l.ids), l.slot_gates) g(job, gate) where g.gate is not null and g.job in (\(list))
                                          union all select a, x.n from unnest(l.slot_all) a) g) s on true
             """)
     }

@@ -19,20 +19,20 @@ set plan_cache_mode = force_generic_plan as $$
 declare
     t timestamptz := millrace.now();
     paused int[] := array(select q.id from millrace.queue m join millrace.queue q on q.id = m.id or q.main = m.id where m.paused_at is not null);
-    -- one place for each gate: those of queues and tenants first, then those of keys
+    -- one place for each gate: those of queues and tenants first, then those of keys (of each key one job)
     the_gates bigint[]; counting bigint[]; counts int[]; caps int[]; spacings float8[]; bursts int[]; rooms int[]; ends timestamptz[];
     key_gates bigint[]; key_counts int[]; key_caps int[]; key_spacings float8[]; key_bursts int[]; key_rooms int[]; key_ends timestamptz[];
+    key_jobs bigint[];
     -- one place for each line of these queues
     line_ids int[]; line_queue_gates bigint[]; line_tenant_gates bigint[]; keyed_lines int[];
-    most int[];
+    most int[] := limits;
     held_back int[];
-    -- one place for each job taken
-    taken millrace.ready[];
-    lo bigint; hi bigint;
-    roomy boolean;
-    uniform boolean;
-    keyed_any boolean;
-    unsure boolean;
+    -- the jobs to take, and how many of each line; null where the last statement finds them itself
+    places tid[]; taken_queues int[]; taken_counts int[];
+    uniform boolean;                                      -- do all jobs come to the same gates?
+    roomy boolean := true;                                -- is there room for as many as are wanted?
+    all_pass boolean := true;
+    one_each boolean;                                     -- does each job hold one slot, its key's? Then the lease's ids need not be written twice
     crowded bigint[];
 begin
     select array_agg(q.id), array_agg(rq.gate), array_agg(rt.gate), array_agg(q.id) filter (where q.keyed), count(distinct (rq.gate, rt.gate)) = 1
@@ -43,13 +43,11 @@ begin
       left join lateral (select millrace.gate_of('tenant', q.tenant) as gate from millrace.limit_rule r
                           where r.scope = 'tenant' and r.name = q.tenant and (r.concurrency is not null or r.rate is not null)) rt on true
      where q.id = any (the_queues);
-    select array_agg(r.gate), array_agg(r.concurrency), array_agg(r.spacing), array_agg(r.burst),
-           array_agg(r.gate) filter (where r.concurrency is not null)
-      into the_gates, caps, spacings, bursts, counting
+    select array_agg(r.gate), array_agg(r.concurrency), array_agg(r.spacing), array_agg(r.burst)
+      into the_gates, caps, spacings, bursts
       from (select millrace.gate_of(r.scope, r.name) as gate, r.concurrency, r.per / r.rate as spacing, r.burst
               from millrace.limit_rule r where r.scope in ('queue', 'tenant')) r
      where r.gate = any (line_queue_gates || line_tenant_gates);
-    most := limits;
     if the_gates is not null then
         perform millrace.gates_lock(1297239622, the_gates);
         select array_agg(g.room order by g.place), array_agg(g.used_until order by g.place), array_agg(g.gate) filter (where g.entries > 128),
@@ -66,12 +64,67 @@ begin
         end if;
     end if;
 
-    if keyed_lines is null and roomy and uniform then
-        -- Whatever is taken passes, and at the same gates: one statement, as without limits.
+    if keyed_lines is not null or not roomy or not uniform then
+        -- The jobs are locked first and counted by gate. One that came back in line without its gate is asked for its key.
+        with held as materialized (
+            select f.ctid as place, f.queue, f.job,
+                   case when f.queue = any (keyed_lines) then
+                       coalesce(f.gate, millrace.gate_of('key', (select j.limit_key from millrace.job j where j.id = f.job))) end as gate
+              from unnest(the_queues, the_lanes, floors, ceilings, most) p(queue, lane, floor, ceiling, most)
+             cross join lateral (
+                select c.ctid, c.queue, c.job, c.gate from millrace.ready c
+                 where c.queue = p.queue and c.lane = p.lane and c.seq > p.floor and c.seq <= p.ceiling
+                   and c.kind = any (the_kinds)
+                 order by c.seq
+                 limit p.most
+                   for update skip locked) f
+             where p.queue <> all (paused) and p.most > 0
+             limit wanted
+        ), by_queue as (
+            select array_agg(q.queue) as queues, array_agg(q.n) as counts
+              from (select h.queue, count(*)::int as n from held h group by h.queue) q
+        ), by_gate as (
+            select array_agg(k.gate) as gates, array_agg(k.job) as jobs, array_agg(k.n) as counts
+              from (select h.gate, min(h.job) as job, count(*)::int as n from held h where h.gate is not null group by h.gate) k
+        )
+        select coalesce((select array_agg(h.place) from held h), '{}'), q.queues, q.counts, k.gates, k.jobs, k.counts
+          into places, taken_queues, taken_counts, key_gates, key_jobs, key_counts
+          from by_queue q, by_gate k;
+        if key_gates is not null then
+            select array_agg(k.gate), array_agg(k.n), array_agg(r.concurrency), array_agg(r.spacing), array_agg(r.burst)
+              into key_gates, key_counts, key_caps, key_spacings, key_bursts
+              from unnest(key_gates, key_jobs, key_counts) k(gate, id, n)
+             cross join lateral (select j.limit_key from millrace.job j where j.id = k.id offset 0) j
+             cross join lateral millrace.key_rule(j.limit_key) r;
+        end if;
+        if key_gates is not null then
+            perform millrace.gates_lock(1297239623, key_gates);
+            select array_agg(g.room order by g.place), array_agg(g.used_until order by g.place),
+                   crowded || array_agg(g.gate) filter (where g.entries > 128), bool_and(key_counts[g.place] <= g.room)
+              into key_rooms, key_ends, crowded, all_pass
+              from millrace.gate_room(key_gates, key_caps, key_spacings, key_bursts, t) g;
+            -- Do all of them hold the same?
+            uniform := uniform and cardinality(key_gates) = 1 and key_counts[1] = cardinality(places);
+        end if;
+        if the_gates is not null then
+            select array_agg(coalesce(o.n, 0) order by g.place), all_pass and bool_and(coalesce(o.n, 0) <= rooms[g.place])
+              into counts, all_pass
+              from unnest(the_gates) with ordinality g(gate, place)
+              left join (
+                select u.gate, sum(c.n)::int as n
+                  from (select q.n, array_position(line_ids, q.queue) as line from unnest(taken_queues, taken_counts) q(queue, n)) c
+                 cross join lateral (values (line_queue_gates[c.line]), (line_tenant_gates[c.line])) u(gate)
+                 group by u.gate) o on o.gate = g.gate;
+        end if;
+    end if;
+
+    if all_pass and uniform then
+        -- Whatever is taken passes, and at the same gates: one statement, as without limits. Without places it finds the jobs itself.
+        counting := array(select g.gate from unnest(the_gates || key_gates, caps || key_caps) g(gate, cap) where g.cap is not null);
         return query
         with gone as materialized (
             delete from millrace.ready r
-             where r.ctid = any (array(
+             where r.ctid = any (coalesce(places, array(
                 select f.ctid
                   from unnest(the_queues, the_lanes, floors, ceilings, limits) p(queue, lane, floor, ceiling, most)
                  cross join lateral (
@@ -82,7 +135,7 @@ begin
                      limit p.most
                        for update skip locked) f
                  where p.queue <> all (paused)
-                 limit wanted))
+                 limit wanted)))
             returning r.seq, r.job, r.queue, r.kind, r.lane, r.attempt, r.crashes,
                 the_number + case when r.queue = any (short_queues) then 0 when r.queue = any (long_queues) then 2 else 1 end
                     + case when r.lane & 3 = 3 then 4 else 0 end as number
@@ -91,13 +144,13 @@ begin
             select r.gate, case when r.cap is null then 0 else c.n end,
                    case when r.spacing is not null then greatest(t, r.used_until) + make_interval(secs => c.n * r.spacing) end
               from (select count(*)::int as n from gone) c
-             cross join unnest(the_gates, caps, spacings, ends) r(gate, cap, spacing, used_until)
+             cross join unnest(the_gates || key_gates, caps || key_caps, spacings || key_spacings, ends || key_ends) r(gate, cap, spacing, used_until)
              where c.n > 0
         ), leased as (
             insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_all)
             select the_session, g.number, t, count(*), min(g.job), max(g.job), array_agg(g.job),
                    case when max(g.attempt) > 0 then array_agg(g.attempt) end,
-                   case when max(g.crashes) > 0 then array_agg(g.crashes) end, counting
+                   case when max(g.crashes) > 0 then array_agg(g.crashes) end, nullif(counting, '{}')
               from gone g
              group by g.number
         )
@@ -108,186 +161,126 @@ begin
           from gone g
           join millrace.job j on j.id = g.job
            and j.id between (select min(b.job) from gone b) and (select max(b.job) from gone b);
-        if crowded is not null then
-            perform millrace.gates_fold(crowded);
-        end if;
-        if counting is not null then
+        if counting <> '{}' then
             return query
             select null::bigint, null::bigint, null::bigint, null::int, null::int, null::int, null::smallint, null::smallint, null::timestamptz, null::jsonb,
                    null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, null::timestamptz, counting;
         end if;
-        return;
-    end if;
-
-    with gone as (
-        delete from millrace.ready r
-         where r.ctid = any (array(
-            select f.ctid
-              from unnest(the_queues, the_lanes, floors, ceilings, most) p(queue, lane, floor, ceiling, most)
-             cross join lateral (
-                select c.ctid from millrace.ready c
-                 where c.queue = p.queue and c.lane = p.lane and c.seq > p.floor and c.seq <= p.ceiling
-                   and c.kind = any (the_kinds)
-                 order by c.seq
-                 limit p.most
-                   for update skip locked) f
-             where p.queue <> all (paused) and p.most > 0
-             limit wanted))
-        returning r as one
-    )
-    select array_agg(g.one), min((g.one).job), max((g.one).job),
-           bool_or((g.one).queue = any (keyed_lines)), bool_or((g.one).gate is null and (g.one).queue = any (keyed_lines))
-      into taken, lo, hi, keyed_any, unsure
-      from gone g;
-
-    if taken is not null then
-        if unsure then
-            select array_agg(row (x.seq, x.job, x.queue, x.kind, x.lane, x.attempt, x.crashes,
-                       coalesce(x.gate, millrace.gate_of('key', j.limit_key)))::millrace.ready) into taken
-              from unnest(taken) x
-              left join millrace.job j on j.id = x.job and x.gate is null and j.id between lo and hi;
-        end if;
-        if keyed_any and exists (select from millrace.limit_rule r where r.scope = 'key') then
-            select array_agg(d.gate), array_agg(d.n), array_agg(r.concurrency), array_agg(r.spacing), array_agg(r.burst)
-              into key_gates, key_counts, key_caps, key_spacings, key_bursts
-              from (select k.gate, min(k.job) as id, count(*)::int as n from unnest(taken) k where k.gate is not null group by k.gate) d
-             cross join lateral (select j.limit_key from millrace.job j where j.id = d.id offset 0) j
-             cross join lateral millrace.key_rule(j.limit_key) r;
-        end if;
-        if key_gates is not null then
-            perform millrace.gates_lock(1297239623, key_gates);
-            select array_agg(g.room order by g.place), array_agg(g.used_until order by g.place),
-                   crowded || array_agg(g.gate) filter (where g.entries > 128)
-              into key_rooms, key_ends, crowded
-              from millrace.gate_room(key_gates, key_caps, key_spacings, key_bursts, t) g;
-        end if;
-
-        if the_gates is not null then
-            select array_agg(coalesce(o.n, 0) order by g.place) into counts
-              from unnest(the_gates) with ordinality g(gate, place)
-              left join (
-                select u.gate, sum(c.n)::int as n
-                  from (select q.queue, count(*) as n, array_position(line_ids, q.queue) as line from unnest(taken) q group by q.queue) c
-                 cross join lateral (values (line_queue_gates[c.line]), (line_tenant_gates[c.line])) u(gate)
-                 group by u.gate) o on o.gate = g.gate;
-        end if;
-        if (key_gates is null or not exists (select from unnest(key_counts, key_rooms) k(n, room) where k.n > k.room))
-           and (the_gates is null or not exists (select from unnest(counts, rooms) c(n, room) where c.n > c.room))
-        then
-            -- All pass, as they mostly do.
-            if key_gates is not null or the_gates is not null then
-                insert into millrace.slot (gate, n, used_until)
-                select k.gate, case when k.cap is null then 0 else k.n end,
-                       case when k.spacing is not null then greatest(t, k.used_until) + make_interval(secs => k.n * k.spacing) end
-                  from unnest(key_gates, key_counts, key_caps, key_spacings, key_ends) k(gate, n, cap, spacing, used_until)
-                union all
-                select g.gate, case when g.cap is null then 0 else g.n end,
-                       case when g.spacing is not null then greatest(t, g.used_until) + make_interval(secs => g.n * g.spacing) end
-                  from unnest(the_gates, counts, caps, spacings, ends) g(gate, n, cap, spacing, used_until) where g.n > 0;
-                -- From here on only gates that count are of interest.
-                select array_agg(k.gate) into key_gates from unnest(key_gates, key_caps) k(gate, cap) where k.cap is not null;
-                select array_agg(case when l.queue_gate = any (c.gates) then l.queue_gate end order by l.place),
-                       array_agg(case when l.tenant_gate = any (c.gates) then l.tenant_gate end order by l.place)
-                  into line_queue_gates, line_tenant_gates
-                  from unnest(line_queue_gates, line_tenant_gates) with ordinality l(queue_gate, tenant_gate, place)
-                 cross join (select counting as gates) c;
-            end if;
-            return query
-            with gone as materialized (
-                select x.*,
-                       the_number + case when x.queue = any (short_queues) then 0 when x.queue = any (long_queues) then 2 else 1 end
-                           + case when x.lane & 3 = 3 then 4 else 0 end as number,
-                       case when x.gate = any (key_gates) then x.gate end as key_gate,
-                       line_queue_gates[array_position(line_ids, x.queue)] as queue_gate,
-                       line_tenant_gates[array_position(line_ids, x.queue)] as tenant_gate
-                  from unnest(taken) x
-            ), leased as (
-                insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_jobs, slot_gates)
-                select the_session, g.number, t, count(*), min(g.job), max(g.job), array_agg(g.job),
-                       case when max(g.attempt) > 0 then array_agg(g.attempt) end,
-                       case when max(g.crashes) > 0 then array_agg(g.crashes) end,
-                       nullif(coalesce(array_agg(g.job) filter (where g.key_gate is not null), '{}')
-                           || array_agg(g.job) filter (where g.queue_gate is not null)
-                           || array_agg(g.job) filter (where g.tenant_gate is not null), '{}'),
-                       nullif(coalesce(array_agg(g.key_gate) filter (where g.key_gate is not null), '{}')
-                           || array_agg(g.queue_gate) filter (where g.queue_gate is not null)
-                           || array_agg(g.tenant_gate) filter (where g.tenant_gate is not null), '{}')
-                  from gone g
-                 group by g.number
-            )
-            select g.seq, g.job, g.number, g.kind, g.queue, g.lane, g.attempt, g.crashes,
-                   j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
-                   j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
-                   j.options, j.metadata, j.tags, j.tenant, t,
-                   case when coalesce(g.queue_gate, g.tenant_gate) is not null then array_remove(array[g.key_gate, g.queue_gate, g.tenant_gate], null)
-                       when g.key_gate is not null then array[g.key_gate] end
+    elsif all_pass and places <> '{}' then
+        -- All pass, as they mostly do, at different gates. From here on only gates that count are of interest.
+        insert into millrace.slot (gate, n, used_until)
+        select g.gate, case when g.cap is null then 0 else g.n end,
+               case when g.spacing is not null then greatest(t, g.used_until) + make_interval(secs => g.n * g.spacing) end
+          from unnest(the_gates || key_gates, counts || key_counts, caps || key_caps, spacings || key_spacings, ends || key_ends)
+               g(gate, n, cap, spacing, used_until) where g.n > 0;
+        counting := array(select g.gate from unnest(the_gates, caps) g(gate, cap) where g.cap is not null);
+        one_each := counting = '{}' and cardinality(places) = (select sum(k.n) from unnest(key_counts, key_caps) k(n, cap) where k.cap is not null);
+        key_gates := array(select k.gate from unnest(key_gates, key_caps) k(gate, cap) where k.cap is not null);
+        select array_agg(case when l.queue_gate = any (counting) then l.queue_gate end order by l.place),
+               array_agg(case when l.tenant_gate = any (counting) then l.tenant_gate end order by l.place)
+          into line_queue_gates, line_tenant_gates
+          from unnest(line_queue_gates, line_tenant_gates) with ordinality l(queue_gate, tenant_gate, place);
+        return query
+        with gone as materialized (
+            delete from millrace.ready r where r.ctid = any (places)
+            returning r.seq, r.job, r.queue, r.kind, r.lane, r.attempt, r.crashes,
+                the_number + case when r.queue = any (short_queues) then 0 when r.queue = any (long_queues) then 2 else 1 end
+                    + case when r.lane & 3 = 3 then 4 else 0 end as number,
+                case when r.queue = any (keyed_lines) then
+                    coalesce(r.gate, millrace.gate_of('key', (select j.limit_key from millrace.job j where j.id = r.job))) end as key_gate,
+                line_queue_gates[array_position(line_ids, r.queue)] as queue_gate,
+                line_tenant_gates[array_position(line_ids, r.queue)] as tenant_gate
+        ), leased as (
+            insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_jobs, slot_gates)
+            select the_session, g.number, t, count(*), min(g.job), max(g.job), array_agg(g.job),
+                   case when max(g.attempt) > 0 then array_agg(g.attempt) end,
+                   case when max(g.crashes) > 0 then array_agg(g.crashes) end,
+                   nullif(coalesce(array_agg(g.job) filter (where not one_each and g.key_gate = any (key_gates)), '{}')
+                       || array_agg(g.job) filter (where g.queue_gate is not null)
+                       || array_agg(g.job) filter (where g.tenant_gate is not null), '{}'),
+                   nullif(coalesce(array_agg(g.key_gate) filter (where g.key_gate = any (key_gates)), '{}')
+                       || array_agg(g.queue_gate) filter (where g.queue_gate is not null)
+                       || array_agg(g.tenant_gate) filter (where g.tenant_gate is not null), '{}')
               from gone g
-              join millrace.job j on j.id = g.job
-               and j.id between lo and hi;
-        else
-            perform pg_current_xact_id();                 -- before numbers are drawn: see horizon()
-            -- Arrays and places in them instead of joins, which without statistics would go through every pair.
-            return query
-            with seen as materialized (
-                select x.*, array_position(key_gates, x.gate) as key_place,
-                       array_position(the_gates, line_queue_gates[array_position(line_ids, x.queue)]) as queue_place,
-                       array_position(the_gates, line_tenant_gates[array_position(line_ids, x.queue)]) as tenant_place
-                  from unnest(taken) x
-            ), keyed as materialized (
-                select t1.*, t1.key_place is null or row_number() over (partition by t1.key_place order by t1.lane >> 2, t1.lane & 3, t1.seq) <= key_rooms[t1.key_place] as passes_key from seen t1
-            ), judged as materialized (
-                select k.*,
-                       k.passes_key
-                       and (k.queue_place is null or row_number() over (partition by k.queue_place, k.passes_key order by k.lane >> 2, k.lane & 3, k.seq) <= rooms[k.queue_place])
-                       and (k.tenant_place is null or row_number() over (partition by k.tenant_place, k.passes_key order by k.lane >> 2, k.lane & 3, k.seq) <= rooms[k.tenant_place]) as passes,
-                       the_number + case when k.queue = any (short_queues) then 0 when k.queue = any (long_queues) then 2 else 1 end
-                           + case when k.lane & 3 = 3 then 4 else 0 end as number,
-                       nullif(array_remove(array[
-                           case when key_caps[k.key_place] is not null then k.gate end,
-                           case when caps[k.queue_place] is not null then the_gates[k.queue_place] end,
-                           case when caps[k.tenant_place] is not null then the_gates[k.tenant_place] end], null), '{}') as slots
-                  from keyed k
-            ), passed as materialized (
-                select * from judged j where j.passes
-            ), counted as (
-                insert into millrace.slot (gate, n, used_until)
-                select key_gates[c.place], case when key_caps[c.place] is null then 0 else c.n end,
-                       case when key_spacings[c.place] is not null then greatest(t, key_ends[c.place]) + make_interval(secs => c.n * key_spacings[c.place]) end
-                  from (select p.key_place as place, count(*) as n from passed p where p.key_place is not null group by p.key_place) c
-                union all
-                select the_gates[c.place], case when caps[c.place] is null then 0 else c.n end,
-                       case when spacings[c.place] is not null then greatest(t, ends[c.place]) + make_interval(secs => c.n * spacings[c.place]) end
-                  from (select u.place, count(*) as n from passed p cross join lateral unnest(array[p.queue_place, p.tenant_place]) u(place)
-                         where the_gates is not null and u.place is not null group by u.place) c
-            ), leased as (
-                insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_jobs, slot_gates)
-                select the_session, p.number, t, count(*), min(p.job), max(p.job), array_agg(p.job),
-                       case when max(p.attempt) > 0 then array_agg(p.attempt) end,
-                       case when max(p.crashes) > 0 then array_agg(p.crashes) end,
-                       (select array_agg(s.job) from passed s cross join lateral unnest(s.slots) g where s.number = p.number),
-                       (select array_agg(g) from passed s cross join lateral unnest(s.slots) g where s.number = p.number)
-                  from passed p group by p.number
-            ), left_aside as (
-                insert into millrace.parked (gate, lane, job, queue, kind, attempt, crashes)
-                select j.gate, j.lane & ~3 | greatest(j.lane & 3, 1), j.job, j.queue, j.kind, j.attempt, j.crashes
-                  from judged j where not j.passes_key
-            ), sent_back as (
-                insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
-                select nextval('millrace.seq'), j.job, j.queue, j.kind, millrace.lane_of(j.lane, j.crashes, true), j.attempt, j.crashes
-                  from judged j where j.passes_key and not j.passes
-            )
-            select p.seq, p.job, p.number, p.kind, p.queue, p.lane, p.attempt, p.crashes,
-                   j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
-                   j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
-                   j.options, j.metadata, j.tags, j.tenant, t, p.slots
-              from passed p
-              join millrace.job j on j.id = p.job
-               and j.id between lo and hi
+             group by g.number
+        )
+        select g.seq, g.job, g.number, g.kind, g.queue, g.lane, g.attempt, g.crashes,
+               j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
+               j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
+               j.options, j.metadata, j.tags, j.tenant, t,
+               case when one_each then array[g.key_gate]
+                   else nullif(array_remove(array[case when g.key_gate = any (key_gates) then g.key_gate end, g.queue_gate, g.tenant_gate], null), '{}') end
+          from gone g
+          join millrace.job j on j.id = g.job
+           and j.id between (select min(b.job) from gone b) and (select max(b.job) from gone b);
+    elsif places <> '{}' then
+        perform pg_current_xact_id();                 -- before numbers are drawn: see horizon()
+        -- Arrays and places in them instead of joins, which without statistics would go through every pair.
+        return query
+        with gone as materialized (
+            delete from millrace.ready r where r.ctid = any (places) returning r.*
+        ), seen as materialized (
+            select x.seq, x.job, x.queue, x.kind, x.lane, x.attempt, x.crashes, x.gate, array_position(key_gates, x.gate) as key_place,
+                   array_position(the_gates, line_queue_gates[array_position(line_ids, x.queue)]) as queue_place,
+                   array_position(the_gates, line_tenant_gates[array_position(line_ids, x.queue)]) as tenant_place
+              from (select g.seq, g.job, g.queue, g.kind, g.lane, g.attempt, g.crashes,
+                           case when g.queue = any (keyed_lines) then
+                               coalesce(g.gate, millrace.gate_of('key', (select j.limit_key from millrace.job j where j.id = g.job))) end as gate
+                      from gone g) x
+        ), keyed as materialized (
+            select t1.*, t1.key_place is null or row_number() over (partition by t1.key_place order by t1.lane >> 2, t1.lane & 3, t1.seq) <= key_rooms[t1.key_place] as passes_key from seen t1
+        ), judged as materialized (
+            select k.*,
+                   k.passes_key
+                   and (k.queue_place is null or row_number() over (partition by k.queue_place, k.passes_key order by k.lane >> 2, k.lane & 3, k.seq) <= rooms[k.queue_place])
+                   and (k.tenant_place is null or row_number() over (partition by k.tenant_place, k.passes_key order by k.lane >> 2, k.lane & 3, k.seq) <= rooms[k.tenant_place]) as passes,
+                   the_number + case when k.queue = any (short_queues) then 0 when k.queue = any (long_queues) then 2 else 1 end
+                       + case when k.lane & 3 = 3 then 4 else 0 end as number,
+                   nullif(array_remove(array[
+                       case when key_caps[k.key_place] is not null then k.gate end,
+                       case when caps[k.queue_place] is not null then the_gates[k.queue_place] end,
+                       case when caps[k.tenant_place] is not null then the_gates[k.tenant_place] end], null), '{}') as slots
+              from keyed k
+        ), passed as materialized (
+            select * from judged j where j.passes
+        ), counted as (
+            insert into millrace.slot (gate, n, used_until)
+            select key_gates[c.place], case when key_caps[c.place] is null then 0 else c.n end,
+                   case when key_spacings[c.place] is not null then greatest(t, key_ends[c.place]) + make_interval(secs => c.n * key_spacings[c.place]) end
+              from (select p.key_place as place, count(*) as n from passed p where p.key_place is not null group by p.key_place) c
             union all
-            select j.seq, j.job, null, j.kind, j.queue, j.lane, null, null, null, null, null, null, null, null, null, null, null, null,
-                   case when not j.passes_key then array[j.gate] end
-              from judged j where not j.passes;
-        end if;
+            select the_gates[c.place], case when caps[c.place] is null then 0 else c.n end,
+                   case when spacings[c.place] is not null then greatest(t, ends[c.place]) + make_interval(secs => c.n * spacings[c.place]) end
+              from (select u.place, count(*) as n from passed p cross join lateral unnest(array[p.queue_place, p.tenant_place]) u(place)
+                     where the_gates is not null and u.place is not null group by u.place) c
+        ), leased as (
+            insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_jobs, slot_gates)
+            select the_session, p.number, t, count(*), min(p.job), max(p.job), array_agg(p.job),
+                   case when max(p.attempt) > 0 then array_agg(p.attempt) end,
+                   case when max(p.crashes) > 0 then array_agg(p.crashes) end,
+                   (select array_agg(s.job) from passed s cross join lateral unnest(s.slots) g where s.number = p.number),
+                   (select array_agg(g) from passed s cross join lateral unnest(s.slots) g where s.number = p.number)
+              from passed p group by p.number
+        ), left_aside as (
+            insert into millrace.parked (gate, lane, job, queue, kind, attempt, crashes)
+            select j.gate, j.lane & ~3 | greatest(j.lane & 3, 1), j.job, j.queue, j.kind, j.attempt, j.crashes
+              from judged j where not j.passes_key
+        ), sent_back as (
+            insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes, gate)
+            select nextval('millrace.seq'), j.job, j.queue, j.kind, millrace.lane_of(j.lane, j.crashes, true), j.attempt, j.crashes, j.gate
+              from judged j where j.passes_key and not j.passes
+        )
+        select p.seq, p.job, p.number, p.kind, p.queue, p.lane, p.attempt, p.crashes,
+               j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
+               j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
+               j.options, j.metadata, j.tags, j.tenant, t, p.slots
+          from passed p
+          join millrace.job j on j.id = p.job
+           and j.id between (select min(b.job) from gone b) and (select max(b.job) from gone b)
+        union all
+        select j.seq, j.job, null, j.kind, j.queue, j.lane, null, null, null, null, null, null, null, null, null, null, null, null,
+               case when not j.passes_key then array[j.gate] end
+          from judged j where not j.passes;
     end if;
     if crowded is not null then
         perform millrace.gates_fold(crowded);

@@ -147,7 +147,7 @@ begin
         perform millrace.refuse(format('the result takes %s bytes, more than the 1048576 allowed', pg_column_size(complete.result)), 'result',
             'Store large data elsewhere and give a reference.', '53400', 'too_large');
     end if;
-    select l.at, array_position(l.ids, the_id) as place, l.attempts, l.crashes, l.slot_all, l.slot_jobs, l.slot_gates into held
+    select l.at, array_position(l.ids, the_id) as place, l.attempts, l.crashes, l.ids, l.slot_all, l.slot_jobs, l.slot_gates into held
       from millrace.lease l where l.session = the_session and l.number = the_number and the_id = any (l.ids) for key share;
     if not found then
         return false;
@@ -164,7 +164,7 @@ begin
     if complete.result is not null then
         perform millrace.results_keep(array[the_id], array[complete.result::text]);
     end if;
-    perform millrace.lease_slots_free(held.slot_all, held.slot_jobs, held.slot_gates, array[the_id]);
+    perform millrace.lease_slots_free(held.slot_all, coalesce(held.slot_jobs, held.ids), held.slot_gates, array[the_id]);
     if head.unique_hash is not null then
         perform millrace.unique_end(array[the_id]);
     end if;

@@ -306,7 +306,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     ), held as (
         select x.gate, count(*) as n
           from millrace.lease l
-         cross join lateral (select s.job, s.gate from unnest(l.slot_jobs, l.slot_gates) s(job, gate)
+         cross join lateral (select s.job, s.gate from unnest(coalesce(l.slot_jobs, l.ids), l.slot_gates) s(job, gate) where s.gate is not null
                               union all
                              select i, g from unnest(l.ids) i cross join unnest(l.slot_all) g) x
          where not exists (

@@ -118,7 +118,7 @@ begin
            from millrace.history h
           where h.class = (one.number & 3)::smallint and h.started = one.at and h.id = any (unfinished_ids)
             and h.session = the_session and h.number = one.number and millrace.flows_in_use();
-        perform millrace.lease_slots_free(one.slot_all, one.slot_jobs, one.slot_gates, unfinished_ids);
+        perform millrace.lease_slots_free(one.slot_all, coalesce(one.slot_jobs, one.ids), one.slot_gates, unfinished_ids);
         if ended is not null then
             perform millrace.unique_end(ended);
         end if;
@@ -203,7 +203,7 @@ begin
            from millrace.history h
           where h.class = (one.number & 3)::smallint and h.started = one.at and h.id = any (unfinished_ids)
             and h.session = the_session and h.number = one.number and millrace.flows_in_use();
-        perform millrace.lease_slots_free(one.slot_all, one.slot_jobs, one.slot_gates, unfinished_ids);
+        perform millrace.lease_slots_free(one.slot_all, coalesce(one.slot_jobs, one.ids), one.slot_gates, unfinished_ids);
         if ended is not null then
             perform millrace.unique_end(ended);
         end if;

@@ -18,19 +18,21 @@ struct Draining: Sendable {
         var finished: Int
     }
 
-    /// - Parameter keys: limit keys to give the jobs in turn; none when empty.
+    /// - Parameter keys: limit keys to give the jobs in turn, so that a claim meets many; none when empty.
     func enqueue(queue: String? = nil, keys: [String] = [], label: String = "enqueued") async throws {
         let live = invocation.console.live()
         var left = jobs
         var turn = 0
         while left > 0 {
-            let chunk = min(left, keys.isEmpty ? 50_000 : max(1, jobs / keys.count))
+            let chunk = min(left, keys.isEmpty ? 50_000 : 100)
             _ = try await Queue.enqueueBulk(
                 kind: "practice.nothing", args: (0..<chunk).map { Array("{\"n\": \($0)}".utf8) }, queue: queue,
                 limitKey: keys.isEmpty ? nil : keys[turn % keys.count], on: connection, deadline: .seconds(300))
             turn += 1
             left -= chunk
-            live.update(["\(label) \(Humane.count(jobs - left)) of \(Humane.count(jobs))"])
+            if left % 50_000 < chunk {
+                live.update(["\(label) \(Humane.count(jobs - left)) of \(Humane.count(jobs))"])
+            }
         }
         live.update([])
     }
