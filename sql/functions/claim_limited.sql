@@ -50,7 +50,7 @@ begin
      where r.gate = any (line_queue_gates || line_tenant_gates);
     if the_gates is not null then
         perform millrace.gates_lock(1297239622, the_gates);
-        select array_agg(g.room order by g.place), array_agg(g.used_until order by g.place), array_agg(g.gate) filter (where g.entries > 128),
+        select array_agg(g.room order by g.place), array_agg(g.used_until order by g.place), array_agg(g.gate) filter (where g.entries > 64),
                bool_and(g.room >= wanted)
           into rooms, ends, crowded, roomy
           from millrace.gate_room(the_gates, caps, spacings, bursts, t) g;
@@ -82,7 +82,7 @@ begin
              limit wanted
         ), by_queue as (
             select array_agg(q.queue) as queues, array_agg(q.n) as counts
-              from (select h.queue, count(*)::int as n from held h group by h.queue) q
+              from (select h.queue, count(*)::int as n from held h where the_gates is not null group by h.queue) q
         ), by_gate as (
             select array_agg(k.gate) as gates, array_agg(k.job) as jobs, array_agg(k.n) as counts
               from (select h.gate, min(h.job) as job, count(*)::int as n from held h where h.gate is not null group by h.gate) k
@@ -100,7 +100,7 @@ begin
         if key_gates is not null then
             perform millrace.gates_lock(1297239623, key_gates);
             select array_agg(g.room order by g.place), array_agg(g.used_until order by g.place),
-                   crowded || array_agg(g.gate) filter (where g.entries > 128), bool_and(key_counts[g.place] <= g.room)
+                   crowded || array_agg(g.gate) filter (where g.entries > 64), bool_and(key_counts[g.place] <= g.room)
               into key_rooms, key_ends, crowded, all_pass
               from millrace.gate_room(key_gates, key_caps, key_spacings, key_bursts, t) g;
             -- Do all of them hold the same?

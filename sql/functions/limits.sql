@@ -120,7 +120,7 @@ begin
     foreach one in array gates loop
         select coalesce(max(b.seq), 0) into low from (
             select b.seq from millrace.slot b where b.gate = one and b.base order by b.seq desc limit 1) b;
-        select s.seq into cut from millrace.slot s where s.gate = one and s.seq >= low order by s.seq desc offset 64 limit 1;
+        select s.seq into cut from millrace.slot s where s.gate = one and s.seq >= low order by s.seq desc offset 24 limit 1;
         continue when cut is null;
         with gone as (
             delete from millrace.slot s where s.gate = one and s.seq >= low and s.seq <= cut returning s.n, s.used_until
@@ -173,6 +173,9 @@ declare
 begin
     moved := 0; queues := '{}'; lanes := '{}';
     perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
+    if the_gates is not null then                         -- of the many that are asked about, few hold jobs back
+        the_gates := array(select g from unnest(the_gates) g where millrace.gate_has_parked(g));
+    end if;
     loop
         if the_gates is null then
             select p.gate, p.job into one from millrace.parked p
