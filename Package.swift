@@ -20,6 +20,7 @@ let package = Package(
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CLinux"),
         .systemLibrary(name: "CTerminal"),
+        .target(name: "CYardstick", dependencies: ["CPostgres"]),
 
         .target(name: "Threads", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "Telemetry", swiftSettings: strict),
@@ -49,8 +50,8 @@ let package = Package(
         .executableTarget(
             name: "MillraceCommand",
             dependencies: [
-                "CLinux", "CTerminal", "Calendars", "Clusters", "Jobs", "Postgres", "Queues", "Schema", "Seals",
-                "Telemetry", "Threads", "Workers",
+                "CLinux", "CTerminal", "CYardstick", "Calendars", "Clusters", "Jobs", "Postgres", "Queues", "Schema",
+                "Seals", "Telemetry", "Threads", "Workers",
             ], swiftSettings: strict),
 
         .target(

@@ -55,16 +55,7 @@ final class WorkerProcess: Sendable {
     }
 
     private func start() -> pid_t? {
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        posix_spawnattr_setpgroup(&attributes, 0)  // a Ctrl-C on our terminal is for us to act on
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP))
-        let argv = (["millrace"] + arguments).map { strdup($0) } + [nil]
-        let variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
-        defer { for string in argv + variables { free(string) } }
-        var pid = pid_t()
-        guard posix_spawn(&pid, "/proc/self/exe", nil, &attributes, argv, variables) == 0 else {
+        guard let pid = OwnProgram.spawn(arguments, environment: environment) else {
             say("the worker cannot be started")
             return nil
         }

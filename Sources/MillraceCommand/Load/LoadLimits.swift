@@ -9,7 +9,7 @@ extension Command {
         summary: "Measure what limits cost those who use them",
         discussion: """
             Drains the same jobs in turn without limits, in a queue with a limit that is never reached, and with 32 limit keys \
-            whose limits are never reached; a worker in this process. Prints the medians of the rounds and their ratios. Use a \
+            whose limits are never reached; a worker process. Prints the medians of the rounds and their ratios. Use a \
             database of its own.
             """,
         flags: [
@@ -37,7 +37,8 @@ extension Command {
                     let (queue, keys) = ways[way]
                     try await draining.enqueue(
                         queue: queue, keys: keys, label: "round \(round) of \(rounds), \(queue):")
-                    rates[way].append(Double(jobs) / (try await draining.drain()).seconds)
+                    rates[way].append(
+                        try await draining.drain(label: "round \(round) of \(rounds), \(queue):").perSecond)
                 }
             }
             let leaks = try await Queue.slotsHeld(on: connection)

@@ -19,6 +19,8 @@ extension Command {
                 "name", "NAME", environment: .named("MILLRACE_WORKER_NAME"),
                 help: "What to call this worker; host and process number if not given."),
             .single(
+                "marks", "FILE", environment: .none, hidden: true, help: "Where practice.mark notes when it began."),
+            .single(
                 "parent", "PID", .integer(0...Int(Int32.max)), environment: .none, hidden: true,
                 help: "End with this process."),
         ],
@@ -32,7 +34,8 @@ extension Command {
         invocation.dieWithParent(invocation.parsed.integer("parent") ?? 0)
         let settings = invocation.settings
         let pool = Pool(try invocation.connectionOptions(), size: 4)
-        let handlers = settings.practice ? Practice.handlers + [Practice.recorder(pool)] : []
+        let marker = Practice.marker(invocation.parsed.string("marks").flatMap { Marks(path: $0) })
+        let handlers = settings.practice ? Practice.handlers + [marker, Practice.recorder(pool)] : []
         guard !handlers.isEmpty else {
             throw Failure(
                 .misused, "this worker knows no kinds of jobs",

@@ -1,0 +1,32 @@
+#ifndef MILLRACE_YARDSTICK_H
+#define MILLRACE_YARDSTICK_H
+
+// What Postgres itself allows: bare loops of hand-written statements over the tables of the queue, same indexes, same history,
+// same durability, and nothing else: no handlers, no decoding, no checks. Each call blocks until it is through.
+
+#include <stdint.h>
+
+#pragma clang assume_nonnull begin
+
+typedef struct {
+    int64_t jobs;
+    double seconds;
+    /// Empty when all went well.
+    char failure[256];
+} yardstick_result;
+
+/// Claims and ends the jobs of one lane, in batches, on `threads` connections, until none is left. The session must exist.
+yardstick_result yardstick_drain(
+    const char *conninfo, int64_t session, int32_t queue, int32_t lane, int32_t kind, int32_t batch, int threads);
+
+/// Inserts jobs one at a time, each in a transaction of its own, on `threads` connections for so long.
+yardstick_result yardstick_enqueue(
+    const char *conninfo, int32_t queue, int32_t lane, int32_t kind, int threads, double seconds);
+
+/// Inserts `jobs` jobs, `batch` to a statement, on one connection.
+yardstick_result yardstick_enqueue_bulk(
+    const char *conninfo, int32_t queue, int32_t lane, int32_t kind, int64_t jobs, int32_t batch);
+
+#pragma clang assume_nonnull end
+
+#endif
