@@ -84,15 +84,18 @@ final class Desk: Sendable {
     }
 
     func ended(_ run: Run, _ end: Ended?) {
-        let wasFull = state.withLock { state in
+        let (isRoomNew, isFirst, isLast) = state.withLock { state in
             let before = state.demand.wanted(slots: state.book.slots, held: state.book.held)
             state.book.ended(run, end)
             state.demand.ended(1, at: .now)
-            return before == 0 || state.draining
+            return (
+                before == 0 || state.draining, state.book.pendingCount == 1 || state.draining,
+                state.book.isEmpty || state.draining
+            )
         }
-        if wasFull { room.fire() }
-        flush.fire()
-        changed.fire()
+        if isRoomNew { room.fire() }
+        if isFirst { flush.fire() }
+        if isLast { changed.fire() }
     }
 
     func takeFlush() -> Flush? {

@@ -9,27 +9,48 @@ package final class Run: Sendable {
     let started = ContinuousClock.now
     let deadline: ContinuousClock.Instant?
     let whenCutOff: WhenCutOff
+    /// nil: the worker does not know it.
+    let kind: WorkedKind?
     private let state = Mutex(State())
 
     private struct State {
         var task: Task<Void, Never>?
         var cancelledAt: ContinuousClock.Instant?
         var reportedStuck = false
+        var over = false
     }
 
-    package init(job: Claimed, context: Context, timeout: Duration? = nil, whenCutOff: WhenCutOff = .keepRunning) {
+    package convenience init(job: Claimed, context: Context) {
+        self.init(job: job, context: context, kind: nil)
+    }
+
+    init(
+        job: Claimed, context: Context, kind: WorkedKind?, timeout: Duration? = nil,
+        whenCutOff: WhenCutOff = .keepRunning
+    ) {
         self.job = job
         self.context = context
+        self.kind = kind
         deadline = timeout.map { ContinuousClock.now + $0 }
         self.whenCutOff = whenCutOff
     }
 
     func attach(_ task: Task<Void, Never>) {
         let late = state.withLock { state in
+            guard !state.over else { return false }
             state.task = task
             return state.cancelledAt != nil
         }
         if late { task.cancel() }
+    }
+
+    /// It is over: whoever cancels it from here on does not reach the task. False when somebody has cancelled it before.
+    func detach() -> Bool {
+        state.withLock { state in
+            state.over = true
+            state.task = nil
+            return state.cancelledAt == nil
+        }
     }
 
     /// The first reason stays.

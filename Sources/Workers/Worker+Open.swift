@@ -52,7 +52,8 @@ extension Worker {
             for schedule in options.schedules { _ = try await Queue.setSchedule(schedule, on: connection) }
             return kinds
         }
-        kinds.withLock { $0 = Dictionary(zip(known, handlers), uniquingKeysWith: { first, _ in first }) }
+        let worked = handlers.map { WorkedKind(handler: $0, gatherer: gatherers[$0.kind]) }
+        kinds.withLock { $0 = Dictionary(zip(known, worked), uniquingKeysWith: { first, _ in first }) }
         try await refreshQueues()
         let direct = try await hears()
         try await openSession(direct: direct)

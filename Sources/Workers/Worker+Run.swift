@@ -8,14 +8,36 @@ import Threads
 extension Worker {
     /// Starts as many waiting jobs as slots are free.
     func startRuns() {
-        while let run = desk.next({ makeRun($0) }) {
-            // One task a job, outside any group: each must be cancellable by itself. The drain waits for all of them.
-            run.attach(Task { await self.perform(run) })
+        while let run = desk.next({ makeRun($0) }) { start(run) }
+    }
+
+    /// One task a job at a time, outside any group: each must be cancellable by itself. The drain waits for all of them. Short jobs
+    /// would spend more on their tasks than on their work, so a task goes on with the next job as long as none was cancelled.
+    private func start(_ first: Run) {
+        let own = OwnTask()
+        let task = Task { await self.perform(from: first, in: own) }
+        own.set(task)
+        first.attach(task)
+    }
+
+    private func perform(from first: Run, in own: OwnTask) async {
+        var run = first
+        var turns = 0
+        while true {
+            await perform(run)
+            // A cancel that was meant for this run may still reach the task.
+            guard run.detach(), !Task.isCancelled, let task = own.task else { return startRuns() }
+            guard let next = desk.next({ makeRun($0) }) else { return }
+            next.attach(task)
+            run = next
+            turns += 1
+            if turns.isMultiple(of: 32) { await Task.yield() }  // others wait for this thread
         }
     }
 
     private func makeRun(_ job: Claimed) -> Run {
-        let handler = kinds.withLock { $0[job.kind] }
+        let kind = kinds.withLock { $0[job.kind] }
+        let handler = kind?.handler
         let options = job.options.flatMap { try? JSONDecoder().decode(RunOptions.self, from: Data($0)) }
         let timeout = (options?.timeout.map { Duration.seconds($0) } ?? handler?.timeout).map {
             $0 + (handler?.chunks?.waiting ?? .zero)  // the wait for company is no part of the work
@@ -27,14 +49,15 @@ extension Worker {
             crashes: Int(job.crashes), enqueuedAt: job.enqueuedAt, claimedAt: job.claimedAt,
             session: desk.session, number: job.number, tenant: job.tenant,
             tags: job.tags, metadata: job.metadata, abilities: abilities)
-        let run = Run(job: job, context: context, timeout: timeout, whenCutOff: handler?.whenCutOff ?? .keepRunning)
+        let run = Run(
+            job: job, context: context, kind: kind, timeout: timeout, whenCutOff: handler?.whenCutOff ?? .keepRunning)
         if run.deadline != nil { pulse.fire() }
         return run
     }
 
     private func perform(_ run: Run) async {
         let job = run.job
-        guard let handler = kinds.withLock({ $0[job.kind] }) else {
+        guard let kind = run.kind else {
             desk.ended(run, Ended(job: job, outcome: .released, wait: .zero))
             return
         }
@@ -43,7 +66,7 @@ extension Worker {
         if job.expired {
             end = Ended(job: job, outcome: .cancelled, error: "expired before it could run")
         } else {
-            end = await judge(run, handler: handler, pauses: options?.backoff)
+            end = await judge(run, kind: kind, pauses: options?.backoff)
             let (result, reports) = run.context.leavings
             if end?.outcome == .succeeded { end?.result = result }
             if reports { await notebook.settle(run.context) }
@@ -58,31 +81,32 @@ extension Worker {
             log.debug("a run ended", run.data)
         }
         desk.ended(run, end)
-        startRuns()
     }
 
-    private func judge(_ run: Run, handler: Handler, pauses: RunOptions.Pauses?) async -> Ended? {
-        var retries = handler.retries
+    private func judge(_ run: Run, kind: WorkedKind, pauses: RunOptions.Pauses?) async -> Ended? {
+        var retries = kind.handler.retries
         if let base = pauses?.base { retries.base = .seconds(min(max(0.001, base), 604_800)) }
         if let cap = pauses?.cap { retries.cap = .seconds(min(max(0.001, cap), 604_800)) }
-        let said = await handle(run, handler: handler)
+        let said = await handle(run, kind: kind)
         return Judge(retries: retries, maxAttempts: run.context.maxAttempts).end(
             run.job, said: said, cancelled: run.context.cancelReason,
             milliseconds: Int32(clamping: Int64(run.started.duration(to: .now) / .milliseconds(1))),
             jitter: Double.random(in: 0...1))
     }
 
-    private func handle(_ run: Run, handler: Handler) async -> Judge.Said {
+    private func handle(_ run: Run, kind: WorkedKind) async -> Judge.Said {
         let context = run.context
-        let body = gatherer(for: run.job, handler).map { $0.run } ?? handler.body
-        var step: @Sendable () async throws -> Verdict = {
-            try await body(try self.opened(run.job, handler), context)
-        }
-        for layer in middleware.reversed() {
-            let inner = step
-            step = { try await layer(context, inner) }
-        }
+        let handler = kind.handler
+        let body = gatherer(for: run.job, kind).map { $0.run } ?? handler.body
         do {
+            guard !middleware.isEmpty else { return .verdict(try await body(try opened(run.job, handler), context)) }
+            var step: @Sendable () async throws -> Verdict = {
+                try await body(try self.opened(run.job, handler), context)
+            }
+            for layer in middleware.reversed() {
+                let inner = step
+                step = { try await layer(context, inner) }
+            }
             return .verdict(try await step())
         } catch let failure as any JobFailure {
             return .threw(Self.sentence(failure), failure.retry)
@@ -92,9 +116,9 @@ extension Worker {
     }
 
     /// nil: it runs by itself. A suspect does, whatever its kind: a chunk would take innocents down with it.
-    private func gatherer(for job: Claimed, _ handler: Handler) -> (any Gathering)? {
+    private func gatherer(for job: Claimed, _ kind: WorkedKind) -> (any Gathering)? {
         switch job.lane.line {
-        case .putBack, .normal: gatherers[handler.kind]
+        case .putBack, .normal: kind.gatherer
         case .suspect, .lone: nil
         }
     }
@@ -115,4 +139,24 @@ extension Context {
     var data: [(String, String)] {
         [("job.id", "\(id)"), ("job.kind", kind), ("job.attempt", "\(attempt)"), ("job.token", token)]
     }
+}
+
+/// A kind that this worker knows, as its runs need it.
+final class WorkedKind: Sendable {
+    let handler: Handler
+    let gatherer: (any Gathering)?
+
+    init(handler: Handler, gatherer: (any Gathering)?) {
+        self.handler = handler
+        self.gatherer = gatherer
+    }
+}
+
+/// How a task knows itself. Set right after it was made; until then it has nothing to hand on.
+private final class OwnTask: Sendable {
+    private let state = Mutex<Task<Void, Never>?>(nil)
+
+    var task: Task<Void, Never>? { state.withLock { $0 } }
+
+    func set(_ task: Task<Void, Never>) { state.withLock { $0 = task } }
 }

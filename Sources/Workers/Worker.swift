@@ -93,7 +93,7 @@ package final class Worker: Sendable {
     let doorman: Doorman
     let notebook: Notebook
     let abilities: Abilities
-    let kinds = Mutex<[Int32: Handler]>([:])
+    let kinds = Mutex<[Int32: WorkedKind]>([:])
     let queues = Mutex(QueueTable())
     let stops = Stops()
     let promotion = Signal()
