@@ -120,6 +120,11 @@ extension Cluster {
         try delete(draft, within: limit)
         let name = "millrace-" + String(UInt64.random(in: .min ... .max), radix: 36)
         try Files.replace(directory + "/name", with: name + "\n", owner: user, in: directory)
+        if let primary {
+            try copy(primary, to: draft, as: user, within: limit)
+            guard rename(draft, data) == 0 else { throw Files.trouble(with: directory) }
+            return
+        }
         let options = [
             "--pgdata=\(draft)", "--username=millrace", "--auth-local=trust", "--auth-host=reject",
             "--encoding=UTF8", "--locale=C", "--no-instructions",
@@ -132,6 +137,21 @@ extension Cluster {
             binaries.program("postgres"), single, input: "create database millrace;\n", within: limit)
         try step("Creating the database millrace", creation, limit)
         guard rename(draft, data) == 0 else { throw Files.trouble(with: directory) }
+    }
+
+    private func copy(
+        _ primary: (directory: String, port: Int), to draft: String, as user: User, within limit: Limit
+    ) throws(ClusterError) {
+        let place = SocketPlace(directory: Files.resolved(primary.directory) ?? primary.directory, port: primary.port)
+        let options = [
+            "--pgdata=\(draft)", "--host=\(place.current)", "--port=\(primary.port)", "--username=millrace",
+            "--no-password",
+            "--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast",
+        ]
+        try step(
+            "Copying the primary (pg_basebackup)",
+            try user.run(binaries.program("pg_basebackup"), options, within: limit),
+            limit)
     }
 
     private func step(_ name: String, _ child: Child, _ limit: Limit) throws(ClusterError) {

@@ -21,13 +21,21 @@ package struct Cluster: Sendable {
     package let binaries: Binaries
     package let settings: [String: String]
     package let port: Int
+    /// Whom it follows as a standby, from its creation on.
+    let primary: (directory: String, port: Int)?
 
-    /// - Parameter port: only names the socket, as clients expect.
-    package init(directory: String, binaries: Binaries, settings: [String: String] = [:], port: Int = 5432) {
+    /// - Parameters:
+    ///   - port: only names the socket, as clients expect.
+    ///   - primary: a running cluster that this one is made a copy of, and follows until it is promoted.
+    package init(
+        directory: String, binaries: Binaries, settings: [String: String] = [:], port: Int = 5432,
+        following primary: Cluster? = nil
+    ) {
         self.directory = Self.absolute(directory)
         self.binaries = binaries
         self.settings = settings
         self.port = port
+        self.primary = primary.map { ($0.directory, $0.port) }
     }
 
     /// Starts the cluster, creating it first in a new or empty directory, and answers when it accepts connections.
@@ -52,6 +60,9 @@ package struct Cluster: Sendable {
 
     /// Whether the cluster's server process lives; it may still be starting.
     package func isRunning() -> Bool { server != nil }
+
+    /// The directory of its socket, valid after a start.
+    package var socketDirectory: String { SocketPlace(directory: resolved, port: port).current }
 
     /// The connection string, valid after a start and from then on.
     package func url(database: String = "millrace", user: String = "millrace") -> String {

@@ -61,7 +61,7 @@ extension Worker {
             let horizon = try await claimLink.use { connection throws(PostgresError) in
                 try await Queue.horizon(on: connection)
             }
-            floors.withLock { $0.sample(horizon) }
+            if options.sweeps { floors.withLock { $0.sample(horizon) } }
             // With few queues the plan looks at every lane; with many, a walk over those that hold something does.
             if table.open.count > Plan.fewQueues, lanesWalk.withLock({ $0 }) < .milliseconds(5) {
                 try await lookBelowFloors(claimLink)

@@ -180,7 +180,7 @@ extension Worker {
                 let horizon = try await sweepLink.use { connection throws(PostgresError) in
                     try await Queue.horizon(on: connection)
                 }
-                floors.withLock { $0.sample(horizon) }
+                if options.sweeps { floors.withLock { $0.sample(horizon) } }
                 slots = try await sweepLink.use { connection throws(PostgresError) in
                     try await Queue.heedCancels(on: connection)
                     return try await Queue.sweepSlots(on: connection, after: slots)
@@ -215,6 +215,7 @@ extension Worker {
 
     @discardableResult
     func lookBelowFloors(_ link: Link) async throws(PostgresError) -> Duration {
+        guard options.sweeps else { return .seconds(1) }
         let began = ContinuousClock.now
         let known = kinds.withLock { Array($0.keys) }
         let table = queues.withLock { $0 }

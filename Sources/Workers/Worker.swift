@@ -22,6 +22,8 @@ package final class Worker: Sendable {
         package var poll = Duration.seconds(1)
         package var beat = Duration.seconds(2)
         package var watch = Watch.Limits()
+        /// Whether it looks for what its floors may hide. Without that jobs are lost: only for the proof that this is noticed.
+        package var sweeps = true
         /// How long after its cancellation a handler counts as stuck.
         package var stuckGrace = Duration.seconds(5)
         package var cutOffAfter = Duration.seconds(20)

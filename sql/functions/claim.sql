@@ -113,6 +113,7 @@ begin
             if found then
                 select r.seq into last from millrace.ready r
                  where r.queue = at_queue and r.lane = at_lane and r.kind = any (the_kinds) order by r.seq desc limit 1;
+                last := coalesce(last, first);            -- the next statement may see that somebody has taken it
                 return next;
             end if;
         end if;

@@ -40,6 +40,7 @@ enum Verbs {
         .loadLimits,
         .loadRate,
         .loadTenants,
+        .loadLedger,
         .config,
         .help,
         .version,

@@ -20,6 +20,8 @@ extension Command {
                 help: "What to call this worker; host and process number if not given."),
             .single(
                 "marks", "FILE", environment: .none, hidden: true, help: "Where practice.mark notes when it began."),
+            .single("ledger", "URL", environment: .none, hidden: true, help: "Run the jobs of `load ledger`."),
+            .single("break", "NAME", environment: .none, hidden: true, help: "Without this safeguard."),
             .single(
                 "parent", "PID", .integer(0...Int(Int32.max)), environment: .none, hidden: true,
                 help: "End with this process."),
@@ -35,7 +37,11 @@ extension Command {
         let settings = invocation.settings
         let pool = Pool(try invocation.connectionOptions(), size: 4)
         let marker = Practice.marker(invocation.parsed.string("marks").flatMap { Marks(path: $0) })
-        let handlers = settings.practice ? Practice.handlers + [marker, Practice.recorder(pool)] : []
+        let broken = invocation.parsed.string("break").flatMap { LedgerBreak(rawValue: $0) }
+        var handlers = settings.practice ? Practice.handlers + [marker, Practice.recorder(pool)] : []
+        if let ledger = invocation.parsed.string("ledger") {
+            handlers += LedgerHandlers(pool: Pool(invocation.options(at: ledger), size: 8), broken: broken).all
+        }
         guard !handlers.isEmpty else {
             throw Failure(
                 .misused, "this worker knows no kinds of jobs",
@@ -49,6 +55,12 @@ extension Command {
         options.drainDeadline = settings.drainTimeout
         options.poll = settings.poll
         options.keys = settings.keys
+        if broken == .earlyRescue {
+            options.watch.silent = .milliseconds(600)
+            options.watch.lockFree = .milliseconds(600)
+            options.watch.lockNeverHeld = .milliseconds(600)
+        }
+        options.sweeps = broken != .noSweep
         let worker = Worker(options: options, handlers: handlers, log: settings.log)
         Signals.onStop { _ in worker.drain() }
         return try await invocation.run(worker)
