@@ -25,9 +25,12 @@ package struct Demand: Sendable {
         self.since = now
     }
 
-    /// `held`: running and waiting to start.
+    /// `held`: running and waiting to start. While all slots have work, small claims are put off: what each costs by itself is
+    /// shared by more jobs, and half of what is held ahead lasts for longer than a claim takes.
     package func wanted(slots: Int, held: Int) -> Int {
-        let spare = Int(rate * Self.ahead)
-        return max(0, min(slots + min(spare, 2 * Self.most) - held, Self.most))
+        let spare = min(Int(rate * Self.ahead), 2 * Self.most)
+        let room = slots + spare - held
+        guard held < slots || room >= spare / 2 else { return 0 }
+        return max(0, min(room, Self.most))
     }
 }

@@ -88,8 +88,9 @@ final class Desk: Sendable {
             let before = state.demand.wanted(slots: state.book.slots, held: state.book.held)
             state.book.ended(run, end)
             state.demand.ended(1, at: .now)
+            let after = state.demand.wanted(slots: state.book.slots, held: state.book.held)
             return (
-                before == 0 || state.draining, state.book.pendingCount == 1 || state.draining,
+                (before == 0 && after > 0) || state.draining, state.book.pendingCount == 1 || state.draining,
                 state.book.isEmpty || state.draining
             )
         }

@@ -85,7 +85,10 @@ final class LedgerChaos: Sendable {
             note(kind, for: 1, workers: [name])
             Glibc.kill(pid, SIGKILL)
         case .freeze:
-            let seconds = Double.random(in: 0.5...16, using: &random)
+            // Longer than half a minute, and it is taken for dead while it still believes in its leases.
+            let seconds =
+                random.chance(0.4)
+                ? Double.random(in: 34...45, using: &random) : Double.random(in: 0.5...16, using: &random)
             guard let pid = world.pid(of: name), state.withLock({ $0.frozen.insert(name).inserted }) else { return }
             note(kind, for: seconds + 1, workers: [name])
             Glibc.kill(pid, SIGSTOP)

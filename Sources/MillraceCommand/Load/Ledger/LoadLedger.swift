@@ -28,6 +28,10 @@ extension Command {
             .single(
                 "break", "NAME", .choice(LedgerBreak.allCases.map(\.rawValue)), environment: .none,
                 help: "Take a safeguard out; the checker has to notice."),
+            .single(
+                "failover", "MODE", .choice(LedgerFailover.Mode.allCases.map(\.rawValue)), environment: .none,
+                help:
+                    "Instead of other faults the primary of two Postgres servers crashes, and its standby is promoted."),
             .toggle(
                 "keep", environment: .none, help: "Keep the private Postgres and the workers' logs, and say where."),
         ],
@@ -35,6 +39,7 @@ extension Command {
             Example("millrace load ledger", "two minutes"),
             Example("millrace load ledger --minutes 30 --faults 510", "half an hour, a million jobs"),
             Example("millrace load ledger --break no-token-check", "see it fail"),
+            Example("millrace load ledger --failover synchronous", "a standby takes over in the middle"),
         ]
     ) { invocation in
         do {
