@@ -69,6 +69,7 @@ let package = Package(
             name: "QueuesTests", dependencies: ["Postgres", "Queues", "Schema", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "WorkersTests", dependencies: ["Calendars", "Jobs", "Queues", "Workers"], swiftSettings: strict),
+        .testTarget(name: "ModelTests", dependencies: ["Queues", "Workers"], swiftSettings: strict),
         .testTarget(
             name: "MillraceTests", dependencies: ["Millrace", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(
