@@ -8,6 +8,8 @@ struct ConnectionText: Sendable, Equatable {
     struct Part: Sendable, Equatable {
         let key: String
         let value: String
+        /// It stands behind the ? of a URL.
+        var isParameter = false
     }
 
     let form: Form
@@ -68,7 +70,7 @@ struct ConnectionText: Sendable, Equatable {
                 throw Refusal(complaint: "has a parameter behind the ? that is not key=value")
             }
             guard isName(pair[0]), !pair[1].contains("@") else { throw ambiguous }
-            parts.append(Part(key: String(pair[0]), value: String(pair[1])))
+            parts.append(Part(key: String(pair[0]), value: String(pair[1]), isParameter: true))
         }
         for part in parts {
             guard isEncoded(part.value) else {

@@ -13,7 +13,8 @@ enum Secrets {
     static func masked(connection text: String) -> String {
         guard let connection = try? ConnectionText(text) else { return mask }
         let parts = connection.parts.map { part in
-            ConnectionText.Part(key: part.key, value: open.contains(part.key) ? part.value : mask)
+            ConnectionText.Part(
+                key: part.key, value: open.contains(part.key) ? part.value : mask, isParameter: part.isParameter)
         }
         switch connection.form {
         case .url: return url(parts)
@@ -22,10 +23,9 @@ enum Secrets {
     }
 
     private static func url(_ parts: [ConnectionText.Part]) -> String {
-        // The first five come from their places in the URL; the same names behind the ? come later.
         var rest = parts[...]
         func take(_ key: String) -> String? {
-            guard rest.first?.key == key else { return nil }
+            guard let first = rest.first, first.key == key, !first.isParameter else { return nil }
             return rest.removeFirst().value
         }
         var text = "postgres://"
