@@ -46,6 +46,7 @@ extension Command {
         options.drainDeadline = settings.drainTimeout
         options.poll = settings.poll
         options.keys = settings.keys
+        options.service = ServiceSocket(environment: invocation.surroundings.environment)
         let worker = Worker(options: options, handlers: handlers, log: settings.log)
         Signals.onStop { _ in worker.drain() }
         return try await invocation.run(worker)
