@@ -41,10 +41,17 @@ enum Secrets {
     }
 
     private static func quotedPair(_ value: String) -> String {
-        guard value.isEmpty || value.contains(where: { $0.isWhitespace || $0 == "'" || $0 == "\\" }) else {
+        let scalars = value.unicodeScalars
+        guard value.isEmpty || scalars.contains(where: { $0.properties.isWhitespace || $0 == "'" || $0 == "\\" }) else {
             return value
         }
-        return "'" + value.map { $0 == "'" || $0 == "\\" ? "\\\($0)" : String($0) }.joined() + "'"
+        var quoted = "'".unicodeScalars
+        for scalar in scalars {
+            if scalar == "'" || scalar == "\\" { quoted.append("\\") }
+            quoted.append(scalar)
+        }
+        quoted.append("'")
+        return String(quoted)
     }
 
     /// Something a person typed, safe to repeat: short, harmless to a terminal, and without what looks like a secret.
