@@ -71,7 +71,7 @@ let package = Package(
             name: "WorkersTests", dependencies: ["Calendars", "Jobs", "Queues", "Workers"], swiftSettings: strict),
         .testTarget(
             name: "CorporaTests", dependencies: ["Calendars", "MillraceCommand"], swiftSettings: strict),
-        .testTarget(name: "ModelTests", dependencies: ["Queues", "Workers"], swiftSettings: strict),
+        .testTarget(name: "ModelTests", dependencies: ["Queues", "Threads", "Workers"], swiftSettings: strict),
         .testTarget(
             name: "MillraceTests", dependencies: ["Millrace", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(
