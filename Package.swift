@@ -71,6 +71,9 @@ let package = Package(
         .testTarget(
             name: "WorkersTests", dependencies: ["Calendars", "Jobs", "Queues", "Workers"], swiftSettings: strict),
         .testTarget(
+            name: "CorporaTests", dependencies: ["Calendars", "MillraceCommand"], swiftSettings: strict),
+        .testTarget(name: "ModelTests", dependencies: ["Queues", "Threads", "Workers"], swiftSettings: strict),
+        .testTarget(
             name: "MillraceTests", dependencies: ["Millrace", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "MillraceCommandTests",
@@ -88,3 +91,19 @@ let package = Package(
             swiftSettings: strict),
     ],
 )
+
+// deploy/fuzz builds this instead: the command without its main, and a main of libFuzzer's that feeds the corpora's entry points.
+if Context.environment["MILLRACE_FUZZ"] != nil {
+    package.targets.removeAll { $0.isTest || $0.name == "TestSupport" }
+    if let at = package.targets.firstIndex(where: { $0.name == "MillraceCommand" }) {
+        package.targets[at] = .target(
+            name: "MillraceCommand", dependencies: package.targets[at].dependencies, exclude: ["Application.swift"],
+            swiftSettings: strict)
+    }
+    package.products = [.executable(name: "millrace-fuzz", targets: ["Fuzz"])]
+    package.targets.append(
+        .executableTarget(
+            name: "Fuzz", dependencies: ["Calendars", "MillraceCommand"], path: "Tests",
+            sources: ["Fuzz/Fuzz.swift", "CorporaTests/Target.swift", "CorporaTests/Target+Command.swift"],
+            swiftSettings: strict))
+}

@@ -35,7 +35,10 @@ enum ZoneFile {
         for _ in 0..<header.times { indices.append(Int(try reader.integer(bytes: 1) & 0xFF)) }
         var offsets: [Int64] = []
         for _ in 0..<header.types {
-            offsets.append(try reader.integer(bytes: 4))
+            let offset = try reader.integer(bytes: 4)
+            // No clock is further off; what looks up wall times counts on it.
+            guard offset.magnitude <= 26 * 3600 else { throw Malformed(reason: "an offset is longer than 26 hours") }
+            offsets.append(offset)
             try reader.skip(2)
         }
         try reader.skip(header.characters + header.standards + header.universals)
@@ -46,6 +49,7 @@ enum ZoneFile {
                 throw Malformed(reason: "a change leads to an offset that is not there")
             }
             guard time > line.times.last ?? .min else { throw Malformed(reason: "its changes are out of order") }
+            guard time < 1 << 54 else { throw Malformed(reason: "a change lies beyond every calendar") }
             line.append(offsets[index], from: max(time, -(1 << 54)))
         }
         return line
@@ -79,6 +83,9 @@ enum ZoneFile {
         init(_ reader: inout ByteReader) throws(Malformed) {
             guard try reader.take(4).elementsEqual("TZif".utf8) else { throw Malformed(reason: "it is no zone file") }
             let digit = try reader.take(1).first ?? 0
+            guard digit == 0 || (UInt8(ascii: "2")...UInt8(ascii: "9")).contains(digit) else {
+                throw Malformed(reason: "its version is unknown")
+            }
             version = digit == 0 ? 0 : digit - UInt8(ascii: "0")
             try reader.skip(15)
             universals = try reader.count()

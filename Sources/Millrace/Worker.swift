@@ -1,3 +1,4 @@
+import FoundationEssentials
 public import Jobs
 import Seals
 import Synchronization
@@ -158,6 +159,7 @@ public final class Worker: Sendable {
         var options = Workers.Worker.Options(database: location)
         options.direct = direct
         options.keys = try keys.ring()
+        if !quiet { options.service = ServiceSocket(environment: ProcessInfo.processInfo.environment) }
         options.slots = slots
         options.queues = queues.map { (name: $0.key, slots: $0.value) }
         options.drainDeadline = drainTimeout

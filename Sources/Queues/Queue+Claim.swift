@@ -81,7 +81,7 @@ package struct Catch: Sendable {
 }
 
 /// A stretch of one lane to claim from: above `floor`, up to `ceiling`, at most `limit` jobs.
-package struct Stretch: Sendable, Equatable {
+package struct Stretch: Sendable, Hashable {
     package var lane: Lane
     package var floor: Int64
     package var ceiling: Int64
@@ -96,7 +96,7 @@ package struct Stretch: Sendable, Equatable {
 }
 
 /// What the sequence had given out at a moment, and the writers that may still commit some of it.
-package struct Horizon: Sendable, Equatable {
+package struct Horizon: Sendable, Hashable {
     package var seq: Int64
     package var writers: Set<UInt64>
 

@@ -5,8 +5,8 @@ package import Queues
 /// A claim raises its lane's floor to the last place it took. Rows below it can still appear: their writer drew a number early
 /// and committed late. So every sample of the horizon (what the sequence has given out, who may still commit) orders each lane
 /// swept once more over the stretch that writers which have ended since the last sample could have filled.
-package struct Floors: Sendable {
-    struct Entry: Sendable, Equatable {
+package struct Floors: Sendable, Hashable {
+    struct Entry: Sendable, Hashable {
         var floor: Int64 = 0
         /// Above `lower`, up to `upper`: to be looked at once more.
         var sweep: (lower: Int64, upper: Int64)?
@@ -17,6 +17,13 @@ package struct Floors: Sendable {
         static func == (a: Entry, b: Entry) -> Bool {
             a.floor == b.floor && a.live == b.live && a.sweep?.lower == b.sweep?.lower
                 && a.sweep?.upper == b.sweep?.upper
+        }
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(floor)
+            hasher.combine(live)
+            hasher.combine(sweep?.lower)
+            hasher.combine(sweep?.upper)
         }
     }
 

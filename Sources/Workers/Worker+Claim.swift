@@ -13,9 +13,11 @@ extension Worker {
         var backoff = Backoff()
         var random = SystemRandomNumberGenerator()
         var generation = 0
+        var lastLook = ContinuousClock.now
         while !Task.isCancelled, !desk.isDraining {
             let order = desk.order()
-            guard order.wanted > 0 else {
+            let isLookDue = lastLook.duration(to: .now) > Self.orphanLook
+            guard order.wanted > 0 || isLookDue else {
                 doorman.busy()
                 await desk.room.wait(for: .seconds(1))
                 continue
@@ -25,7 +27,13 @@ extension Worker {
                 if generation != claimLink.generation || claimLink.current == nil {
                     try await reconcile()
                     generation = claimLink.generation
+                    lastLook = .now
+                } else if isLookDue {
+                    // A claim whose connection was lost may be carried out long after we have asked what it took.
+                    try await returnOrphans()
+                    lastLook = .now
                 }
+                guard order.wanted > 0 else { continue }
                 let found = try await look(order, plan: &plan, pace: &pace)
                 backoff.reset()
                 if found == 0 { await rest(&pace) }
@@ -123,6 +131,12 @@ extension Worker {
     /// After a reconnect or a lost answer: leases that the database has and we do not go back.
     private func reconcile() async throws(PostgresError) {
         floors.withLock { $0.reset() }
+        try await returnOrphans()
+    }
+
+    private static var orphanLook: Duration { .seconds(5) }
+
+    private func returnOrphans() async throws(PostgresError) {
         let session = desk.session
         let orphans = try await claimLink.use { connection throws(PostgresError) in
             try await Queue.leasesHeld(on: connection, session: session)

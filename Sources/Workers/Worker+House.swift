@@ -22,9 +22,11 @@ extension Worker {
                 }
                 lastBeat = .now
                 if !stands { try await renewSession() }
+                tellLife(hasBeaten: true)
                 try await rescue(&watch)
             } catch {
                 complaints.say("a beat failed", error)
+                tellLife(hasBeaten: false)
                 if lastBeat.duration(to: .now) > options.cutOffAfter { cutOff() }
             }
             await sessionGone.wait(for: outage.lasts == nil ? options.beat : .milliseconds(250))

@@ -22,6 +22,7 @@ extension Worker {
                 }
                 guard error.isOutage, !error.isRejection else { throw Failure.database(error) }
                 outage.began(error)
+                tellWaiting()
                 if case .server = error, !told {
                     told = true
                     log.warning("the database does not take a worker yet; trying again", [("error", error.description)])

@@ -6,7 +6,7 @@ import Queues
 package import Seals
 import Synchronization
 package import Telemetry
-import Threads
+package import Threads
 
 /// A worker process: claims jobs, runs them, records how they ended, and stops without losing any.
 package final class Worker: Sendable {
@@ -31,6 +31,8 @@ package final class Worker: Sendable {
         package var schedules: [Schedule] = []
         /// What opens encrypted arguments.
         package var keys = Keyring.empty
+        /// Who started us and wants to hear how we are.
+        package var service: ServiceSocket?
 
         package init(database: ConnectionOptions, name: String? = nil) {
             self.database = database
@@ -150,6 +152,7 @@ package final class Worker: Sendable {
     package func run() async throws -> Report {
         guard !handlers.isEmpty else { throw Failure.noHandlers }
         guard let direct = try await open() else {
+            tellStopping()
             return Report(finished: 0, handedBack: 0, refused: 0, abandoned: 0, unrecorded: 0)
         }
         log.info(
@@ -160,6 +163,7 @@ package final class Worker: Sendable {
                 ("wakes", direct ? "notified" : "polling"),
             ])
         started.fire()
+        tellReady()
         await withTaskGroup(of: Void.self) { group in
             // The beat and the flush outlive the drain; the others end with it.
             let living = Task { await liveOn(direct: direct) }  // awaited below, after the drain
@@ -208,6 +212,7 @@ package final class Worker: Sendable {
     private func settle() async {
         log.info("draining", [("running", "\(desk.counts.running)"), ("handing_back", "\(desk.counts.waiting)")])
         desk.drain()
+        tellStopping()
         for gatherer in gatherers.values { gatherer.drain() }
         wakeups.signal.fire()
         // What a claim brings that was in flight goes back as well.

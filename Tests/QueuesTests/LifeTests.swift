@@ -339,6 +339,32 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false]) func `a cancel that crosses with a rescue or a hand-back is made good`(
+        _ isRescue: Bool
+    )
+        async throws
+    {
+        try await withDatabase { database in
+            let worker = try await database.connect()
+            let user = try await database.connect()
+            let id = try await worker.enqueue()
+            try await worker.openSession()
+            try await worker.claim()
+            try await user.run("begin")
+            #expect(try await user.bool("select millrace.cancel(\(id))"))
+            if isRescue {
+                _ = try await worker.rescue()
+            } else {
+                try await worker.run("select millrace.leases_return(1, array[9])")
+            }
+            #expect(try await worker.state(id) == "ready")
+            try await user.run("commit")
+            #expect(try await worker.int("select millrace.heed_cancels()") == 1)
+            #expect(try await worker.state(id) == "cancelled")
+            #expect(try await worker.int("select count(*) from millrace.cancel") == 0)
+        }
+    }
+
     @Test func `a dead job is driven again from its first attempt, once`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

@@ -152,4 +152,30 @@ import Testing
             await connection.close()
         }
     }
+
+    /// 1. A claim's connection is lost. 2. The worker asks what it holds: nothing. 3. The server carries the claim out after all.
+    @Test func `a claim that is carried out after its connection was lost is handed back, and its job runs`()
+        async throws
+    {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            let worker = try await MillraceProcess.worker("only", database: database.url)
+            try await connection.run(
+                """
+                begin;
+                select millrace.enqueue('practice.sleep', '{"ms": 1}');
+                with gone as (delete from millrace.ready returning job)
+                insert into millrace.lease (session, number, at, n, lo, hi, ids)
+                select (select id from millrace.session), 9, now(), 1, job, job, array[job] from gone;
+                commit
+                """)
+            try await eventually("the job has run", within: .seconds(45)) {
+                try await connection.int("select count(*) from millrace.history where outcome = 1") == 1
+            }
+            #expect(try await connection.int("select count(*) from millrace.lease where number = 9") == 0)
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended() == 0)
+            await connection.close()
+        }
+    }
 }

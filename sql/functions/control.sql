@@ -89,9 +89,9 @@ begin
 end $$;
 
 -- What ends crossed with is made good here, once a second. A holder's end that found its key locked: see unique_ended.
--- Removes the cancels of runs that are over. One may have crossed with the end of its run, which went into a retry or a snooze before
--- the cancel was there to see: that job is cancelled again. (A lock between the two would let a caller's open transaction stall a
--- worker's flush; so every worker looks once a second.)
+-- Removes the cancels of runs that are over. One may have crossed with the end of its run, which went into a retry, a snooze or a
+-- rescue, or back into line with nothing recorded, before the cancel was there to see: that job is cancelled again. (A lock between
+-- the two would let a caller's open transaction stall a worker's flush; so every worker looks once a second.)
 create or replace function millrace.heed_cancels() returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
@@ -102,13 +102,15 @@ begin
     for one in
         select c.session, c.seq, c.job, h.outcome
           from millrace.cancel c
-         cross join lateral (
+          left join lateral (
             select h.outcome from millrace.history h
-             where h.id = c.job and h.session = c.session and h.number = c.number limit 1) h
+             where h.id = c.job and h.session = c.session and h.number = c.number limit 1) h on true
+         where h.outcome is not null
+            or not exists (select from millrace.lease l where l.session = c.session and l.number = c.number)
            for update of c skip locked
     loop
         delete from millrace.cancel c where c.session = one.session and c.seq = one.seq;
-        if one.outcome in (4, 5, 6) then
+        if one.outcome is null or one.outcome in (4, 5, 6, 7) then
             heeded := heeded + millrace.cancel_now(one.job)::int;
         end if;
     end loop;

@@ -131,7 +131,7 @@ begin
     select count(*) into remaining from millrace.lease l where l.session = the_session;
     if remaining = 0 then
         delete from millrace.session s where s.id = the_session;
-        delete from millrace.cancel c where c.session = the_session;
+        -- Cancels stay: one that has just committed was not looked at here, and heed_cancels makes it good.
         update millrace.process p set ended_at = t, ending = reason where p.session = the_session and p.ended_at is null;
     end if;
 end $$;

@@ -8,6 +8,8 @@ struct ConnectionText: Sendable, Equatable {
     struct Part: Sendable, Equatable {
         let key: String
         let value: String
+        /// It stands behind the ? of a URL.
+        var isParameter = false
     }
 
     let form: Form
@@ -25,24 +27,32 @@ struct ConnectionText: Sendable, Equatable {
         }
     }
 
+    // Read by scalars, as libpq reads bytes: to a `Character` an accent behind a colon makes it another sign.
+    private typealias Scalars = Substring.UnicodeScalarView
+
     init(_ text: String) throws(Refusal) {
-        if text.hasPrefix("postgres://") || text.hasPrefix("postgresql://") {
+        let scalars = text[...].unicodeScalars
+        if let scheme = ["postgres://", "postgresql://"].first(where: { scalars.starts(with: $0.unicodeScalars) }) {
             form = .url
-            parts = try Self.url(text)
-        } else if text.contains("://") || !text.contains("=") {
+            parts = try Self.url(scalars.dropFirst(scheme.unicodeScalars.count))
+        } else if Self.hasScheme(scalars) || !scalars.contains("=") {
             throw Refusal(complaint: "must be \(Self.expectation)")
         } else {
             form = .pairs
-            parts = try Self.pairs(text)
+            parts = try Self.pairs(scalars)
         }
+    }
+
+    private static func hasScheme(_ text: Scalars) -> Bool {
+        text.indices.contains { text[$0...].starts(with: "://".unicodeScalars) }
     }
 
     func value(_ key: String) -> String? { parts.last { $0.key == key }?.value }
 
     // MARK: libpq's URL grammar
 
-    private static func url(_ text: String) throws(Refusal) -> [Part] {
-        var rest = text[(text.range(ofFirst: "://")?.upperBound ?? text.endIndex)...]
+    private static func url(_ text: Scalars) throws(Refusal) -> [Part] {
+        var rest = text
         var parts: [Part] = []
         // libpq looks for credentials up to the first @ or /, whatever stands in between.
         if let end = rest.firstIndex(where: { $0 == "@" || $0 == "/" }), rest[end] == "@" {
@@ -64,11 +74,11 @@ struct ConnectionText: Sendable, Equatable {
         for parameter in rest.dropFirst().split(separator: "&", omittingEmptySubsequences: false) where !rest.isEmpty {
             let pair = parameter.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             guard pair.count == 2, !pair[0].isEmpty, !pair[1].contains("=") else {
-                if rest == "?" { break }
+                if rest.elementsEqual("?".unicodeScalars) { break }
                 throw Refusal(complaint: "has a parameter behind the ? that is not key=value")
             }
             guard isName(pair[0]), !pair[1].contains("@") else { throw ambiguous }
-            parts.append(Part(key: String(pair[0]), value: String(pair[1])))
+            parts.append(Part(key: String(pair[0]), value: String(pair[1]), isParameter: true))
         }
         for part in parts {
             guard isEncoded(part.value) else {
@@ -84,14 +94,14 @@ struct ConnectionText: Sendable, Equatable {
             "cannot be read as a URL; write / @ : ? and % in a user's name or password as %2F %40 %3A %3F and %25")
 
     /// Several hosts may stand there, each with a port of its own.
-    private static func check(_ authority: Substring) throws(Refusal) {
+    private static func check(_ authority: Scalars) throws(Refusal) {
         for host in authority.split(separator: ",", omittingEmptySubsequences: false) {
             // What no host's name contains is the rest of a password that was not encoded.
-            guard host.allSatisfy({ $0.isLetter || $0.isNumber || ".-_%:[]".contains($0) }) else { throw ambiguous }
-            let behind = host.hasPrefix("[") ? host.drop { $0 != "]" }.dropFirst() : host.drop { $0 != ":" }
-            if host.hasPrefix("["), !host.contains("]") { throw Refusal(complaint: "has a [ without its ]") }
+            guard host.allSatisfy({ isPlain($0) || ".-_%:[]".unicodeScalars.contains($0) }) else { throw ambiguous }
+            let behind = host.first == "[" ? host.drop { $0 != "]" }.dropFirst() : host.drop { $0 != ":" }
+            if host.first == "[", !host.contains("]") { throw Refusal(complaint: "has a [ without its ]") }
             guard !behind.isEmpty else { continue }
-            guard behind.first == ":", behind.count == 1 || isPort(behind.dropFirst()) else {
+            guard behind.first == ":", behind.count == 1 || isPort(Substring(behind.dropFirst())) else {
                 throw Refusal(complaint: "has a port that is no number from 1 to 65535, or \(ambiguous.complaint)")
             }
         }
@@ -101,8 +111,12 @@ struct ConnectionText: Sendable, Equatable {
         text.allSatisfy(\.isASCII) && Int(text).map { (1...65_535).contains($0) } ?? false
     }
 
-    private static func isName(_ text: Substring) -> Bool {
-        text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+    private static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.properties.isAlphabetic || scalar.properties.numericType != nil
+    }
+
+    private static func isName(_ text: Scalars) -> Bool {
+        text.allSatisfy { $0.isASCII && (isPlain($0) || $0 == "_") }
     }
 
     private static func isEncoded(_ text: String) -> Bool {
@@ -119,51 +133,45 @@ struct ConnectionText: Sendable, Equatable {
 
 extension ConnectionText {
     /// libpq's `key = 'value'` pairs, with backslashes in and outside of quotes.
-    private static func pairs(_ text: String) throws(Refusal) -> [Part] {
+    private static func pairs(_ text: Scalars) throws(Refusal) -> [Part] {
         var parts: [Part] = []
-        var rest = text[...]
+        var rest = text
         while true {
-            rest = rest.drop(while: \.isWhitespace)
+            rest = rest.drop(while: isSpace)
             if rest.isEmpty { return parts }
-            let key = rest.prefix { $0 != "=" && !$0.isWhitespace }
-            rest = rest[key.endIndex...].drop(while: \.isWhitespace)
+            let key = rest.prefix { $0 != "=" && !isSpace($0) }
+            rest = rest[key.endIndex...].drop(while: isSpace)
             guard rest.first == "=", isName(key), !key.isEmpty else {
                 throw Refusal(
                     complaint: "has a word that is not key=value; a value with spaces stands in 'single quotes'")
             }
-            rest = rest.dropFirst().drop(while: \.isWhitespace)
+            rest = rest.dropFirst().drop(while: isSpace)
             parts.append(Part(key: String(key), value: try value(&rest)))
         }
     }
 
-    private static func value(_ rest: inout Substring) throws(Refusal) -> String {
+    /// What C's isspace takes for one; a hard space belongs to a value.
+    private static func isSpace(_ scalar: Unicode.Scalar) -> Bool {
+        scalar == " " || (9...13).contains(scalar.value)
+    }
+
+    private static func value(_ rest: inout Scalars) throws(Refusal) -> String {
         let isQuoted = rest.first == "'"
         if isQuoted { rest = rest.dropFirst() }
-        var value = ""
+        var value = String.UnicodeScalarView()
         while let next = rest.first {
             rest = rest.dropFirst()
             switch next {
             case "\\":
-                guard let escaped = rest.first else { return value }
+                guard let escaped = rest.first else { return String(value) }
                 value.append(escaped)
                 rest = rest.dropFirst()
-            case "'" where isQuoted: return value
-            case _ where !isQuoted && next.isWhitespace: return value
+            case "'" where isQuoted: return String(value)
+            case _ where !isQuoted && isSpace(next): return String(value)
             default: value.append(next)
             }
         }
         guard !isQuoted else { throw Refusal(complaint: "has a quote that is not closed") }
-        return value
-    }
-}
-
-extension String {
-    fileprivate func range(ofFirst needle: String) -> Range<Index>? {
-        var start = startIndex
-        while start < endIndex {
-            if self[start...].hasPrefix(needle) { return start..<index(start, offsetBy: needle.count) }
-            start = index(after: start)
-        }
-        return nil
+        return String(value)
     }
 }

@@ -13,7 +13,8 @@ enum Secrets {
     static func masked(connection text: String) -> String {
         guard let connection = try? ConnectionText(text) else { return mask }
         let parts = connection.parts.map { part in
-            ConnectionText.Part(key: part.key, value: open.contains(part.key) ? part.value : mask)
+            ConnectionText.Part(
+                key: part.key, value: open.contains(part.key) ? part.value : mask, isParameter: part.isParameter)
         }
         switch connection.form {
         case .url: return url(parts)
@@ -22,10 +23,9 @@ enum Secrets {
     }
 
     private static func url(_ parts: [ConnectionText.Part]) -> String {
-        // The first five come from their places in the URL; the same names behind the ? come later.
         var rest = parts[...]
         func take(_ key: String) -> String? {
-            guard rest.first?.key == key else { return nil }
+            guard let first = rest.first, first.key == key, !first.isParameter else { return nil }
             return rest.removeFirst().value
         }
         var text = "postgres://"
@@ -41,10 +41,17 @@ enum Secrets {
     }
 
     private static func quotedPair(_ value: String) -> String {
-        guard value.isEmpty || value.contains(where: { $0.isWhitespace || $0 == "'" || $0 == "\\" }) else {
+        let scalars = value.unicodeScalars
+        guard value.isEmpty || scalars.contains(where: { $0.properties.isWhitespace || $0 == "'" || $0 == "\\" }) else {
             return value
         }
-        return "'" + value.map { $0 == "'" || $0 == "\\" ? "\\\($0)" : String($0) }.joined() + "'"
+        var quoted = "'".unicodeScalars
+        for scalar in scalars {
+            if scalar == "'" || scalar == "\\" { quoted.append("\\") }
+            quoted.append(scalar)
+        }
+        quoted.append("'")
+        return String(quoted)
     }
 
     /// Something a person typed, safe to repeat: short, harmless to a terminal, and without what looks like a secret.

@@ -1,3 +1,35 @@
+/// What the doctor looks at. deploy/README.md has a heading for each.
+enum Subject: String, Sendable, CaseIterable {
+    case connection
+    case serverVersion = "server version"
+    case pooler
+    case timeZones = "time zones"
+    case schema
+    case notifications
+    case server
+    case roles
+    case rights
+    case openTransactions = "open transactions"
+    case partitions
+    case deadRows = "dead rows"
+    case encryptionKeys = "encryption keys"
+    case encryption
+    case clock
+    case notificationQueue = "notification queue"
+    case preparedTransactions = "prepared transactions"
+    case replicationSlots = "replication slots"
+    case settings
+    case transactionReadOnly = "transaction_read_only"
+    case fsync
+    case fullPageWrites = "full_page_writes"
+    case synchronousCommit = "synchronous_commit"
+    case autovacuum
+    case trackCounts = "track_counts"
+    case maxConnections = "max_connections"
+    case defaultTransactionIsolation = "default_transaction_isolation"
+    case idleInTransactionSessionTimeout = "idle_in_transaction_session_timeout"
+}
+
 /// One thing the doctor looked at.
 struct Check: Sendable {
     enum Result: Sendable, Equatable {
@@ -35,12 +67,12 @@ struct Check: Sendable {
         }
     }
 
-    let name: String
+    let subject: Subject
     let result: Result
 
     var json: JSONValue {
         [
-            "check": .string(name), "result": .string(result.word), "sentence": .string(result.sentence),
+            "check": .string(subject.rawValue), "result": .string(result.word), "sentence": .string(result.sentence),
             "advice": JSONValue(result.advice),
         ]
     }

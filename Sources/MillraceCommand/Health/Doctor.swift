@@ -17,48 +17,48 @@ struct Doctor {
     func examine() async -> [Check] {
         let version = Int(await connection.serverVersion)
         var checks = [
-            Check(name: "connection", result: .ok("connected to \(connection.options.summary)")),
-            Check(name: "server version", result: Self.judge(version: version)),
+            Check(subject: .connection, result: .ok("connected to \(connection.options.summary)")),
+            Check(subject: .serverVersion, result: Self.judge(version: version)),
         ]
-        checks.append(await look("pooler") { () throws(PostgresError) in try await pooler() })
-        checks.append(Check(name: "time zones", result: Self.judge(.system)))
-        let schema = await look("schema") { () throws(PostgresError) in
+        checks.append(await look(.pooler) { () throws(PostgresError) in try await pooler() })
+        checks.append(Check(subject: .timeZones, result: Self.judge(.system)))
+        let schema = await look(.schema) { () throws(PostgresError) in
             Self.judge(try await Queue.schemaState(on: connection))
         }
         checks.append(schema)
-        checks.append(await look("notifications") { () throws(PostgresError) in try await notifications() })
+        checks.append(await look(.notifications) { () throws(PostgresError) in try await notifications() })
         checks += await server()
-        checks.append(await look("roles") { () throws(PostgresError) in try await roles() })
+        checks.append(await look(.roles) { () throws(PostgresError) in try await roles() })
         // A test clock is a problem of a schema that can be asked all the same.
         if case .problem(_, let advice) = schema.result, advice.contains("migrate") { return checks }
-        checks.append(await look("rights") { () throws(PostgresError) in try await rights() })
+        checks.append(await look(.rights) { () throws(PostgresError) in try await rights() })
         checks.append(
-            await look("open transactions") { () throws(PostgresError) in
+            await look(.openTransactions) { () throws(PostgresError) in
                 Self.judge(try await Queue.pins(on: connection))
             })
         checks.append(
-            await look("partitions") { () throws(PostgresError) in
+            await look(.partitions) { () throws(PostgresError) in
                 Self.judge(try await Queue.partitions(on: connection))
             })
         checks.append(
-            await look("dead rows") { () throws(PostgresError) in Self.judge(try await Queue.sizes(on: connection)) })
+            await look(.deadRows) { () throws(PostgresError) in Self.judge(try await Queue.sizes(on: connection)) })
         checks.append(
-            await look("encryption keys") { () throws(PostgresError) in
+            await look(.encryptionKeys) { () throws(PostgresError) in
                 Self.judge(
                     try await Queue.sealedKeys(cap: 10_000, on: connection), keys: invocation.settings.keys)
             })
         return checks
     }
 
-    private func look(_ name: String, _ body: () async throws(PostgresError) -> Check.Result) async -> Check {
+    private func look(_ subject: Subject, _ body: () async throws(PostgresError) -> Check.Result) async -> Check {
         do throws(PostgresError) {
-            return Check(name: name, result: try await body())
+            return Check(subject: subject, result: try await body())
         } catch {
             let failure = DatabaseFailure(error)
             let other = "run millrace doctor as a role that may see it"
             let advice = error.sqlState == "42501" ? other : failure.hint ?? other
             return Check(
-                name: name,
+                subject: subject,
                 result: failure.exitCode == .schemaMismatch
                     ? .problem(failure.sentence, advice: advice)
                     : .warning("it cannot be told: \(failure.sentence)", advice: advice))
@@ -111,10 +111,12 @@ struct Doctor {
             let middle = before.addingTimeInterval(Date().timeIntervalSince(before) / 2)
             let summary =
                 "role \(facts.role), database of \(Humane.bytes(facts.databaseBytes)), \(facts.connections) connections"
-            return [Check(name: "server", result: .ok(summary))]
-                + Self.judge(facts, skew: facts.now.timeIntervalSince(middle)).map { Check(name: $0.0, result: $0.1) }
+            return [Check(subject: .server, result: .ok(summary))]
+                + Self.judge(facts, skew: facts.now.timeIntervalSince(middle)).map {
+                    Check(subject: $0.0, result: $0.1)
+                }
         } catch {
-            return [await look("server") { () throws(PostgresError) in throw error }]
+            return [await look(.server) { () throws(PostgresError) in throw error }]
         }
     }
 

@@ -32,20 +32,20 @@ extension Doctor {
                 advice: "install the package tzdata, or set TZDIR")
     }
 
-    static func judge(_ facts: ServerFacts, skew: Double) -> [(String, Check.Result)] {
-        var found: [(String, Check.Result)] = []
+    static func judge(_ facts: ServerFacts, skew: Double) -> [(Subject, Check.Result)] {
+        var found: [(Subject, Check.Result)] = []
         if facts.isLocalSocket {
-            found.append(("encryption", .ok("a local socket needs none")))
+            found.append((.encryption, .ok("a local socket needs none")))
         } else if facts.tls == true {
-            found.append(("encryption", .ok("TLS")))
+            found.append((.encryption, .ok("TLS")))
         } else {
             found.append(
-                ("encryption", .warning("none", advice: "add sslmode=verify-full, unless the network is private")))
+                (.encryption, .warning("none", advice: "add sslmode=verify-full, unless the network is private")))
         }
         let apart = Humane.duration(.seconds(skew.magnitude))
         found.append(
             (
-                "clock",
+                .clock,
                 skew.magnitude < 2
                     ? .ok("\(apart) apart from the database's")
                     : .warning(
@@ -54,7 +54,7 @@ extension Doctor {
         found += settings(facts)
         found.append(
             (
-                "notification queue",
+                .notificationQueue,
                 facts.notifyUsage < 0.25
                     ? .ok(Humane.percent(facts.notifyUsage))
                     : .warning(
@@ -65,7 +65,7 @@ extension Doctor {
             let age = Humane.duration(.seconds(facts.oldestPrepared ?? 0))
             found.append(
                 (
-                    "prepared transactions",
+                    .preparedTransactions,
                     .warning(
                         "\(facts.preparedTransactions), the oldest for \(age): they keep old row versions",
                         advice: "commit or roll them back: select * from pg_prepared_xacts")
@@ -74,7 +74,7 @@ extension Doctor {
         if !facts.slots.isEmpty {
             found.append(
                 (
-                    "replication slots",
+                    .replicationSlots,
                     .warning(
                         "nobody reads \(facts.slots.joined(separator: ", ")): they keep old rows or logs",
                         advice: "drop those that are not needed: select pg_drop_replication_slot('…')")
@@ -83,37 +83,38 @@ extension Doctor {
         return found
     }
 
-    private static func settings(_ facts: ServerFacts) -> [(String, Check.Result)] {
-        var found: [(String, Check.Result)] = []
-        func expect(_ name: String, _ isGood: (String) -> Bool, problem: Bool = false, _ why: String, _ advice: String)
-        {
-            guard let value = facts.settings[name], !isGood(value) else { return }
+    private static func settings(_ facts: ServerFacts) -> [(Subject, Check.Result)] {
+        var found: [(Subject, Check.Result)] = []
+        func expect(
+            _ subject: Subject, _ isGood: (String) -> Bool, problem: Bool = false, _ why: String, _ advice: String
+        ) {
+            guard let value = facts.settings[subject.rawValue], !isGood(value) else { return }
             let sentence = "\(value): \(why)"
-            found.append((name, problem ? .problem(sentence, advice: advice) : .warning(sentence, advice: advice)))
+            found.append((subject, problem ? .problem(sentence, advice: advice) : .warning(sentence, advice: advice)))
         }
         expect(
-            "transaction_read_only", { $0 == "off" }, problem: true, "nothing can be enqueued or claimed here",
+            .transactionReadOnly, { $0 == "off" }, problem: true, "nothing can be enqueued or claimed here",
             "connect to the primary (target_session_attrs=read-write), or turn default_transaction_read_only off")
-        expect("fsync", { $0 == "on" }, problem: true, "a crash can destroy the database", "turn it on")
-        expect("full_page_writes", { $0 == "on" }, problem: true, "a crash can destroy pages", "turn it on")
+        expect(.fsync, { $0 == "on" }, problem: true, "a crash can destroy the database", "turn it on")
+        expect(.fullPageWrites, { $0 == "on" }, problem: true, "a crash can destroy pages", "turn it on")
         expect(
-            "synchronous_commit", { $0 != "off" }, "a crash forgets jobs whose enqueue was answered",
+            .synchronousCommit, { $0 != "off" }, "a crash forgets jobs whose enqueue was answered",
             "turn it on, or to local")
-        expect("autovacuum", { $0 == "on" }, problem: true, "queues slow down without end", "turn it on")
-        expect("track_counts", { $0 == "on" }, problem: true, "autovacuum does nothing without it", "turn it on")
+        expect(.autovacuum, { $0 == "on" }, problem: true, "queues slow down without end", "turn it on")
+        expect(.trackCounts, { $0 == "on" }, problem: true, "autovacuum does nothing without it", "turn it on")
         expect(
-            "max_connections", { (Int($0) ?? 0) >= 50 && (Int($0) ?? 0) > facts.connections * 10 / 9 },
+            .maxConnections, { (Int($0) ?? 0) >= 50 && (Int($0) ?? 0) > facts.connections * 10 / 9 },
             "\(facts.connections) are in use", "raise it, or use fewer or smaller pools")
         expect(
-            "default_transaction_isolation", { $0 == "read committed" },
+            .defaultTransactionIsolation, { $0 == "read committed" },
             "we set read committed for ourselves; callers of millrace.enqueue may see serialization failures",
             "expect retries there")
         // Postgres's own default, and no fault of anybody: said, not blamed. The open transactions are looked at apart.
         if facts.settings["idle_in_transaction_session_timeout"] == "0" {
             found.append(
-                ("idle_in_transaction_session_timeout", .ok("0: some minutes would end forgotten transactions")))
+                (.idleInTransactionSessionTimeout, .ok("0: some minutes would end forgotten transactions")))
         }
-        if found.isEmpty { found.append(("settings", .ok("nothing that hurts"))) }
+        if found.isEmpty { found.append((.settings, .ok("nothing that hurts"))) }
         return found
     }
 

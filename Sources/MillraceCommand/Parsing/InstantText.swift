@@ -32,7 +32,16 @@ enum InstantText {
         }
         let days = CivilDate(year: year, month: month, day: day).dayNumber
         let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset * 60
-        return Date(timeIntervalSince1970: Double(seconds) + fraction)
+        let date = Date(timeIntervalSince1970: Double(seconds) + fraction)
+        // In UTC, and rounded as it will be written.
+        guard (1...9999).contains(CivilDate(dayNumber: floorDivide(milliseconds(of: date), 86_400_000)).year) else {
+            throw Refusal(complaint: "lies outside the years 0001 to 9999")
+        }
+        return date
+    }
+
+    private static func milliseconds(of date: Date) -> Int {
+        Int((date.timeIntervalSince1970 * 1000).rounded())
     }
 
     /// Minutes east of Greenwich; nil when the text ends without one.
@@ -52,7 +61,7 @@ enum InstantText {
     }
 
     static func spell(_ date: Date) -> String {
-        let milliseconds = Int((date.timeIntervalSince1970 * 1000).rounded())
+        let milliseconds = milliseconds(of: date)
         let seconds = floorDivide(milliseconds, 1000)
         let days = floorDivide(seconds, 86_400)
         let rest = seconds - days * 86_400

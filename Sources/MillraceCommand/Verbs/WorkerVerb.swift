@@ -61,6 +61,7 @@ extension Command {
             options.watch.lockNeverHeld = .milliseconds(600)
         }
         options.sweeps = broken != .noSweep
+        options.service = ServiceSocket(environment: invocation.surroundings.environment)
         let worker = Worker(options: options, handlers: handlers, log: settings.log)
         Signals.onStop { _ in worker.drain() }
         return try await invocation.run(worker)

@@ -1,0 +1,58 @@
+import Foundation
+import Testing
+
+@testable import MillraceCommand
+
+@Suite struct ManualTests {
+    private static let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().appending(path: "deploy")
+
+    private static func headings() throws -> [String] {
+        let text = try String(contentsOf: folder.appending(path: "README.md"), encoding: .utf8)
+        return text.split(separator: "\n").filter { $0.hasPrefix("### ") }.map { String($0.dropFirst(4)) }
+    }
+
+    @Test func `every alarm and every check has its heading in the manual, and no other has`() throws {
+        let known = Alarm.allCases.map(\.rawValue) + Subject.allCases.map(\.rawValue)
+        let headings = try Self.headings()
+        #expect(Set(headings) == Set(known))
+        #expect(headings.count == Set(headings).count)
+    }
+
+    @Test func `the example of an environment sets only what there is, with values that are taken`() throws {
+        let text = try String(contentsOf: Self.folder.appending(path: "millrace.env.example"), encoding: .utf8)
+        var environment: [String: String] = [:]
+        var named: Set<String> = []
+        for line in text.split(separator: "\n") {
+            let isCommentedOut = line.hasPrefix("#") && line.dropFirst().first?.isUppercase == true
+            guard !line.hasPrefix("#") || isCommentedOut, let equals = line.firstIndex(of: "=") else { continue }
+            let name = String(line[..<equals].drop { $0 == "#" })
+            guard name.allSatisfy({ $0.isUppercase || $0 == "_" }) else { continue }
+            named.insert(name)
+            if !isCommentedOut { environment[name] = String(line[line.index(after: equals)...]) }
+        }
+        let known = Set(Setting.all.flatMap { [$0.environment, $0.fileTwin].compactMap(\.self) })
+        #expect(named.isSubset(of: known), "\(named.subtracting(known))")
+        #expect(named.count >= 10)
+        let surroundings = Surroundings(
+            environment: environment, workingDirectory: "/", isWritableDirectory: { _ in false },
+            read: { _, _ throws(FileProblem) in throw FileProblem(complaint: "no file") },
+            chunks: { _ throws(FileProblem) in Chunks([]) }, ask: { _ in nil })
+        let settings = Settings.load(parsed: nil, surroundings: surroundings)
+        #expect(settings.problems.isEmpty, "\(settings.problems)")
+        #expect(settings.warnings.isEmpty, "\(settings.warnings)")
+    }
+
+    @Test func `the unit gives a drain the time it needs`() throws {
+        let text = try String(contentsOf: Self.folder.appending(path: "millrace.service"), encoding: .utf8)
+        let lines = text.split(separator: "\n")
+        func value(_ name: String) -> String? {
+            lines.first { $0.hasPrefix("\(name)=") }.map { String($0.dropFirst(name.count + 1)) }
+        }
+        let drain = try #require(Setting.drainTimeout.fallback.flatMap(DurationText.read))
+        let stop = try #require(value("TimeoutStopSec").flatMap { Int($0) })
+        #expect(.seconds(stop) >= drain + .seconds(25))
+        #expect(value("Type") == "notify")
+        #expect(try #require(value("WatchdogSec").flatMap { Int($0) }) >= 20)
+    }
+}

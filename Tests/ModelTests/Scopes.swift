@@ -1,0 +1,33 @@
+extension Scope {
+    static let kills = Scope(name: "kills", jobs: 2, workers: 2, faults: Faults(kills: 2))
+    static let silences = Scope(name: "silences", jobs: 2, workers: 2, faults: Faults(silences: 2))
+    static let early = Scope(name: "rescues too early", jobs: 2, workers: 2, faults: Faults(earlyRescues: 2))
+    static let lost = Scope(name: "lost answers", jobs: 2, workers: 1, faults: Faults(kills: 1, cuts: 2))
+    static let cancels = Scope(
+        name: "cancels", jobs: 1, workers: 2, faults: Faults(kills: 1, silences: 1, retries: 1), cancels: true)
+    static let late = Scope(name: "late commits", jobs: 3, workers: 1, late: true, claimsEnd: true, batch: 1)
+
+    static let all = [
+        kills, silences, early, lost, cancels, late,
+        Scope(name: "lost answers near others", jobs: 2, workers: 2, faults: Faults(silences: 1, cuts: 1)),
+        Scope(name: "retries", jobs: 2, workers: 2, faults: Faults(silences: 1, retries: 1)),
+        Scope(
+            name: "cancels and lost answers", jobs: 1, workers: 1, faults: Faults(kills: 1, cuts: 2, retries: 1),
+            cancels: true),
+        Scope(name: "drains", jobs: 2, workers: 2, faults: Faults(drains: 1), cancels: true),
+        Scope(name: "drains and lost answers", jobs: 2, workers: 1, faults: Faults(cuts: 1, drains: 1, retries: 1)),
+        Scope(
+            name: "late commits and lost answers", jobs: 2, workers: 1, faults: Faults(cuts: 1), late: true,
+            claimsEnd: true),
+    ]
+
+    /// What has to be found, where, and what is said of it.
+    static let breaking: [(Broken, Scope, String)] = [
+        (.noTokenCheck, silences, "was accepted whose token was no longer live"),
+        (.finishBeforeEffect, kills, "its work was never done"),
+        (.noSweeper, late, "no end can be reached"),
+        (.rescueLeavesLease, early, "is in 2 places"),
+        (.rescueForgetsCancel, cancels, "is forgotten"),
+        (.neverReconciles, lost, "no end can be reached"),
+    ]
+}
