@@ -7,7 +7,7 @@ import Testing
     /// Two workers, and one job that ran well.
     private var fine: LedgerChecker {
         var checker = LedgerChecker()
-        checker.workers = [1: "a", 2: "b"]
+        checker.sessions = [1: LedgerSession(worker: "a", started: 0.5), 2: LedgerSession(worker: "b", started: 0.5)]
         checker.intents = [
             LedgerIntent(shape: .plain, numbers: 1...1, ids: [10], outcome: .committed, called: 0, answered: 0.1)
         ]
@@ -82,13 +82,17 @@ import Testing
             entry(10, 1, 8, "began", 1.1), entry(10, 2, 16, "began", 3.1), entry(10, 2, 16, "effect", 3.5),
         ]
         #expect(rules(checker) == ["each further run is explained"])
-        checker.faults = [LedgerFault(what: "kill", from: 1.2, until: 1.3, workers: ["b"])]
+        checker.faults = [LedgerFault(what: "kill", from: 1.2, until: 1.3, aftermath: 1, workers: ["b"])]
         #expect(rules(checker) == ["each further run is explained"])
-        checker.faults = [LedgerFault(what: "kill", from: 1.2, until: 1.3, workers: ["a"])]
+        checker.faults = [LedgerFault(what: "kill", from: 1.2, until: 1.3, aftermath: 1, workers: ["a"])]
         #expect(rules(checker).isEmpty)
         #expect(checker.check().again == ["crash or lost lease": 1])
-        checker.faults = [LedgerFault(what: "stop", from: 1.2, until: 1.3, workers: nil)]
+        checker.faults = [LedgerFault(what: "stop", from: 1.2, until: 1.3, aftermath: 1, workers: nil)]
         #expect(rules(checker).isEmpty)
+        checker.faults[0].aftermath = 0.1
+        #expect(rules(checker) == ["each further run is explained"])
+        checker.faults = [LedgerFault(what: "kill", from: 0.1, until: 0.2, aftermath: 9, workers: ["a"])]
+        #expect(rules(checker) == ["each further run is explained"], "the session was opened after it")
     }
 
     @Test func `a run that nobody accounts for is found`() {
@@ -100,7 +104,7 @@ import Testing
     @Test func `too many holders of a limit key at once are found`() {
         var checker = LedgerChecker()
         checker.limit = 1
-        checker.workers = [1: "a"]
+        checker.sessions = [1: LedgerSession(worker: "a", started: 0.5)]
         for job in [Int64(10), 11] {
             checker.jobs.append(LedgerJob(id: job, kind: LedgerWork.kind, limitKey: "k", state: "succeeded"))
             checker.runs.append(run(job, 1, 8, 1, 3, 1))

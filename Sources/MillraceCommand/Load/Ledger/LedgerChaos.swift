@@ -31,7 +31,7 @@ final class LedgerChaos: Sendable {
     var promoted: Double? { state.withLock { $0.promoted } }
 
     func failOver(_ failover: LedgerFailover) async throws {
-        note(.failover, for: 60)
+        note(.failover, for: 15)
         let promoted = try await failover.strike()
         state.withLock { $0.promoted = promoted }
     }
@@ -65,12 +65,24 @@ final class LedgerChaos: Sendable {
         }
     }
 
+    /// A killed worker that spoke through a pooler is missed after half a minute; one that was cut off is back within seconds.
+    private static func aftermath(of kind: Kind) -> Double {
+        switch kind {
+        case .kill, .pooler, .stop, .failover: 45
+        case .freeze, .terminate, .cut, .stall, .swallow, .locks, .exhaust: 12
+        case .transaction: 0
+        }
+    }
+
     private func note(_ kind: Kind, for seconds: Double, workers: Set<String>? = nil) {
         let now = LedgerClock.now()
         state.withLock { state in
             state.counts[kind, default: 0] += 1
+            guard kind != .transaction else { return }  // takes no worker's beat away
             state.faults.append(
-                LedgerFault(what: kind.rawValue, from: now - 0.5, until: now + seconds, workers: workers))
+                LedgerFault(
+                    what: kind.rawValue, from: now - 0.5, until: now + seconds, aftermath: Self.aftermath(of: kind),
+                    workers: workers))
         }
     }
 
@@ -113,7 +125,7 @@ final class LedgerChaos: Sendable {
             let until = LedgerClock.now() + seconds
             if kind == .stall { world.proxy.stall(until: until) } else { world.proxy.swallow(until: until) }
         case .transaction:
-            note(kind, for: 30)
+            note(kind, for: 0)
             let seconds = Double.random(in: 2...25, using: &random)
             try await withDatabase { connection in
                 try await connection.execute("begin isolation level repeatable read")
@@ -154,7 +166,7 @@ final class LedgerChaos: Sendable {
         case .failover: break  // by `failOver` alone
         case .stop:
             let seconds = Double.random(in: 0...6, using: &random)
-            note(kind, for: seconds + 40)
+            note(kind, for: seconds + 5)
             do {
                 try await world.cluster.stop(random.chance(0.7) ? .immediate : .fast, deadline: .seconds(60))
                 try await Task.sleep(for: .seconds(seconds))

@@ -6,15 +6,11 @@ struct LedgerChecker: Sendable {
     var runs: [LedgerRun] = []
     var jobs: [LedgerJob] = []
     var faults: [LedgerFault] = []
-    /// The name of the worker that opened each session.
-    var workers: [Int64: String] = [:]
+    var sessions: [Int64: LedgerSession] = [:]
     /// How many may hold a limit key at once.
     var limit = 3
     /// The times for which the schedule made jobs, two seconds apart.
     var ticks: [Double] = []
-
-    /// How long after a fault a worker may still be taken for dead because of it.
-    static let aftermath = 60.0
 
     struct Finding: Sendable, Equatable {
         var rule: String
@@ -234,12 +230,13 @@ struct LedgerChecker: Sendable {
         }
     }
 
-    /// Something had happened to its worker, or to everybody.
+    /// Something had happened to its worker, or to everybody, while that session stood, and not too long ago.
     private func isExplained(_ run: LedgerRun) -> Bool {
-        let name = workers[run.token.session]
+        let session = sessions[run.token.session]
         return faults.contains { fault in
-            fault.from <= run.finished && run.finished <= fault.until + Self.aftermath
-                && (fault.workers.map { names in name.map { names.contains($0) } ?? true } ?? true)
+            fault.from <= run.finished && run.finished <= fault.until + fault.aftermath
+                && (session.map { $0.started <= fault.until } ?? true)
+                && (fault.workers.map { names in session.map { names.contains($0.worker) } ?? true } ?? true)
         }
     }
 
@@ -254,6 +251,7 @@ struct LedgerChecker: Sendable {
     }
 
     private func spell(_ runs: [LedgerRun]) -> String {
-        runs.map { "\($0.token.number)@\(workers[$0.token.session] ?? "?"):\($0.outcome)" }.joined(separator: ", ")
+        runs.map { "\($0.token.number)@\(sessions[$0.token.session]?.worker ?? "?"):\($0.outcome)" }.joined(
+            separator: ", ")
     }
 }

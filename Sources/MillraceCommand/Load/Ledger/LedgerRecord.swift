@@ -82,6 +82,14 @@ struct LedgerFault: Sendable {
     var what: String
     var from: Double
     var until: Double
+    /// How long after it a worker that it struck may still be taken for dead.
+    var aftermath = 0.0
     /// The names of the workers that it struck; nil: all.
     var workers: Set<String>?
+}
+
+/// Who opened a session, and when.
+struct LedgerSession: Sendable {
+    var worker: String
+    var started: Double
 }

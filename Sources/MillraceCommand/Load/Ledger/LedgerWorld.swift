@@ -17,7 +17,7 @@ final class LedgerWorld: Sendable {
         var pids: [String: pid_t] = [:]
         var pooler: pid_t = 0
         var stopping = false
-        var sessions: [Int64: String] = [:]
+        var sessions: [Int64: LedgerSession] = [:]
         var badEnds: [String] = []
     }
 
@@ -118,7 +118,7 @@ final class LedgerWorld: Sendable {
             defer { Glibc.close(log) }
             let arguments =
                 [
-                    "worker", "--ledger", cluster.url(), "--parent", "\(getpid())", "--name", worker.name, "--slots",
+                    "worker", "--ledger", straightLocation, "--parent", "\(getpid())", "--name", worker.name, "--slots",
                     "40",
                 ]
                 + ["--drain-timeout", "30s"] + (broken.map { ["--break", $0.rawValue] } ?? [])
@@ -165,13 +165,15 @@ final class LedgerWorld: Sendable {
 
     /// Remembers who opened which session: it is gone from the database when its worker is.
     func noteSessions(on connection: Connection) async throws(PostgresError) {
-        let found = try await connection.query("select id, name from millrace.session") { row throws(PostgresError) in
-            (try row.int(0), try row.string(1))
+        let found = try await connection.query(
+            "select id, name, extract(epoch from started_at)::float8 from millrace.session"
+        ) { row throws(PostgresError) in
+            (try row.int(0), LedgerSession(worker: try row.string(1), started: try row.double(2)))
         }
-        state.withLock { state in for (id, name) in found { state.sessions[id] = name } }
+        state.withLock { state in for (id, session) in found { state.sessions[id] = session } }
     }
 
-    var sessions: [Int64: String] { state.withLock { $0.sessions } }
+    var sessions: [Int64: LedgerSession] { state.withLock { $0.sessions } }
 
     // MARK: The pooler
 

@@ -140,7 +140,7 @@ private struct LedgerScenario: Sendable {
         try await settle(world, on: office2, live: live)
         let problems = try await world.stopWorkers()
         checker.faults = chaos.faults
-        checker.workers = world.sessions
+        checker.sessions = world.sessions
         try await load(&checker, on: office2)
         await office2.close()
         return (checker, problems, chaos)
