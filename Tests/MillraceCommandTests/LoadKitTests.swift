@@ -115,3 +115,25 @@ import Testing
         #expect(!none)
     }
 }
+
+@Suite struct MixedJobsTests {
+    @Test func `a call holds ten jobs of five sorts`() throws {
+        let text = MixedJobs.json(call: 7, microseconds: 1_800_000_000_000_250)
+        guard case .array(let jobs) = try JSONValue.read(text) else {
+            Issue.record("no list: \(text)")
+            return
+        }
+        #expect(jobs.count == MixedJobs.perCall)
+        for (slot, job) in jobs.enumerated() {
+            let marks = job["kind"]?.text == "practice.mark"
+            #expect(marks == (slot != 6))
+            if marks { #expect(job["args"]?["n"]?.integer == 70 + slot) }
+            #expect((job["limit_key"] != nil) == (MixedJobs.sort(of: slot) == .limited))
+            #expect((job["unique_key"] != nil) == (MixedJobs.sort(of: slot) == .replaced))
+        }
+        #expect(jobs[5]["run_at"]?.text == "2027-01-15T08:00:02.000250Z")
+        #expect(jobs[8]["run_at"]?.text == "2027-01-15T08:00:00.200250Z")
+        #expect(jobs[8]["unique_key"] == jobs[9]["unique_key"])
+        #expect((0..<10).filter(MixedJobs.marks) == [0, 1, 2, 3, 4, 5, 7, 9])
+    }
+}

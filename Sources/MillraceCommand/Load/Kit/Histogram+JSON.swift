@@ -4,7 +4,8 @@ extension Histogram {
     /// In milliseconds.
     var json: JSONValue {
         [
-            "count": .int(Int(count)), "p50_ms": .double(milliseconds(at: 0.5)), "p99_ms": .double(milliseconds(at: 0.99)),
+            "count": .int(Int(count)), "p50_ms": .double(milliseconds(at: 0.5)),
+            "p99_ms": .double(milliseconds(at: 0.99)),
             "max_ms": .double(mostMilliseconds),
         ]
     }
