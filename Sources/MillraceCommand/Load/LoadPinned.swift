@@ -136,7 +136,7 @@ private struct PinnedScenario: Sendable {
             starts.follow()
             let sizes = try await TableSizes.read(on: connection)
             let sample = Sample(
-                at: Double(Marks.now() - cadence.began) / 1e9, started: starts.count, dead: sizes.hotDead,
+                at: max(0, Double(Marks.now() - cadence.began) / 1e9), started: starts.count, dead: sizes.hotDead,
                 hotBytes: sizes.hotBytes, walk: try await walks.read())
             samples.append(sample)
             if tenths.pass(sample.started, of: expected) {

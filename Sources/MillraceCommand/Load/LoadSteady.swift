@@ -94,7 +94,7 @@ private struct SteadyScenario: Sendable {
             starts.follow()
             growth.add(
                 Growth.Sample(
-                    at: Double(Marks.now() - cadence.began) / 1e9, jobs: starts.count,
+                    at: max(0, Double(Marks.now() - cadence.began) / 1e9), jobs: starts.count,
                     sizes: try await TableSizes.read(on: connection)))
             if tenths.pass(starts.count, of: cadence.calls) {
                 live.update(["\(Humane.count(starts.count)) of \(Humane.count(cadence.calls))"])
