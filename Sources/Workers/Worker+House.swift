@@ -231,10 +231,12 @@ extension Worker {
             looks = Looks()
             looks.generation = sweepLink.generation
         }
-        let horizon = try await sweepLink.use { connection throws(PostgresError) in
-            try await Queue.horizon(on: connection)
+        if looks.isDear {  // a sample uses up a transaction's number
+            let horizon = try await sweepLink.use { connection throws(PostgresError) in
+                try await Queue.horizon(on: connection)
+            }
+            looks.bottoms.sample(horizon)
         }
-        looks.bottoms.sample(horizon)
         let bottoms = looks.bottoms
         let lanes = Bottoms.lanes(of: lines)
         let began = ContinuousClock.now
