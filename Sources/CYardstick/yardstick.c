@@ -3,6 +3,7 @@
 #pragma GCC diagnostic error "-Wextra"
 
 #include "CYardstick.h"
+#include "statements.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
@@ -75,7 +76,7 @@ static int64_t get8(const char *from) {
     return (int64_t)be64toh(big);
 }
 
-static const char *const claim =
+const char *const yardstick_claim =
     "with gone as materialized ("
     "    delete from millrace.ready r where r.ctid = any (array("
     "        select c.ctid from millrace.ready c where c.queue = $3::int and c.lane = $4::int and c.seq > $5::bigint"
@@ -88,7 +89,7 @@ static const char *const claim =
     "  join millrace.job j on j.id = g.job"
     "   and j.id between (select min(b.job) from gone b) and (select max(b.job) from gone b)";
 
-static const char *const finish =
+const char *const yardstick_finish =
     "with ended as (delete from millrace.lease where session = $1::bigint and number = $2::bigint returning at)"
     "insert into millrace.history (id, session, number, started, finished, kind, queue, ms, class, outcome, attempt, crashes)"
     "select i, $1, $2, e.at, now(), $4::int, $5::int, 0, 1, 1, 1, 0 from ended e cross join unnest($3::bigint[]) i";
@@ -97,7 +98,8 @@ static void *drain(void *argument) {
     task *one = argument;
     PGconn *connection = open_connection(one);
     char *ids = malloc(20 + 12 * (size_t)most_batch);
-    int ready = connection && ids && prepare(one, connection, "claim", claim) && prepare(one, connection, "finish", finish);
+    int ready = connection && ids && prepare(one, connection, "claim", yardstick_claim)
+        && prepare(one, connection, "finish", yardstick_finish);
     pthread_barrier_wait(one->start);
     int64_t floor = 0;
     while (ready) {

@@ -182,6 +182,21 @@ extension Queue {
         }
     }
 
+    /// The same, of these lanes alone and above the given places.
+    package static func lanes(
+        on connection: Connection, kinds: [Int32], above bottoms: [(lane: Lane, place: Int64)]
+    ) async throws(PostgresError) -> [(lane: Lane, first: Int64, last: Int64)] {
+        try await connection.query(
+            "select * from millrace.lanes_above($1, $2, $3, $4)",
+            [
+                .int4s(kinds), .int4s(bottoms.map(\.lane.queue)), .int4s(bottoms.map(\.lane.code)),
+                .int8s(bottoms.map(\.place)),
+            ]
+        ) { row throws(PostgresError) in
+            (Lane(queue: Int32(try row.int(0)), code: Int32(try row.int(1))), try row.int(2), try row.int(3))
+        }
+    }
+
     package struct Promotion: Sendable {
         package var moved: Int
         package var upTo: Date?

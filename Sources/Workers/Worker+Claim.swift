@@ -51,6 +51,9 @@ extension Worker {
         var careful = true
 
         static let linger = Duration.milliseconds(20)
+
+        /// How long to sleep when nobody calls: not in step with others, and never longer than what was asked for.
+        static func nap(_ poll: Duration) -> Duration { poll * Double.random(in: 0.9...1) }
     }
 
     /// One claim; returns 0 when there was nothing to do, and it need not be followed at once.
@@ -123,7 +126,7 @@ extension Worker {
         }
         pace.careful = false
         doorman.quiet()
-        let pause = doorman.impatience ?? options.poll * Double.random(in: 1...1.1)
+        let pause = doorman.impatience ?? Pace.nap(options.poll)
         let called = await wakeups.signal.wait(for: pause)
         if !called { pace.careful = true }
     }

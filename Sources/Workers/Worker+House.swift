@@ -140,22 +140,14 @@ extension Worker {
     }
 
     /// Moves what comes due. Sleeps until the next due time it knows, at most a second; while busy it looks more often, for then
-    /// nobody notifies.
+    /// nobody notifies. It walks over nothing that it has moved before; what commits late, `lanesLoop` finds.
     func promoteLoop() async {
         var floor: Date?
-        var fullPause = Duration.seconds(1)
-        var lastFull = ContinuousClock.now - .seconds(60)
         while !Task.isCancelled, !desk.isDraining {
             var pause = doorman.holds ? Duration.seconds(1) : .milliseconds(50)
             do throws(PostgresError) {
-                let full = lastFull.duration(to: .now) > fullPause
-                let began = ContinuousClock.now
                 let promotion = try await houseLink.use { connection throws(PostgresError) in
-                    try await Queue.promote(on: connection, floor: full ? nil : floor, wanted: 5000)
-                }
-                if full {
-                    lastFull = .now
-                    fullPause = max(.seconds(1), began.duration(to: .now) * 20)
+                    try await Queue.promote(on: connection, floor: floor, wanted: 5000)
                 }
                 if let upTo = promotion.upTo { floor = max(floor ?? upTo, upTo) }
                 if promotion.moved > 0 { wakeups.lookEverywhere() }
@@ -201,18 +193,80 @@ extension Worker {
     /// What the floors may hide, and lanes that nobody named. While busy nobody notifies: then a tenant's first job must not
     /// wait for its lane's turn among many, and the walk comes often, but never takes more than a twentieth of the time.
     func lanesLoop() async {
+        var looks = Looks()
         while !Task.isCancelled, !desk.isDraining {
             var pause = Duration.seconds(1)
             do throws(PostgresError) {
-                let took = try await lookBelowFloors(sweepLink)
+                let took = try await lookBelowFloors(&looks)
                 let many = queues.withLock { $0.open.count > Plan.fewQueues || $0.lines.count > $0.mains }
                 if many, !doorman.holds { pause = .milliseconds(50) }
                 pause = max(pause, took * 20)
+                try await promoteLate(&looks)
             } catch {
                 complaints.say("looking through the lanes failed", error)
             }
             try? await Task.sleep(for: pause)
         }
+    }
+
+    /// How the looks for what was hidden have gone.
+    struct Looks {
+        var bottoms = Bottoms()
+        /// The connection they were made on.
+        var generation = 0
+        var whole = (ended: ContinuousClock.now, took: Duration.zero)
+        var timers = (ended: ContinuousClock.now, took: Duration.zero)
+
+        /// A whole look has become dear, as it does when a snapshot is held open: most go by the bottoms.
+        var isDear: Bool { whole.took > .milliseconds(5) }
+        var wholeIsDue: Bool { whole.ended.duration(to: .now) > max(.seconds(10), whole.took * 100) }
+
+        /// So many lines have lanes that are looked at one by one.
+        static let fewLines = 8
+    }
+
+    private func lookBelowFloors(_ looks: inout Looks) async throws(PostgresError) -> Duration {
+        let table = queues.withLock { $0 }
+        let lines = table.serves.map { Array($0) } ?? Array(table.names.keys)
+        guard lines.count <= Looks.fewLines else { return try await lookBelowFloors(sweepLink) }
+        if sweepLink.generation != looks.generation {
+            looks = Looks()
+            looks.generation = sweepLink.generation
+        }
+        if looks.isDear {  // a sample uses up a transaction's number
+            let horizon = try await sweepLink.use { connection throws(PostgresError) in
+                try await Queue.horizon(on: connection)
+            }
+            looks.bottoms.sample(horizon)
+        }
+        let bottoms = looks.bottoms
+        let lanes = Bottoms.lanes(of: lines)
+        let began = ContinuousClock.now
+        let known = kinds.withLock { Array($0.keys) }
+        let isWhole = !looks.isDear || looks.wholeIsDue
+        let found = try await sweepLink.use { connection throws(PostgresError) in
+            isWhole
+                ? try await Queue.lanes(on: connection, kinds: known, queues: table.serves.map { Array($0) })
+                : try await Queue.lanes(on: connection, kinds: known, above: lanes.map { ($0, bottoms.bottom(of: $0)) })
+        }
+        let took = began.duration(to: .now)
+        lanesWalk.withLock { $0 = took }
+        if isWhole { looks.whole = (.now, took) }
+        looks.bottoms.looked(
+            at: lanes, found: Dictionary(found.map { ($0.lane, $0.first) }, uniquingKeysWith: { min($0, $1) }))
+        try await heed(found, table: table)
+        return took
+    }
+
+    /// Timers that were committed behind others that have been moved.
+    private func promoteLate(_ looks: inout Looks) async throws(PostgresError) {
+        guard looks.timers.ended.duration(to: .now) > max(.seconds(1), looks.timers.took * 20) else { return }
+        let began = ContinuousClock.now
+        let late = try await sweepLink.use { connection throws(PostgresError) in
+            try await Queue.promote(on: connection, floor: nil, wanted: 5000)
+        }
+        looks.timers = (.now, began.duration(to: .now))
+        if late.moved > 0 { wakeups.lookEverywhere() }
     }
 
     @discardableResult
@@ -226,12 +280,17 @@ extension Worker {
         }
         let took = began.duration(to: .now)
         lanesWalk.withLock { $0 = took }
+        try await heed(lanes, table: table)
+        return took
+    }
+
+    private func heed(_ lanes: [(lane: Lane, first: Int64, last: Int64)], table: QueueTable) async throws(PostgresError)
+    {
         floors.withLock { floors in
             for lane in lanes { floors.found(lane.lane, first: lane.first, last: lane.last) }
         }
         if lanes.contains(where: { table.names[$0.lane.queue] == nil }) { try await refreshQueues() }
         if !lanes.isEmpty, doorman.holds { wakeups.lookEverywhere() }
-        return took
     }
 
     private func maintain() async throws(PostgresError) {

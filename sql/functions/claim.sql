@@ -100,16 +100,17 @@ set enable_bitmapscan = off as $$
 declare
     at_queue int := -1;
     at_lane int := -1;
+    lowest bigint;                                        -- of any kind: what lies below need not be walked over twice
 begin
     loop
-        select r.queue, r.lane into queue, lane from millrace.ready r
-         where (r.queue, r.lane) > (at_queue, at_lane) order by r.queue, r.lane limit 1;
+        select r.queue, r.lane, r.seq into queue, lane, lowest from millrace.ready r
+         where (r.queue, r.lane) > (at_queue, at_lane) order by r.queue, r.lane, r.seq limit 1;
         exit when not found;
         at_queue := queue;
         at_lane := lane;
         if the_queues is null or queue = any (the_queues) then
             select r.seq into first from millrace.ready r
-             where r.queue = at_queue and r.lane = at_lane and r.kind = any (the_kinds) order by r.seq limit 1;
+             where r.queue = at_queue and r.lane = at_lane and r.seq >= lowest and r.kind = any (the_kinds) order by r.seq limit 1;
             if found then
                 select r.seq into last from millrace.ready r
                  where r.queue = at_queue and r.lane = at_lane and r.kind = any (the_kinds) order by r.seq desc limit 1;
@@ -118,6 +119,27 @@ begin
             end if;
         end if;
     end loop;
+end $$;
+
+-- The same of given lanes, each above a place below which the worker knows it to be empty for good.
+create or replace function millrace.lanes_above(the_kinds int[], the_queues int[], the_lanes int[], bottoms bigint[])
+returns table (queue int, lane int, first bigint, last bigint)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan as $$
+begin
+    return query
+    select p.queue, p.lane, lowest.seq, highest.seq
+      from unnest(the_queues, the_lanes, bottoms) p(queue, lane, bottom)
+     cross join lateral (
+        select r.seq from millrace.ready r
+         where r.queue = p.queue and r.lane = p.lane and r.seq > p.bottom and r.kind = any (the_kinds) order by r.seq limit 1) lowest
+     cross join lateral (
+        select r.seq from millrace.ready r
+         where r.queue = p.queue and r.lane = p.lane and r.seq >= lowest.seq and r.kind = any (the_kinds) order by r.seq desc limit 1) highest;
 end $$;
 
 -- Moves what has come due to its place in line, in order of time. The floor spares a walk over what was promoted before;

@@ -27,6 +27,13 @@ yardstick_result yardstick_enqueue(
 yardstick_result yardstick_enqueue_bulk(
     const char *conninfo, int32_t queue, int32_t lane, int32_t kind, int64_t jobs, int32_t batch);
 
+/// Enqueues `tries` jobs, one at a time and pauses between them, with a notification in each transaction; a listener on a
+/// connection of its own claims each when it hears of it, and ends it. `milliseconds` gets the time from each call to the row in
+/// the listener's hands. The session must exist, and the line be empty.
+yardstick_result yardstick_wake(
+    const char *conninfo, int64_t session, int32_t queue, int32_t lane, int32_t kind, int32_t tries, int32_t pause_ms,
+    double *milliseconds);
+
 #pragma clang assume_nonnull end
 
 #endif

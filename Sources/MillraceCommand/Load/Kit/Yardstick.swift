@@ -66,7 +66,7 @@ struct Yardstick: Sendable {
         }
     }
 
-    private func run(_ body: @escaping @Sendable (String) -> yardstick_result) async throws -> Result {
+    func run(_ body: @escaping @Sendable (String) -> yardstick_result) async throws -> Result {
         let result = await Thread.run(name: "yardstick") { [location] in body(location) }
         var failure = result.failure
         let said = withUnsafeBytes(of: &failure) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
