@@ -36,6 +36,7 @@ enum Verbs {
         .keysRotate,
         .loadLatency,
         .loadDrain,
+        .loadEnqueue,
         .loadClaims,
         .loadLimits,
         .loadRate,
