@@ -22,8 +22,7 @@ extension Command {
             .single(
                 "seconds", "N", .integer(1...600), environment: .none, fallback: "4",
                 help: "How long single jobs are enqueued each time."),
-            .toggle("keep", environment: .none, help: "Keep the jobs that wait at the end; so it is by default."),
-            .toggle("no-keep", environment: .none, help: "End the jobs that wait at the end."),
+            .toggle("keep", environment: .none, help: "Keep the jobs that wait at the end, which is the default."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
             Setting.directURL.flag,
         ],
@@ -32,9 +31,6 @@ extension Command {
             Example("millrace load backlog --jobs 1000000 --no-keep", "a million, ended afterwards"),
         ]
     ) { invocation in
-        guard !(invocation.parsed.isOn("keep") && invocation.parsed.isOn("no-keep")) else {
-            throw Failure(.misused, "--keep and --no-keep contradict each other", hint: "give one of them")
-        }
         do {
             return try await BacklogScenario(invocation: invocation).run()
         } catch let error as PostgresError {
@@ -81,6 +77,7 @@ private struct BacklogScenario: Sendable {
         invocation.console.note(
             "\(Humane.count(jobs)) jobs in the queue \(queue): about \(Humane.bytes(jobs * Self.bytesPerJob)) of disk, and as much again of WAL, which the server recycles up to its max_wal_size"
         )
+        let keeps = !invocation.parsed.isOff("keep")
         let before = try await size(on: connection)
         try await fill(queue, to: Self.few, label: nil, on: connection)
         let near = try await look(at: queue, depth: Self.few, on: connection)
@@ -88,7 +85,7 @@ private struct BacklogScenario: Sendable {
         let settling = try await settle(on: connection)
         let bytes = Double(try await size(on: connection) - before) / Double(jobs)
         let far = try await look(at: queue, depth: jobs, on: connection)
-        if invocation.parsed.isOn("no-keep") {
+        if !keeps {
             _ = try await Yardstick(invocation).drain(
                 try await Yardstick.line(queue: queue, kind: Self.kind, on: connection), on: connection)
         }
@@ -108,7 +105,7 @@ private struct BacklogScenario: Sendable {
                     measured: near.enqueueRate / far.enqueueRate, unit: "×"),
             ],
             figures: [
-                ("jobs", .init(jobs)), ("queue", .string(queue)), ("kept", .bool(!invocation.parsed.isOn("no-keep"))),
+                ("jobs", .init(jobs)), ("queue", .string(queue)), ("kept", .bool(keeps)),
                 ("few", near.json), ("many", far.json), ("bytes_per_job", .double(bytes)),
                 ("settling_s", .double(settling)),
             ])
