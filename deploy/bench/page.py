@@ -41,7 +41,7 @@ def cell(text):
 
 
 def main():
-    directory, target, settings, postgres, millrace = sys.argv[1:6]
+    directory, target, settings, postgres, millrace, quick = sys.argv[1:7]
     runs = []
     for path in sorted(glob.glob(os.path.join(directory, "*.command"))):
         base = path[: -len(".command")]
@@ -57,6 +57,7 @@ def main():
         "# What was measured", "",
         "Written by `deploy/bench/report`; what each command does is in its `--help`. Postgres, the workers and the callers "
         "shared the machine. Only ratios from one run mean anything on another.", "",
+        *(["**A quick run, to see that everything runs: few jobs, one round. These figures mean little.**", ""] if quick else []),
         f"- Machine: {machine()}; load at the end {load}",
         f"- Postgres: {postgres}; settings: {settings}",
         f"- Millrace: {millrace}; commit {said('git', 'describe', '--always', '--dirty')}",
@@ -72,7 +73,7 @@ def main():
             name = ""
         if run["code"] != 0 or not bars:
             reason = (run["log"].strip() or "it said nothing").splitlines()
-            reason = next((line for line in reason if line.startswith("error")), reason[-1])
+            reason = next((line for line in reason if line.startswith(("millrace: ", "error"))), reason[-1])
             verdict = f"failed (exit {run['code']})" if run["code"] else "no bars"
             lines.append(f"| {name} | {cell(reason[:200])} | | | **{verdict}** |")
     lines += ["", "## Raw output", ""]
