@@ -21,9 +21,12 @@ typedef struct {
     int64_t session;
     int64_t number;
     int32_t queue, lane, kind, batch;
+    const char *statement;
+    const char *const *values;
+    int count;
     double seconds;
     pthread_barrier_t *start;
-    int64_t jobs;
+    int64_t jobs, most;
     char failure[256];
 } task;
 
@@ -102,7 +105,7 @@ static void *drain(void *argument) {
         && prepare(one, connection, "finish", yardstick_finish);
     pthread_barrier_wait(one->start);
     int64_t floor = 0;
-    while (ready) {
+    while (ready && one->jobs < one->most) {
         char session[8], number[8], queue[4], lane[4], from[8], batch[4], kind[4];
         put8(session, one->session);
         put8(number, one->number);
@@ -154,7 +157,28 @@ static void *drain(void *argument) {
 static const char *const enqueue =
     "with new as (insert into millrace.job (id, kind, queue, lane, enqueued_at, args, owner)"
     "    values (nextval('millrace.seq'), $1::int, $2::int, $3::int, now(), '{\"n\": 1}', current_user) returning id)"
-    "insert into millrace.ready (seq, job, queue, kind, lane) select id, id, $2, $1, $3 from new";
+    "insert into millrace.ready (seq, job, queue, kind, lane) select id, id, $2::int, $1::int, $3::int from new";
+
+/// One statement after the other, each in a transaction of its own. Under the settings a client has, not the forced plans.
+static void *call(void *argument) {
+    task *one = argument;
+    PGconn *connection = open_connection(one);
+    if (connection) PQclear(PQexec(connection, "reset all; set application_name = 'millrace-yardstick'"));
+    int ready = connection && prepare(one, connection, "call", one->statement);
+    pthread_barrier_wait(one->start);
+    double end = now() + one->seconds;
+    while (ready && now() < end) {
+        PGresult *result = PQexecPrepared(connection, "call", one->count, one->values, NULL, NULL, 0);
+        ExecStatusType status = PQresultStatus(result);
+        int done = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+        if (!done) fail(one, PQerrorMessage(connection));
+        PQclear(result);
+        if (!done) break;
+        one->jobs += 1;
+    }
+    if (connection) PQfinish(connection);
+    return NULL;
+}
 
 static const char *const enqueue_bulk =
     "with new as materialized (select nextval('millrace.seq') as id, format('{\"n\": %s}', n)::jsonb as args from generate_series(1, $4::int) n"
@@ -162,25 +186,21 @@ static const char *const enqueue_bulk =
     "    select id, $1::int, $2::int, $3::int, now(), args, current_user from new)"
     "insert into millrace.ready (seq, job, queue, kind, lane) select id, id, $2, $1, $3 from new";
 
-static void *enqueue_all(void *argument) {
+static void *enqueue_many(void *argument) {
     task *one = argument;
     PGconn *connection = open_connection(one);
-    int bulk = one->batch > 1;
-    int ready = connection && prepare(one, connection, "enqueue", bulk ? enqueue_bulk : enqueue);
+    int ready = connection && prepare(one, connection, "enqueue", enqueue_bulk);
     pthread_barrier_wait(one->start);
-    double end = now() + one->seconds;
     char kind[4], queue[4], lane[4], batch[4];
     put4(kind, one->kind);
     put4(queue, one->queue);
     put4(lane, one->lane);
     const char *values[] = {kind, queue, lane, batch};
     const int lengths[] = {4, 4, 4, 4}, formats[] = {1, 1, 1, 1};
-    int64_t wanted = bulk ? one->jobs : INT64_MAX;
-    one->jobs = 0;
-    while (ready && one->jobs < wanted && (bulk || now() < end)) {
-        int64_t size = wanted - one->jobs < one->batch ? wanted - one->jobs : one->batch;
+    while (ready && one->jobs < one->most) {
+        int64_t size = one->most - one->jobs < one->batch ? one->most - one->jobs : one->batch;
         put4(batch, (int32_t)size);
-        PGresult *result = PQexecPrepared(connection, "enqueue", bulk ? 4 : 3, values, lengths, formats, 1);
+        PGresult *result = PQexecPrepared(connection, "enqueue", 4, values, lengths, formats, 1);
         int done = PQresultStatus(result) == PGRES_COMMAND_OK;
         if (!done) fail(one, PQerrorMessage(connection));
         PQclear(result);
@@ -220,19 +240,31 @@ static yardstick_result run(void *(*body)(void *), task like, int threads) {
 }
 
 yardstick_result yardstick_drain(
-    const char *conninfo, int64_t session, int32_t queue, int32_t lane, int32_t kind, int32_t batch, int threads) {
-    task like = {.conninfo = conninfo, .session = session, .queue = queue, .lane = lane, .kind = kind, .batch = batch};
+    const char *conninfo, int64_t session, int32_t queue, int32_t lane, int32_t kind, int32_t batch, int threads, int64_t most) {
+    task like = {
+        .conninfo = conninfo, .session = session, .queue = queue, .lane = lane, .kind = kind, .batch = batch, .most = most};
     return run(drain, like, threads);
+}
+
+yardstick_result yardstick_call(
+    const char *conninfo, const char *statement, const char *const *values, int count, int threads, double seconds) {
+    task like = {
+        .conninfo = conninfo, .statement = statement, .values = values, .count = count, .batch = 1, .seconds = seconds};
+    return run(call, like, threads);
 }
 
 yardstick_result yardstick_enqueue(
     const char *conninfo, int32_t queue, int32_t lane, int32_t kind, int threads, double seconds) {
-    task like = {.conninfo = conninfo, .queue = queue, .lane = lane, .kind = kind, .batch = 1, .seconds = seconds};
-    return run(enqueue_all, like, threads);
+    char of_kind[16], of_queue[16], of_lane[16];
+    snprintf(of_kind, sizeof of_kind, "%d", kind);
+    snprintf(of_queue, sizeof of_queue, "%d", queue);
+    snprintf(of_lane, sizeof of_lane, "%d", lane);
+    const char *values[] = {of_kind, of_queue, of_lane};
+    return yardstick_call(conninfo, enqueue, values, 3, threads, seconds);
 }
 
 yardstick_result yardstick_enqueue_bulk(
     const char *conninfo, int32_t queue, int32_t lane, int32_t kind, int64_t jobs, int32_t batch) {
-    task like = {.conninfo = conninfo, .queue = queue, .lane = lane, .kind = kind, .batch = batch, .jobs = jobs};
-    return run(enqueue_all, like, 1);
+    task like = {.conninfo = conninfo, .queue = queue, .lane = lane, .kind = kind, .batch = batch, .most = jobs};
+    return run(enqueue_many, like, 1);
 }

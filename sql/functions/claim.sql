@@ -84,8 +84,9 @@ begin
            j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
            j.options, j.metadata, j.tags, j.tenant, t, null::bigint[]
       from gone g
-      join millrace.job j on j.id = g.job
-       and j.id between (select min(b.job) from gone b) and (select max(b.job) from gone b);
+     cross join lateral (                                 -- offset 0: one look-up for each, never the whole span of ids between them
+        select * from millrace.job i
+         where i.id = g.job and i.id between (select min(b.job) from gone b) and (select max(b.job) from gone b) offset 0) j;
 end $$;
 
 -- Which lanes hold anything a worker of these kinds could run, and from where: the backstop behind the floors, for rows that

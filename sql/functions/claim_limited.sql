@@ -159,8 +159,9 @@ begin
                j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
                j.options, j.metadata, j.tags, j.tenant, t, null::bigint[]
           from gone g
-          join millrace.job j on j.id = g.job
-           and j.id between (select min(b.job) from gone b) and (select max(b.job) from gone b);
+          cross join lateral (                             -- see claim()
+              select * from millrace.job i
+               where i.id = g.job and i.id between (select min(b.job) from gone b) and (select max(b.job) from gone b) offset 0) j;
         if counting <> '{}' then
             return query
             select null::bigint, null::bigint, null::bigint, null::int, null::int, null::int, null::smallint, null::smallint, null::timestamptz, null::jsonb,
@@ -211,8 +212,9 @@ begin
                case when one_each then array[g.key_gate]
                    else nullif(array_remove(array[case when g.key_gate = any (key_gates) then g.key_gate end, g.queue_gate, g.tenant_gate], null), '{}') end
           from gone g
-          join millrace.job j on j.id = g.job
-           and j.id between (select min(b.job) from gone b) and (select max(b.job) from gone b);
+          cross join lateral (                             -- see claim()
+              select * from millrace.job i
+               where i.id = g.job and i.id between (select min(b.job) from gone b) and (select max(b.job) from gone b) offset 0) j;
     elsif places <> '{}' then
         perform pg_current_xact_id();                 -- before numbers are drawn: see horizon()
         -- Arrays and places in them instead of joins, which without statistics would go through every pair.
@@ -275,8 +277,9 @@ begin
                j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
                j.options, j.metadata, j.tags, j.tenant, t, p.slots
           from passed p
-          join millrace.job j on j.id = p.job
-           and j.id between (select min(b.job) from gone b) and (select max(b.job) from gone b)
+          cross join lateral (                             -- see claim()
+              select * from millrace.job i
+               where i.id = p.job and i.id between (select min(b.job) from gone b) and (select max(b.job) from gone b) offset 0) j
         union all
         select j.seq, j.job, null, j.kind, j.queue, j.lane, null, null, null, null, null, null, null, null, null, null, null, null,
                case when not j.passes_key then array[j.gate] end

@@ -15,9 +15,15 @@ typedef struct {
     char failure[256];
 } yardstick_result;
 
-/// Claims and ends the jobs of one lane, in batches, on `threads` connections, until none is left. The session must exist.
+/// Claims and ends the jobs of one lane, in batches, on `threads` connections, until none is left or each connection has
+/// taken `most`. The session must exist.
 yardstick_result yardstick_drain(
-    const char *conninfo, int64_t session, int32_t queue, int32_t lane, int32_t kind, int32_t batch, int threads);
+    const char *conninfo, int64_t session, int32_t queue, int32_t lane, int32_t kind, int32_t batch, int threads, int64_t most);
+
+/// Executes one prepared statement over and over, each time in a transaction of its own, on `threads` connections for so long: the
+/// same client for a hand-written statement and for a function of ours. The values are text.
+yardstick_result yardstick_call(
+    const char *conninfo, const char *statement, const char *_Nonnull const *_Nonnull values, int count, int threads, double seconds);
 
 /// Inserts jobs one at a time, each in a transaction of its own, on `threads` connections for so long.
 yardstick_result yardstick_enqueue(

@@ -1,7 +1,6 @@
 import Jobs
 import Postgres
 import Queues
-import Workers
 
 extension Command {
     static let loadClaims = Command(
@@ -121,40 +120,8 @@ private struct ClaimsScenario: Sendable {
     /// Claims through the same plan and floors as a worker; the first claim may have to walk, and is told apart.
     private func medians(queue name: String) async throws -> (median: Double, first: Double) {
         try await enqueue("load.nothing", count: Self.batch * (Self.rounds + 10), queue: name, runAt: nil)
-        let kinds = try await Queue.registerKinds(on: connection, [("load.nothing", nil)])
-        let session = Int64.random(in: 1 ... .max)
-        try await Queue.openSession(
-            on: connection,
-            SessionCard(
-                id: session, name: "load", host: Worker.Options.host, pid: 1, version: Worker.version, queues: [name],
-                kinds: kinds,
-                slots: 100, direct: false))
-        let lines = try await Queue.queues(on: connection).filter { $0.name == name }
-        let queues = lines.map(\.id)
-        let shares = Dictionary(uniqueKeysWithValues: lines.map { ($0.id, Shares.Line(main: $0.main, weight: 1)) })
-        var floors = Floors()
-        var plan = Plan()
-        var times: [Double] = []
-        for round in 0..<Self.rounds {
-            let stretches = plan.stretches(
-                floors: floors, queues: queues, lines: shares, room: [:], wanted: Self.batch,
-                allowance: Plan.Allowance(suspects: 16, lone: true), hurried: round > 0)
-            floors.planned()
-            let began = ContinuousClock.now
-            let found = try await Queue.claim(
-                on: connection, session: session, number: Int64(round + 1) * 8, kinds: kinds, from: stretches,
-                wanted: Self.batch, shortQueues: [], longQueues: [])
-            times.append(began.duration(to: .now) / .milliseconds(1))
-            let jobs = found.jobs
-            floors.claimed(found.places, from: stretches, wanted: Self.batch)
-            let numbers = Dictionary(grouping: jobs, by: \.number)
-            _ = try await Queue.finish(
-                on: connection, session: session,
-                Flush(
-                    ended: jobs.map { Ended(job: $0, outcome: .succeeded) }, partial: [],
-                    complete: numbers.map { ($0.key, Int32($0.value.count)) }))
-        }
-        _ = try await Queue.closeSession(on: connection, session: session)
-        return (percentile(times.dropFirst(20).sorted(), 0.5), times.first ?? .nan)
+        let times = try await ClaimTimes.measure(
+            queue: name, kind: "load.nothing", batch: Self.batch, rounds: Self.rounds, on: connection)
+        return (times.median, times.first)
     }
 }

@@ -37,6 +37,8 @@ struct Parsed: Sendable {
     var arguments: [String: [Value]] = [:]
 
     func isOn(_ name: String) -> Bool { value(name) == .boolean(true) }
+    /// Turned off, with `--no-<name>`; not merely left out.
+    func isOff(_ name: String) -> Bool { value(name) == .boolean(false) }
 
     func string(_ name: String) -> String? {
         guard case .text(let text) = value(name) else { return nil }

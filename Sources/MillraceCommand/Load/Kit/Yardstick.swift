@@ -40,14 +40,17 @@ struct Yardstick: Sendable {
         return Line(queue: queue, lane: lane ?? 0, kind: kind)
     }
 
-    /// Takes and ends all that waits in a line.
-    func drain(_ line: Line, batch: Int = 1000, threads: Int = 2, on connection: Connection) async throws -> Result {
+    /// Takes and ends all that waits in a line, or so many on each connection.
+    func drain(
+        _ line: Line, batch: Int = 1000, threads: Int = 2, most: Int = .max, on connection: Connection
+    ) async throws -> Result {
         let session = Int64.random(in: 1...Int64.max)
         try await connection.execute(
             "select millrace.session_open($1, 'yardstick', 'yardstick', $2, '0', null, array[$3::int], 1, true)",
             [.int8(session), .int4(getpid()), .int4(line.kind)])
         let result = try await run { location in
-            yardstick_drain(location, session, line.queue, line.lane, line.kind, Int32(batch), Int32(threads))
+            yardstick_drain(
+                location, session, line.queue, line.lane, line.kind, Int32(batch), Int32(threads), Int64(most))
         }
         try await connection.execute("select millrace.session_close($1)", [.int8(session)])
         return result
@@ -57,6 +60,17 @@ struct Yardstick: Sendable {
     func enqueue(_ line: Line, callers: Int, for span: Duration) async throws -> Result {
         try await run { location in
             yardstick_enqueue(location, line.queue, line.lane, line.kind, Int32(callers), span / .seconds(1))
+        }
+    }
+
+    /// Executes a statement over and over, from the same loop as `enqueue`.
+    func call(_ statement: String, _ values: [String], callers: Int, for span: Duration) async throws -> Result {
+        try await run { location in
+            let copies = values.map { strdup($0) }
+            defer { for copy in copies { free(copy) } }
+            let pointers: [UnsafePointer<CChar>] = copies.compactMap { $0.map { UnsafePointer($0) } }
+            return yardstick_call(
+                location, statement, pointers, Int32(pointers.count), Int32(callers), span / .seconds(1))
         }
     }
 

@@ -1,0 +1,39 @@
+# shellcheck shell=bash
+# What the benchmark scripts share. Sourced after deploy/lib.sh.
+
+# start_postgres <settings…>: a private server on a socket of its own, removed at the end. Sets socket and postmaster.
+start_postgres() {
+    local directory programs setting arguments=() runner=()
+    directory=$(mktemp -d "${TMPDIR:-/tmp}/millrace-bench-XXXXXX")
+    undo+=("rm -rf '$directory'")
+    programs=$(find /usr/lib/postgresql/*/bin /usr/pgsql-*/bin -name postgres 2>/dev/null | sort -V | tail -n 1 || true)
+    programs=${programs%/postgres}
+    [[ -n $programs ]] || programs=$(dirname "$(command -v postgres)") || fail "no Postgres server is installed"
+    if ((EUID == 0)); then
+        id postgres >/dev/null 2>&1 || fail "Postgres does not run as root, and there is no user postgres to run it as"
+        chown postgres "$directory"
+        runner=(runuser -u postgres --)
+    fi
+    chmod 755 "$directory"
+    for setting in "$@"; do arguments+=(-c "$setting"); done
+    quietly "initdb" "${runner[@]}" "$programs/initdb" -D "$directory/data" -U postgres -A trust
+    quietly "Starting Postgres" "${runner[@]}" "$programs/pg_ctl" -D "$directory/data" -l "$directory/log" -w start \
+        -o "-k $directory -c listen_addresses='' ${arguments[*]@Q}"
+    undo+=("${runner[*]} '$programs/pg_ctl' -D '$directory/data' -m fast -w stop >/dev/null 2>&1")
+    socket=$directory
+    # shellcheck disable=SC2034  # for the caller
+    postmaster=$(head -n 1 "$directory/data/postmaster.pid")
+}
+
+# url_of <database>
+url_of() { printf 'postgresql://postgres@/%s?host=%s' "$1" "$socket"; }
+
+# find_millrace: sets millrace to the program to measure, built if there is none.
+find_millrace() {
+    millrace=${MILLRACE:-$root/.build/release/millrace}
+    if [[ ! -x $millrace ]]; then
+        need_swift
+        say "Building millrace"
+        (cd "$root" && quietly "The build" swift build -c release --product millrace --static-swift-stdlib)
+    fi
+}

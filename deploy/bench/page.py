@@ -1,0 +1,89 @@
+"""Writes the benchmark page from what deploy/bench/report has left in a directory: <n>.command, .out, .log and .code."""
+
+import glob
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+
+
+def said(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "?"
+
+
+def machine():
+    cpu, memory = "?", 0
+    with open("/proc/cpuinfo") as file:
+        for line in file:
+            if line.startswith("model name"):
+                cpu = line.partition(":")[2].strip()
+                break
+    with open("/proc/meminfo") as file:
+        memory = int(file.readline().split()[1]) / 1024 / 1024
+    return f"{len(os.sched_getaffinity(0))} × {cpu}, {memory:.0f} GB, {platform.system()} {platform.release()}"
+
+
+def read(path):
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def cell(text):
+    return str(text).replace("|", "\\|").replace("\n", " ")
+
+
+def main():
+    directory, target, settings, postgres, millrace, quick = sys.argv[1:7]
+    runs = []
+    for path in sorted(glob.glob(os.path.join(directory, "*.command"))):
+        base = path[: -len(".command")]
+        run = {"command": read(path).strip(), "out": read(base + ".out"), "log": read(base + ".log"),
+               "code": int(read(base + ".code") or -1), "seconds": int(read(base + ".seconds") or 0)}
+        try:
+            run["json"] = json.loads(run["out"])
+        except ValueError:
+            run["json"] = None
+        runs.append(run)
+    load = "/".join(f"{one:.1f}" for one in os.getloadavg())
+    lines = [
+        "# What was measured", "",
+        "Written by `deploy/bench/report`; what each command does is in its `--help`. Postgres, the workers and the callers "
+        "shared the machine. Only ratios from one run mean anything on another.", "",
+        *(["**A quick run, to see that everything runs: few jobs, one round. These figures mean little.**", ""] if quick else []),
+        f"- Machine: {machine()}; load at the end {load}",
+        f"- Postgres: {postgres}; settings: {settings}",
+        f"- Millrace: {millrace}; commit {said('git', 'describe', '--always', '--dirty')}",
+        f"- When: {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}", "",
+        "| command | what | bar | measured | |", "|---|---|---|---|---|",
+    ]
+    for run in runs:
+        name = f"`{cell(run['command'])}`"
+        bars = (run["json"] or {}).get("bars", []) if isinstance(run["json"], dict) else []
+        for bar in bars:
+            lines.append(f"| {name} | {cell(bar['what'])} | {cell(bar['bar'])} | {cell(bar['measured'])} | "
+                         f"{'met' if bar['met'] else '**missed**'} |")
+            name = ""
+        if run["code"] != 0 or not bars:
+            reason = (run["log"].strip() or "it said nothing").splitlines()
+            reason = next((line for line in reason if line.startswith(("millrace: ", "error"))), reason[-1])
+            verdict = f"failed (exit {run['code']})" if run["code"] else "no bars"
+            lines.append(f"| {name} | {cell(reason[:200])} | | | **{verdict}** |")
+    lines += ["", "## Raw output", ""]
+    for run in runs:
+        lines += [f"### {run['command']}", "", f"exit {run['code']}, {run['seconds']} s", "", "```json" if run["json"] else "```",
+                  (run["out"].strip() or run["log"].strip()[-4000:]), "```", ""]
+    with open(target + ".new", "w") as file:
+        file.write("\n".join(lines))
+    os.replace(target + ".new", target)
+
+
+if __name__ == "__main__":
+    main()

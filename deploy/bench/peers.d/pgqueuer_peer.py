@@ -1,0 +1,51 @@
+import json
+from datetime import timedelta
+
+import asyncpg
+import uvloop
+from common import ARGS, main, repeat
+from pgqueuer import AsyncpgDriver, AsyncpgPoolDriver, QueueManager, Queries
+from pgqueuer.types import QueueExecutionMode
+
+PAYLOAD = json.dumps(ARGS).encode()
+
+
+async def setup(url):
+    connection = await asyncpg.connect(url)
+    await Queries(AsyncpgDriver(connection)).install()
+    await connection.close()
+
+
+async def insert(url, count):
+    connection = await asyncpg.connect(url)
+    queries = Queries(AsyncpgDriver(connection))
+    while count > 0:
+        chunk = min(count, 5000)
+        await queries.enqueue(["nothing"] * chunk, [PAYLOAD] * chunk, [0] * chunk)
+        count -= chunk
+    await connection.close()
+
+
+async def insert_one(url, seconds):
+    connection = await asyncpg.connect(url)
+    queries = Queries(AsyncpgDriver(connection))
+    rate = await repeat(seconds, lambda: queries.enqueue("nothing", PAYLOAD))
+    await connection.close()
+    return rate
+
+
+async def work(url, count):
+    async with asyncpg.create_pool(url, min_size=2, max_size=4) as pool:
+        manager = QueueManager(Queries(AsyncpgPoolDriver(pool)))
+
+        @manager.entrypoint("nothing")
+        async def nothing(job):
+            json.loads(job.payload)
+            count.one()
+
+        await manager.run(dequeue_timeout=timedelta(seconds=1), batch_size=1000, mode=QueueExecutionMode.drain)
+
+
+if __name__ == "__main__":
+    uvloop.install()
+    main(setup, insert, insert_one, work)
