@@ -37,8 +37,9 @@ extension Command {
                     let (queue, keys) = ways[way]
                     try await draining.enqueue(
                         queue: queue, keys: keys, label: "round \(round) of \(rounds), \(queue):")
-                    rates[way].append(
-                        try await draining.drain(label: "round \(round) of \(rounds), \(queue):").perSecond)
+                    let costs = try await draining.drain(label: "round \(round) of \(rounds), \(queue):")
+                    rates[way].append(costs.perSecond)
+                    invocation.console.note("round \(round) of \(rounds), \(queue): \(costs.summary)")
                 }
             }
             let leaks = try await Queue.slotsHeld(on: connection)

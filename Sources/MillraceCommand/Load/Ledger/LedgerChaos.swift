@@ -69,7 +69,8 @@ final class LedgerChaos: Sendable {
     private static func aftermath(of kind: Kind) -> Double {
         switch kind {
         case .kill, .pooler, .stop, .failover: 45
-        case .freeze, .terminate, .cut, .stall, .swallow, .locks, .exhaust: 12
+        case .freeze, .stall, .swallow: 12
+        case .terminate, .cut, .locks, .exhaust: 6
         case .transaction: 0
         }
     }
