@@ -226,6 +226,7 @@ extension Worker {
     }
 
     private func lookBelowFloors(_ looks: inout Looks) async throws(PostgresError) -> Duration {
+        guard options.sweeps else { return .seconds(1) }
         let table = queues.withLock { $0 }
         let lines = table.serves.map { Array($0) } ?? Array(table.names.keys)
         guard lines.count <= Looks.fewLines else { return try await lookBelowFloors(sweepLink) }

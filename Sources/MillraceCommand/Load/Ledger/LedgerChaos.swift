@@ -18,9 +18,17 @@ final class LedgerChaos: Sendable {
     }
 
     private let world: LedgerWorld
+    private let weights: [(Kind, Int)]
+    /// The share of freezes that last longer than a rescue takes.
+    private let longFreezes: Double
     private let state = Mutex(State())
 
-    init(world: LedgerWorld) { self.world = world }
+    /// Without the check of tokens the faults are mostly such as it is there for: workers that come back from the dead.
+    init(world: LedgerWorld, broken: LedgerBreak?) {
+        self.world = world
+        weights = Self.weights + (broken == .noTokenCheck ? [(.freeze, 120)] : [])
+        longFreezes = broken == .noTokenCheck ? 0.9 : 0.4
+    }
 
     var faults: [LedgerFault] { state.withLock { $0.faults } }
     var counts: [(String, Int)] {
@@ -53,7 +61,7 @@ final class LedgerChaos: Sendable {
                 let now = ContinuousClock.now
                 if next > now { try await Task.sleep(for: now.duration(to: next)) }
                 next += pause
-                guard ContinuousClock.now < end, let kind = random.pick(Self.weights) else { break }
+                guard ContinuousClock.now < end, let kind = random.pick(weights) else { break }
                 let seed = random.next()
                 if kind == .stop {
                     try await strike(kind, LedgerRandom(seed: seed))  // alone: the others need a database
@@ -100,7 +108,7 @@ final class LedgerChaos: Sendable {
         case .freeze:
             // Longer than half a minute, and it is taken for dead while it still believes in its leases.
             let seconds =
-                random.chance(0.4)
+                random.chance(longFreezes)
                 ? Double.random(in: 34...45, using: &random) : Double.random(in: 0.5...16, using: &random)
             guard let pid = world.pid(of: name), state.withLock({ $0.frozen.insert(name).inserted }) else { return }
             note(kind, for: seconds + 1, workers: [name])

@@ -59,7 +59,7 @@ private struct LedgerScenario: Sendable {
         let count = parsed.integer("faults") ?? minutes * 17
         let seed = parsed.integer("seed").map { UInt64($0) } ?? UInt64.random(in: 0...UInt64(Int.max))
         let world = try LedgerWorld(
-            invocation, broken: parsed.string("break").flatMap { LedgerBreak(rawValue: $0) },
+            invocation, broken: broken,
             failover: parsed.string("failover").flatMap { LedgerFailover.Mode(rawValue: $0) })
         let keeps = parsed.isOn("keep")
         invocation.console.note("seed \(seed); \(minutes) min, \(count) faults, in \(world.directory)")
@@ -91,7 +91,7 @@ private struct LedgerScenario: Sendable {
         _ = try await Queue.setSchedule(schedule, on: office)
         await office.close()
         world.startWorkers()
-        let chaos = LedgerChaos(world: world)
+        let chaos = LedgerChaos(world: world, broken: broken)
         let numbers = LedgerNumbers()
         let end = ContinuousClock.now + .seconds(minutes * 60)
         let rate = parsed("rate", 600)
@@ -148,9 +148,12 @@ private struct LedgerScenario: Sendable {
 
     private func parsed(_ flag: String, _ fallback: Int) -> Int { invocation.parsed.integer(flag) ?? fallback }
 
-    /// Until nothing is left to do. What is not done after five minutes is lost, and the checker will say so.
+    private var broken: LedgerBreak? { invocation.parsed.string("break").flatMap { LedgerBreak(rawValue: $0) } }
+
+    /// Until nothing is left to do. What is not done after five minutes is lost, and the checker will say so; without a safeguard
+    /// that is what is waited for, and less will do.
     private func settle(_ world: LedgerWorld, on connection: Connection, live: LiveRegion) async throws {
-        let deadline = ContinuousClock.now + .seconds(300)
+        let deadline = ContinuousClock.now + .seconds(broken == nil ? 300 : 40)
         while ContinuousClock.now < deadline {
             let waiting =
                 try await connection.query(
