@@ -56,10 +56,14 @@ extension Command {
         options.poll = settings.poll
         options.keys = settings.keys
         if broken == .earlyRescue {
+            // So that some look more often than others beat.
+            options.beat = .milliseconds(Int.random(in: 300...4000))
             options.watch.silent = .milliseconds(600)
             options.watch.lockFree = .milliseconds(600)
             options.watch.lockNeverHeld = .milliseconds(600)
         }
+        // So that a minute sees enough of them come back.
+        if broken == .noTokenCheck { options.watch.silent = .seconds(5) }
         options.sweeps = broken != .noSweep
         options.service = ServiceSocket(environment: invocation.surroundings.environment)
         let worker = Worker(options: options, handlers: handlers, log: settings.log)

@@ -21,13 +21,21 @@ final class LedgerChaos: Sendable {
     private let weights: [(Kind, Int)]
     /// The share of freezes that last longer than a rescue takes.
     private let longFreezes: Double
+    private let longFreeze: ClosedRange<Double>
     private let state = Mutex(State())
 
-    /// Without the check of tokens the faults are mostly such as it is there for: workers that come back from the dead.
+    /// Where a safeguard is missing, the faults are such as it is there for: workers that come back from the dead for the check of
+    /// tokens; and none that makes a worker begin anew, and so look everywhere, for the sweep.
     init(world: LedgerWorld, broken: LedgerBreak?) {
         self.world = world
-        weights = Self.weights + (broken == .noTokenCheck ? [(.freeze, 120)] : [])
+        weights =
+            switch broken {
+            case .noTokenCheck: Self.weights + [(.freeze, 120)]
+            case .noSweep: [(.transaction, 3), (.locks, 1)]
+            case .finishBeforeEffect, .earlyRescue, nil: Self.weights
+            }
         longFreezes = broken == .noTokenCheck ? 0.9 : 0.4
+        longFreeze = broken == .noTokenCheck ? 8...14 : 34...45  // its workers are taken for dead sooner
     }
 
     var faults: [LedgerFault] { state.withLock { $0.faults } }
@@ -109,7 +117,7 @@ final class LedgerChaos: Sendable {
             // Longer than half a minute, and it is taken for dead while it still believes in its leases.
             let seconds =
                 random.chance(longFreezes)
-                ? Double.random(in: 34...45, using: &random) : Double.random(in: 0.5...16, using: &random)
+                ? Double.random(in: longFreeze, using: &random) : Double.random(in: 0.5...16, using: &random)
             guard let pid = world.pid(of: name), state.withLock({ $0.frozen.insert(name).inserted }) else { return }
             note(kind, for: seconds + 1, workers: [name])
             Glibc.kill(pid, SIGSTOP)
