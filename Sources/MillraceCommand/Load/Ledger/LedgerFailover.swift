@@ -1,4 +1,5 @@
 import Clusters
+import Glibc
 import Postgres
 
 /// A second Postgres that follows the first, and takes its place in the middle of the load.
@@ -48,13 +49,20 @@ struct LedgerFailover: Sendable {
         }
     }
 
-    /// The primary crashes and is gone for good; the standby is promoted. Returns when that was done.
+    /// The primary crashes and is gone for good; the standby is promoted. Returns when that was done. An asynchronous standby is
+    /// made to lag by a second, as a slow link would: what was committed in that second is lost with the primary.
     func strike() async throws -> Double {
+        let receiver = mode == .asynchronous ? try await receiverProcess() : nil
+        if let receiver {
+            kill(receiver, SIGSTOP)
+            try await Task.sleep(for: .seconds(1))
+        }
         do {
             try await primary.stop(.immediate, deadline: .seconds(60))
         } catch {
             throw Failure(error.description)
         }
+        if let receiver { kill(receiver, SIGCONT) }
         let connection = try await Connection.open(ConnectionOptions(location: standby.url()), name: "failover")
         // Nobody follows the new one: it must not wait for a standby.
         try await connection.execute("select pg_promote(true, 60)")
@@ -63,6 +71,15 @@ struct LedgerFailover: Sendable {
         try await connection.execute("select pg_reload_conf()")
         await connection.close()
         return promoted
+    }
+
+    private func receiverProcess() async throws -> pid_t? {
+        let connection = try await Connection.open(ConnectionOptions(location: standby.url()), name: "failover")
+        let pid = try await connection.query("select pid from pg_stat_wal_receiver") { row throws(PostgresError) in
+            pid_t(try row.int(0))
+        }.first
+        await connection.close()
+        return pid
     }
 
     func close() async {
