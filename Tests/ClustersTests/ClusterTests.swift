@@ -177,11 +177,20 @@ import Testing
         try await withCluster { cluster in
             _ = try await cluster.start(deadline: ample)
             try await cluster.stop(.fast, deadline: ample)
-            let start = Task { try await cluster.start(deadline: ample) }
-            while cluster.remains.isEmpty { await Task.yield() }  // the launch has begun, and takes a tenth of a second
-            start.cancel()
-            await #expect(throws: ClusterError.cancelled) { try await start.value }
-            #expect(cluster.remains.isEmpty)
+            for _ in 0..<20 {
+                let start = Task { try await cluster.start(deadline: ample) }
+                // The launch has begun, and takes a tenth of a second; on a busy machine it can be through by the cancel.
+                while cluster.remains.isEmpty { await Task.yield() }
+                start.cancel()
+                switch await start.result {
+                case .success: try await cluster.stop(.fast, deadline: ample)
+                case .failure(let error):
+                    #expect(error as? ClusterError == .cancelled)
+                    #expect(cluster.remains.isEmpty)
+                    return
+                }
+            }
+            Issue.record("every start was through before its cancel came")
         }
     }
 }
