@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /// What the caller and the listener share. `taken` counts the jobs that the listener has had in its hands.
 typedef struct {
@@ -25,12 +24,6 @@ typedef struct {
 } meeting;
 
 enum { most_wait_s = 30 };
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static void fail(meeting *one, const char *what) {
     pthread_mutex_lock(&one->lock);
@@ -54,16 +47,12 @@ static int succeeds(meeting *one, PGconn *connection, PGresult *result, ExecStat
 }
 
 static PGconn *reach(meeting *one) {
-    PGconn *connection = PQconnectdb(one->conninfo);
+    PGconn *connection = yardstick_connect(one->conninfo);
     if (PQstatus(connection) != CONNECTION_OK) {
         fail(one, PQerrorMessage(connection));
         PQfinish(connection);
         return NULL;
     }
-    PQclear(PQexec(
-        connection,
-        "set application_name = 'millrace-yardstick'; set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;"
-        "set jit = off; set plan_cache_mode = force_generic_plan"));
     return connection;
 }
 
@@ -74,7 +63,7 @@ static int take(meeting *one, PGconn *connection, int64_t number) {
     const char *values[] = {one->session, text, one->queue, one->lane, "0", "10"};
     PGresult *claimed = PQexecPrepared(connection, "claim", 6, values, NULL, NULL, 0);
     if (PQresultStatus(claimed) != PGRES_TUPLES_OK) return succeeds(one, connection, claimed, PGRES_TUPLES_OK) - 1;
-    double at = now();
+    double at = yardstick_now();
     int count = PQntuples(claimed);
     char ids[10 * 24 + 2] = "{";
     for (int row = 0; row < count; row++) {
@@ -159,7 +148,7 @@ yardstick_result yardstick_wake(
     snprintf(one.kind, sizeof one.kind, "%d", kind);
     pthread_t listener;
     pthread_create(&listener, NULL, listen_and_take, &one);
-    double began = now();
+    double began = yardstick_now();
     PGconn *connection = reach(&one);
     int ready = connection
         && succeeds(&one, connection, PQprepare(connection, "enqueue", enqueue, 0, NULL), PGRES_COMMAND_OK) && meet(&one, 0);
@@ -169,13 +158,13 @@ yardstick_result yardstick_wake(
         struct timespec rest = {.tv_sec = pause / 1000, .tv_nsec = pause % 1000 * 1000000};
         nanosleep(&rest, NULL);
         const char *values[] = {one.kind, one.queue, one.lane};
-        double called = now();
+        double called = yardstick_now();
         ready = succeeds(
                     &one, connection, PQexecPrepared(connection, "enqueue", 3, values, NULL, NULL, 0), PGRES_TUPLES_OK)
             && meet(&one, (int)result.jobs + 1);
         if (ready) milliseconds[result.jobs++] = (one.at - called) * 1e3;
     }
-    result.seconds = now() - began;
+    result.seconds = yardstick_now() - began;
     pthread_mutex_lock(&one.lock);
     one.stop = 1;
     pthread_mutex_unlock(&one.lock);

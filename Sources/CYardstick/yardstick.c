@@ -30,28 +30,33 @@ typedef struct {
     char failure[256];
 } task;
 
-static double now(void) {
+double yardstick_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+PGconn *yardstick_connect(const char *conninfo) {
+    PGconn *connection = PQconnectdb(conninfo);
+    if (PQstatus(connection) == CONNECTION_OK)
+        PQclear(PQexec(
+            connection,
+            "set application_name = 'millrace-yardstick'; set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;"
+            "set jit = off; set plan_cache_mode = force_generic_plan"));
+    return connection;
 }
 
 static void fail(task *one, const char *what) {
     if (!one->failure[0]) snprintf(one->failure, sizeof one->failure, "%s", what);
 }
 
-/// The plans that the queue's functions force for themselves.
 static PGconn *open_connection(task *one) {
-    PGconn *connection = PQconnectdb(one->conninfo);
+    PGconn *connection = yardstick_connect(one->conninfo);
     if (PQstatus(connection) != CONNECTION_OK) {
         fail(one, PQerrorMessage(connection));
         PQfinish(connection);
         return NULL;
     }
-    PQclear(PQexec(
-        connection,
-        "set application_name = 'millrace-yardstick'; set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;"
-        "set jit = off; set plan_cache_mode = force_generic_plan"));
     return connection;
 }
 
@@ -166,8 +171,8 @@ static void *call(void *argument) {
     if (connection) PQclear(PQexec(connection, "reset all; set application_name = 'millrace-yardstick'"));
     int ready = connection && prepare(one, connection, "call", one->statement);
     pthread_barrier_wait(one->start);
-    double end = now() + one->seconds;
-    while (ready && now() < end) {
+    double end = yardstick_now() + one->seconds;
+    while (ready && yardstick_now() < end) {
         PGresult *result = PQexecPrepared(connection, "call", one->count, one->values, NULL, NULL, 0);
         ExecStatusType status = PQresultStatus(result);
         int done = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
@@ -228,13 +233,13 @@ static yardstick_result run(void *(*body)(void *), task like, int threads) {
         pthread_create(&running[i], NULL, body, &tasks[i]);
     }
     pthread_barrier_wait(&start);
-    double began = now();
+    double began = yardstick_now();
     for (int i = 0; i < threads; i++) {
         pthread_join(running[i], NULL);
         result.jobs += tasks[i].jobs;
         if (tasks[i].failure[0] && !result.failure[0]) memcpy(result.failure, tasks[i].failure, sizeof result.failure);
     }
-    result.seconds = now() - began;
+    result.seconds = yardstick_now() - began;
     pthread_barrier_destroy(&start);
     return result;
 }

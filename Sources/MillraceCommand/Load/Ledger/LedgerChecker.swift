@@ -217,13 +217,14 @@ struct LedgerChecker: Sendable {
         }
         // A fan's last job comes once for each run that was accepted, and that is one.
         let gathers = jobs.filter { $0.kind == LedgerGather.kind }
+        let followed = Set(gathers.compactMap(\.n))
         for (n, twins) in Dictionary(grouping: gathers, by: { $0.n ?? -1 }) where twins.count > 1 {
             find("a flow goes on exactly once", "\(twins.count) jobs after the fan \(n)")
         }
         for intent in intents where intent.shape == .fan && intent.outcome == .committed {
             for (n, id) in zip(intent.numbers, intent.ids) where byJob[id]?.contains(where: { $0.outcome == 1 }) == true
             {
-                if !gathers.contains(where: { $0.n == n }) {
+                if !followed.contains(n) {
                     find("a flow goes on exactly once", "nothing came after the fan \(n)")
                 }
             }

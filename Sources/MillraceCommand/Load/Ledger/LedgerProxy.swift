@@ -132,7 +132,7 @@ final class LedgerProxy: Sendable {
 
     private static func write(_ file: Int32, _ buffer: inout [UInt8]) -> Bool {
         guard !buffer.isEmpty else { return true }
-        let put = send(file, buffer, buffer.count, Int32(truncatingIfNeeded: 0x4000) /* MSG_NOSIGNAL */)
+        let put = send(file, buffer, buffer.count, Int32(MSG_NOSIGNAL))
         if put > 0 { buffer.removeFirst(put) }
         return put > 0 || errno == EAGAIN || errno == EINTR
     }

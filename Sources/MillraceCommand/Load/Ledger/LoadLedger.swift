@@ -13,8 +13,8 @@ extension Command {
             schedule), while workers are killed and frozen, connections cut, stalled and swallowed, back ends ended, \
             connections used up, locks and snapshots held, and Postgres is stopped. Each run writes what it does into a table \
             of its own. When all has come to rest a checker judges from that table, from the producers' own record and from \
-            history. Exit 1 if it finds anything. The seed replays the choices, not how they interleave. Needs 2 GB of disk \
-            for half an hour.
+            history. Exit 1 if it finds anything. The seed replays the choices, not how they interleave. In /tmp it needs \
+            room for up to 2 GB of WAL beside its tables.
             """,
         flags: [
             .single(
