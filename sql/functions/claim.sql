@@ -40,7 +40,6 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan as $$
 declare
-    t timestamptz := millrace.now();
     paused int[] := array(select q.id from millrace.queue m join millrace.queue q on q.id = m.id or q.main = m.id where m.paused_at is not null);
 begin
     if exists (
@@ -54,7 +53,9 @@ begin
         return;
     end if;
     return query
-    with gone as materialized (
+    with moment as materialized (
+        select millrace.now() as t
+    ), gone as materialized (
         delete from millrace.ready r
          where r.ctid = any (array(
             select f.ctid
@@ -73,7 +74,7 @@ begin
                 + case when r.lane & 3 = 3 then 4 else 0 end as number
     ), leased as (
         insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes)
-        select the_session, g.number, t, count(*), min(g.job), max(g.job), array_agg(g.job),
+        select the_session, g.number, (select m.t from moment m), count(*), min(g.job), max(g.job), array_agg(g.job),
                case when max(g.attempt) > 0 then array_agg(g.attempt) end,
                case when max(g.crashes) > 0 then array_agg(g.crashes) end
           from gone g
@@ -81,8 +82,8 @@ begin
     )
     select g.seq, g.job, g.number, g.kind, g.queue, g.lane, g.attempt, g.crashes,
            j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
-           j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
-           j.options, j.metadata, j.tags, j.tenant, t, null::bigint[]
+           j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m), false),
+           j.options, j.metadata, j.tags, j.tenant, (select m.t from moment m), null::bigint[]
       from gone g
      cross join lateral (                                 -- offset 0: one look-up for each, never the whole span of ids between them
         select * from millrace.job i

@@ -118,11 +118,14 @@ begin
         end if;
     end if;
 
+    t := millrace.now();                                  -- after the statement that locked the jobs, see claim()
     if all_pass and uniform then
         -- Whatever is taken passes, and at the same gates: one statement, as without limits. Without places it finds the jobs itself.
         counting := array(select g.gate from unnest(the_gates || key_gates, caps || key_caps) g(gate, cap) where g.cap is not null);
         return query
-        with gone as materialized (
+        with moment as materialized (
+            select millrace.now() as t
+        ), gone as materialized (
             delete from millrace.ready r
              where r.ctid = any (coalesce(places, array(
                 select f.ctid
@@ -142,13 +145,13 @@ begin
         ), counted as (
             insert into millrace.slot (gate, n, used_until)
             select r.gate, case when r.cap is null then 0 else c.n end,
-                   case when r.spacing is not null then greatest(t, r.used_until) + make_interval(secs => c.n * r.spacing) end
+                   case when r.spacing is not null then greatest((select m.t from moment m), r.used_until) + make_interval(secs => c.n * r.spacing) end
               from (select count(*)::int as n from gone) c
              cross join unnest(the_gates || key_gates, caps || key_caps, spacings || key_spacings, ends || key_ends) r(gate, cap, spacing, used_until)
              where c.n > 0
         ), leased as (
             insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_all)
-            select the_session, g.number, t, count(*), min(g.job), max(g.job), array_agg(g.job),
+            select the_session, g.number, (select m.t from moment m), count(*), min(g.job), max(g.job), array_agg(g.job),
                    case when max(g.attempt) > 0 then array_agg(g.attempt) end,
                    case when max(g.crashes) > 0 then array_agg(g.crashes) end, nullif(counting, '{}')
               from gone g
@@ -156,8 +159,8 @@ begin
         )
         select g.seq, g.job, g.number, g.kind, g.queue, g.lane, g.attempt, g.crashes,
                j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
-               j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
-               j.options, j.metadata, j.tags, j.tenant, t, null::bigint[]
+               j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m), false),
+               j.options, j.metadata, j.tags, j.tenant, (select m.t from moment m), null::bigint[]
           from gone g
           cross join lateral (                             -- see claim()
               select * from millrace.job i
