@@ -87,8 +87,13 @@ extension PostgresError {
         case .server(let error):
             // 57P0x: shutdown, crash, cannot connect now, or an idle session ended; 08: connection; 53300: too many of them; 25006: a standby
             error.sqlState.hasPrefix("57P") || error.sqlState.hasPrefix("08") || error.sqlState == "53300"
-                || error.sqlState == "25006"
+                || error.sqlState == "25006" || isShortage
         case .cancelled, .undecodable, .misconfigured: false
         }
+    }
+
+    /// The database is there and lacks disk, memory or the like: the statement took no effect, and can succeed when that is mended.
+    package var isShortage: Bool {
+        ["53000", "53100", "53200", "58030"].contains(sqlState)
     }
 }

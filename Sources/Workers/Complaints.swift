@@ -18,9 +18,9 @@ final class Complaints: Sendable {
         self.log = log
     }
 
-    /// An outage has its own line, and a cancelled statement is no trouble.
+    /// An outage has its own line, unless the database is there and short of something; a cancelled statement is no trouble.
     func say(_ what: StaticString, _ error: PostgresError) {
-        guard !error.isOutage, error != .cancelled else { return }
+        guard !error.isOutage || error.isShortage, error != .cancelled else { return }
         guard let unsaid = due("\(what) \(error.sqlState ?? "")") else { return }
         log.error(
             what, [("error", error.description), ("sqlstate", error.sqlState ?? "none")] + Self.repeated(unsaid))

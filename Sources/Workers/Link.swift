@@ -56,7 +56,7 @@ final class Link: Sendable {
             return try await body(connection)
         } catch {
             outage.began(error)
-            if await connection.isBroken || error.isOutage { drop() }
+            if await connection.isBroken || (error.isOutage && !error.isShortage) { drop() }
             throw error
         }
     }

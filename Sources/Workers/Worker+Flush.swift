@@ -46,6 +46,7 @@ extension Worker {
                     await isolate(flush, error)
                     return
                 }
+                complaints.say("what has ended cannot be recorded yet; it is kept and tried again", error)
                 unsure = unsure || error.outcomeUnknown
                 if desk.isDraining, deadline.passed(.seconds(10) + options.drainDeadline) { return }
                 try? await Task.sleep(for: backoff.next(using: &random))

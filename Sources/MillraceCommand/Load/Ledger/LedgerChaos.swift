@@ -7,7 +7,10 @@ import Synchronization
 /// Does what production does to a system, in an order that the seed gives.
 final class LedgerChaos: Sendable {
     enum Kind: String, CaseIterable {
-        case kill, freeze, terminate, cut, stall, swallow, transaction, locks, exhaust, pooler, stop, failover
+        case kill, freeze, terminate, cut, stall, swallow, transaction, locks, exhaust, pooler, stop, disk, failover
+
+        /// What the seed draws from; a failover is asked for.
+        static var drawn: [Kind] { allCases.filter { $0 != .failover } }
     }
 
     private struct State {
@@ -26,14 +29,15 @@ final class LedgerChaos: Sendable {
 
     /// Where a safeguard is missing, the faults are such as it is there for: workers that come back from the dead for the check of
     /// tokens; and none that makes a worker begin anew, and so look everywhere, for the sweep.
-    init(world: LedgerWorld, broken: LedgerBreak?) {
+    init(world: LedgerWorld, broken: LedgerBreak?, only: Set<String>) {
         self.world = world
-        weights =
+        let usual: [(Kind, Int)] =
             switch broken {
             case .noTokenCheck: Self.weights + [(.freeze, 120)]
             case .noSweep: [(.transaction, 3), (.locks, 1)]
-            case .finishBeforeEffect, .earlyRescue, nil: Self.weights
+            case .finishBeforeEffect, .earlyRescue, nil: Self.weights + (world.disk == nil ? [] : [(.disk, 2)])
             }
+        weights = only.isEmpty ? usual : usual.filter { only.contains($0.0.rawValue) }
         longFreezes = broken == .noTokenCheck ? 0.9 : 0.4
         longFreeze = broken == .noTokenCheck ? 8...14 : 34...45  // its workers are taken for dead sooner
     }
@@ -52,11 +56,11 @@ final class LedgerChaos: Sendable {
         state.withLock { $0.promoted = promoted }
     }
 
-    /// At most a twentieth stop the database.
+    /// At most a twentieth stop the database, with the full disk that may.
     private static let weights: [(Kind, Int)] = [
         (.kill, 22), (.freeze, 10), (.terminate, 16), (.cut, 15), (.stall, 8), (.swallow, 5), (.transaction, 6),
         (.locks, 6),
-        (.exhaust, 4), (.pooler, 4), (.stop, 4),
+        (.exhaust, 4), (.pooler, 4), (.stop, 3),
     ]
 
     /// `count` faults spread over the time; each long one goes on beside the next.
@@ -71,7 +75,7 @@ final class LedgerChaos: Sendable {
                 next += pause
                 guard ContinuousClock.now < end, let kind = random.pick(weights) else { break }
                 let seed = random.next()
-                if kind == .stop {
+                if kind == .stop || kind == .disk {
                     try await strike(kind, LedgerRandom(seed: seed))  // alone: the others need a database
                 } else {
                     group.addTask { try await self.strike(kind, LedgerRandom(seed: seed)) }
@@ -84,7 +88,7 @@ final class LedgerChaos: Sendable {
     /// A killed worker that spoke through a pooler is missed after half a minute; one that was cut off is back within seconds.
     private static func aftermath(of kind: Kind) -> Double {
         switch kind {
-        case .kill, .pooler, .stop, .failover: 45
+        case .kill, .pooler, .stop, .disk, .failover: 45
         case .freeze, .stall, .swallow: 12
         case .terminate, .cut, .locks, .exhaust: 6
         case .transaction: 0
@@ -180,6 +184,18 @@ final class LedgerChaos: Sendable {
         case .pooler:
             note(kind, for: 2, workers: ["pooled"])
             world.restartPooler()
+        case .disk:
+            let seconds = Double.random(in: 1...6, using: &random)
+            note(kind, for: seconds + 10)
+            world.disk?.fill()
+            try await Task.sleep(for: .seconds(seconds))
+            world.disk?.empty()
+            do {
+                // It may have ended: without room for its log, Postgres does not go on, and does not always come back by itself.
+                _ = try await world.cluster.start(deadline: .seconds(120))
+            } catch {
+                throw Failure("the private Postgres did not come back from a full disk: \(error)")
+            }
         case .failover: break  // by `failOver` alone
         case .stop:
             let seconds = Double.random(in: 0...6, using: &random)

@@ -23,6 +23,8 @@ final class LedgerWorld: Sendable {
 
     let directory: String
     let cluster: Cluster
+    /// nil: it may not be filled.
+    let disk: LedgerDisk?
     let proxy: LedgerProxy
     let hasPooler: Bool
     /// nil: there is one Postgres, which comes back whenever it was stopped.
@@ -42,12 +44,14 @@ final class LedgerWorld: Sendable {
         guard mkdtemp(&template) != nil else { throw Failure("no temporary directory could be made") }
         directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         chmod(directory, 0o755)
+        disk = failover == nil ? LedgerDisk(in: directory) : nil
         do {
             cluster = Cluster(
-                directory: directory + "/pg",
+                directory: (disk?.directory ?? directory) + "/pg",
                 binaries: try Cluster.Binaries.locate(environment: invocation.environment),
                 settings: ["max_connections": "80", "shared_buffers": "256MB", "max_wal_size": "2GB"])
         } catch {
+            disk?.close()
             throw Failure(error.description)
         }
         hasPooler = Self.pooler != nil && failover == nil
@@ -228,6 +232,7 @@ final class LedgerWorld: Sendable {
             try? await cluster.stop(.fast, deadline: .seconds(60))
         } else {
             try? await cluster.remove(deadline: .seconds(60))
+            disk?.close()
             try? await failover?.standby.remove(deadline: .seconds(60))
             try? FileManager.default.removeItem(atPath: directory)
         }

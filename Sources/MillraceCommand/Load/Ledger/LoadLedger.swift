@@ -11,7 +11,7 @@ extension Command {
             Starts a Postgres, a proxy, a pooler and four workers of its own, and enqueues jobs of every shape (plain, delayed, \
             failing, snoozing, with steps, unique, limited, flows, fans, cancelled, rolled back, committed late, from a \
             schedule), while workers are killed and frozen, connections cut, stalled and swallowed, back ends ended, \
-            connections used up, locks and snapshots held, and Postgres is stopped. Each run writes what it does into a table \
+            connections used up, locks and snapshots held, the disk filled and Postgres stopped. Each run writes what it does into a table \
             of its own. When all has come to rest a checker judges from that table, from the producers' own record and from \
             history. Exit 1 if it finds anything. The seed replays the choices, not how they interleave. In /tmp it needs \
             room for up to 2 GB of WAL beside its tables.
@@ -22,6 +22,9 @@ extension Command {
             .single(
                 "faults", "N", .integer(0...100_000), environment: .none,
                 help: "How many faults; 17 a minute if not given."),
+            .repeated(
+                "only", "FAULT", .choice(LedgerChaos.Kind.drawn.map(\.rawValue)), environment: .none,
+                help: "Strike with nothing but this; may be given many times."),
             .single(
                 "rate", "N", .integer(1...5000), environment: .none, fallback: "600", help: "Jobs to enqueue a second."),
             .single("seed", "N", .integer(0...Int.max), environment: .none, help: "Replays these choices."),
@@ -38,6 +41,7 @@ extension Command {
         examples: [
             Example("millrace load ledger", "two minutes"),
             Example("millrace load ledger --minutes 30 --faults 510", "half an hour, a million jobs"),
+            Example("millrace load ledger --only disk --faults 5", "nothing but a full disk"),
             Example("millrace load ledger --break no-token-check", "see it fail"),
             Example("millrace load ledger --failover synchronous", "a standby takes over in the middle"),
         ]
@@ -66,6 +70,10 @@ private struct LedgerScenario: Sendable {
         if !world.hasPooler, world.failover == nil {
             invocation.console.note("pgbouncer is not installed: no pooler stands between")
         }
+        if world.disk == nil, world.failover == nil {
+            invocation.console.note(
+                "no file can be mounted as a disk here (that takes root and mkfs.ext4): none is filled")
+        }
         do {
             try await world.open()
             let (checker, problems, chaos) = try await play(world, minutes: minutes, faults: count, seed: seed)
@@ -91,7 +99,7 @@ private struct LedgerScenario: Sendable {
         _ = try await Queue.setSchedule(schedule, on: office)
         await office.close()
         world.startWorkers()
-        let chaos = LedgerChaos(world: world, broken: broken)
+        let chaos = LedgerChaos(world: world, broken: broken, only: Set(invocation.parsed.list("only")))
         let numbers = LedgerNumbers()
         let end = ContinuousClock.now + .seconds(minutes * 60)
         let rate = parsed("rate", 600)
