@@ -57,5 +57,5 @@ package enum Schema {
     package static var version: Int { migrations.count }
 
     /// The oldest schema version whose workers still run on this schema.
-    package static let oldestWorker = 1
+    package static let oldestWorker = 11
 }

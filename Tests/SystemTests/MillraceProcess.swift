@@ -59,7 +59,7 @@ final class MillraceProcess: @unchecked Sendable {  // Process is not Sendable; 
     }
 
     /// Beside the test bundle, where the build puts every product.
-    private static var executable: URL {
+    static var executable: URL {
         var directory = URL(filePath: CommandLine.arguments[0]).resolvingSymlinksInPath().deletingLastPathComponent()
         for _ in 0..<6 {
             let candidate = directory.appending(path: "millrace")

@@ -3,8 +3,12 @@ import Glibc
 /// This very program as a child process.
 enum OwnProgram {
     /// In a process group of its own, for a Ctrl-C on our terminal is for us to act on.
-    /// - Parameter output: where its standard output and error go; ours if not given.
-    static func spawn(_ arguments: [String], environment: [String: String], output: Int32? = nil) -> pid_t? {
+    /// - Parameters:
+    ///   - output: where its standard output and error go; ours if not given.
+    ///   - program: another than this one, an older one for instance.
+    static func spawn(
+        _ arguments: [String], environment: [String: String], output: Int32? = nil, instead program: String? = nil
+    ) -> pid_t? {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -21,6 +25,6 @@ enum OwnProgram {
         let variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
         defer { for string in argv + variables { free(string) } }
         var pid = pid_t()
-        return posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, argv, variables) == 0 ? pid : nil
+        return posix_spawn(&pid, program ?? "/proc/self/exe", &actions, &attributes, argv, variables) == 0 ? pid : nil
     }
 }

@@ -49,6 +49,7 @@ enum Verbs {
         .loadRate,
         .loadTenants,
         .loadLedger,
+        .loadUpgrade,
         .config,
         .help,
         .version,

@@ -14,11 +14,8 @@ final class LedgerWorld: Sendable {
     }
 
     private struct State {
-        var pids: [String: pid_t] = [:]
         var pooler: pid_t = 0
-        var stopping = false
         var sessions: [Int64: LedgerSession] = [:]
-        var badEnds: [String] = []
     }
 
     let directory: String
@@ -31,6 +28,7 @@ final class LedgerWorld: Sendable {
     let failover: LedgerFailover?
     private let invocation: Invocation
     private let broken: LedgerBreak?
+    private let kept: KeptWorkers
     private let state = Mutex(State())
 
     static let pooler = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].first { (path: String) in
@@ -44,6 +42,7 @@ final class LedgerWorld: Sendable {
         guard mkdtemp(&template) != nil else { throw Failure("no temporary directory could be made") }
         directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         chmod(directory, 0o755)
+        kept = KeptWorkers(directory: directory)
         disk = failover == nil ? LedgerDisk(in: directory) : nil
         do {
             cluster = Cluster(
@@ -110,62 +109,24 @@ final class LedgerWorld: Sendable {
     // MARK: Workers
 
     func startWorkers() {
-        for worker in workers { supervise(worker) }
+        for worker in workers { keep(worker) }
     }
 
-    private func supervise(_ worker: Worker) {
-        Thread.start(name: "ledger-worker") { [self] in
-            var environment = invocation.environment
-            environment["DATABASE_URL"] = worker.url
-            for name in ["MILLRACE_DIRECT_URL", "MILLRACE_QUEUES"] { environment[name] = nil }
-            let log = Glibc.open("\(directory)/\(worker.name).log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-            defer { Glibc.close(log) }
-            let arguments =
-                [
-                    "worker", "--ledger", straightLocation, "--parent", "\(getpid())", "--name", worker.name, "--slots",
-                    "40",
-                ]
-                + ["--drain-timeout", "30s"] + (broken.map { ["--break", $0.rawValue] } ?? [])
-            while !state.withLock({ $0.stopping }) {
-                guard let pid = OwnProgram.spawn(arguments, environment: environment, output: log) else { return }
-                state.withLock { $0.pids[worker.name] = pid }
-                var status: Int32 = 0
-                while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-                state.withLock { state in
-                    state.pids[worker.name] = nil
-                    let signal = status & 0x7f
-                    if signal != 0 && signal != SIGKILL {
-                        state.badEnds.append("\(worker.name) was ended by signal \(signal)")
-                    } else if signal == 0, (status >> 8) & 0xff != 0, state.stopping {
-                        state.badEnds.append("\(worker.name) ended with \((status >> 8) & 0xff)")
-                    }
-                }
-                usleep(100_000)
-            }
-        }
+    private func keep(_ worker: Worker) {
+        var environment = invocation.environment
+        environment["DATABASE_URL"] = worker.url
+        for name in ["MILLRACE_DIRECT_URL", "MILLRACE_QUEUES"] { environment[name] = nil }
+        kept.keep(
+            worker.name,
+            arguments: ["worker", "--ledger", straightLocation, "--parent", "\(getpid())", "--name", worker.name]
+                + ["--slots", "40", "--drain-timeout", "30s"] + (broken.map { ["--break", $0.rawValue] } ?? []),
+            environment: environment)
     }
 
-    func pid(of name: String) -> pid_t? { state.withLock { $0.pids[name] } }
+    func pid(of name: String) -> pid_t? { kept.pid(of: name) }
 
     /// Drains the workers; what went wrong with one of them.
-    func stopWorkers() async throws -> [String] {
-        let pids = state.withLock { state in
-            state.stopping = true
-            return Array(state.pids.values)
-        }
-        for pid in pids {
-            kill(pid, SIGCONT)
-            kill(pid, SIGTERM)
-        }
-        let deadline = ContinuousClock.now + .seconds(60)
-        while !state.withLock({ $0.pids.isEmpty }) {
-            guard ContinuousClock.now < deadline else {
-                return ["workers did not end: \(state.withLock { $0.pids.keys.sorted() })"]
-            }
-            try await Task.sleep(for: .milliseconds(50))
-        }
-        return state.withLock { $0.badEnds }
-    }
+    func stopWorkers() async throws -> [String] { try await kept.stop() }
 
     /// Remembers who opened which session: it is gone from the database when its worker is.
     func noteSessions(on connection: Connection) async throws(PostgresError) {
@@ -221,11 +182,8 @@ final class LedgerWorld: Sendable {
 
     func close(keep: Bool) async {
         proxy.stop()
-        let (pooler, pids) = state.withLock { state in
-            state.stopping = true
-            return (state.pooler, Array(state.pids.values))
-        }
-        for pid in pids { kill(pid, SIGKILL) }
+        kept.kill()
+        let pooler = state.withLock { $0.pooler }
         if pooler > 0 { kill(pooler, SIGKILL) }
         await failover?.close()
         if keep {

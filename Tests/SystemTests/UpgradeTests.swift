@@ -1,0 +1,22 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct UpgradeTests {
+    /// This program stands in for the older one; a real older one is for whoever upgrades.
+    @Test func `the rehearsal of an upgrade loses nothing, and says who did what`() async throws {
+        let process = try MillraceProcess(
+            ["load", "upgrade", "--old", MillraceProcess.executable.path, "--seconds", "9", "--rate", "100", "--json"],
+            database: "")
+        #expect(try await process.ended() == 0, "\(process.output)")
+        #expect(process.output.contains(#""lost": 0"#), "\(process.output)")
+    }
+
+    @Test func `a rehearsal without an older program is refused`() async throws {
+        let none = try MillraceProcess(["load", "upgrade"], database: "")
+        #expect(try await none.ended() == 2)
+        let missing = try MillraceProcess(["load", "upgrade", "--old", "/nowhere/millrace"], database: "")
+        #expect(try await missing.ended() == 2)
+        #expect(missing.output.contains("/nowhere/millrace"))
+    }
+}
