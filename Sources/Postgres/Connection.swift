@@ -1,6 +1,6 @@
 import CPostgres
 import Glibc
-import Threads
+package import Threads
 
 /// One connection, an actor on its own thread: its calls block that thread and nothing else. Every statement has a deadline;
 /// one that passes it, or whose task is cancelled, is cancelled on the server too. Once broken, a connection stays broken.
@@ -20,21 +20,26 @@ package actor Connection {
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    private init(_ options: ConnectionOptions, name: String) {
+    /// The thread goes when the connection does.
+    private nonisolated let ownsThread: Bool
+
+    private init(_ options: ConnectionOptions, name: String, thread: ThreadExecutor?) {
         self.options = options
-        executor = ThreadExecutor(name: name)
+        executor = thread ?? ThreadExecutor(name: name)
+        ownsThread = thread == nil
         preparing = options.prepare != .off
     }
 
     deinit {
-        executor.stop()
+        if ownsThread { executor.stop() }
     }
 
     /// Connects within the options' deadline.
-    package static func open(_ options: ConnectionOptions, name: String = "pg") async throws(PostgresError)
-        -> Connection
-    {
-        let connection = Connection(options, name: name)
+    /// - Parameter thread: to work on, instead of one of its own with that name.
+    package static func open(
+        _ options: ConnectionOptions, name: String = "pg", on thread: ThreadExecutor? = nil
+    ) async throws(PostgresError) -> Connection {
+        let connection = Connection(options, name: name, thread: thread)
         try await connection.connect()
         return connection
     }

@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Idle, the thread sleeps on `wakeDescriptor`; a job that must itself wait for a descriptor polls this one beside it and
 /// returns when it becomes readable, to let the next job run.
-package final class ThreadExecutor: SerialExecutor {
+package final class ThreadExecutor: SerialExecutor, TaskExecutor {
     private struct State {
         var jobs: [UnownedJob] = []
         var head = 0

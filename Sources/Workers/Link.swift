@@ -1,8 +1,10 @@
 import Postgres
 import Synchronization
 import Telemetry
+import Threads
 
-/// A connection that one loop keeps for itself: opened when needed, dropped when broken.
+/// A connection that one loop keeps for itself: opened when needed, dropped when broken. It works on the link's thread, as does a loop
+/// that runs there (`run`): between the two nothing goes from thread to thread.
 final class Link: Sendable {
     private struct State {
         var connection: Connection?
@@ -10,14 +12,28 @@ final class Link: Sendable {
     }
 
     private let options: ConnectionOptions
-    private let name: String
+    private let thread: ThreadExecutor
     private let outage: Outage
     private let state = Mutex(State())
 
     init(_ options: ConnectionOptions, name: String, outage: Outage) {
         self.options = options
-        self.name = name
+        thread = ThreadExecutor(name: name)
         self.outage = outage
+    }
+
+    deinit {
+        thread.stop()
+    }
+
+    /// Runs the loop on the link's own thread. Not for what takes long: whoever uses the link waits for it.
+    func run(_ loop: @Sendable () async -> Void) async {
+        await withTaskExecutorPreference(thread, operation: loop)
+    }
+
+    /// The same, to its end even if the caller's task is cancelled.
+    func runUninterrupted(_ work: @Sendable @escaping () async -> Void) async {
+        await Task(executorPreference: thread, operation: work).value
     }
 
     /// Grows with every new connection.
@@ -30,12 +46,9 @@ final class Link: Sendable {
     }
 
     func connection() async throws(PostgresError) -> Connection {
-        if let connection = current {
-            if await !connection.isBroken { return connection }
-            drop()
-        }
+        if let connection = current { return connection }
         do {
-            let connection = try await Connection.open(options, name: name)
+            let connection = try await Connection.open(options, on: thread)
             state.withLock { state in
                 state.connection = connection
                 state.opened += 1

@@ -27,7 +27,7 @@ extension Worker {
             }
             last = .now
             // Not interrupted by the loop's own cancellation: these jobs have ended.
-            await Task { await record(await believed(flush)) }.value
+            await flushLink.runUninterrupted { [self] in await record(await believed(flush)) }
         }
     }
 

@@ -341,7 +341,8 @@ extension Worker {
         case (let queue?, let code?):
             guard queues.withLock({ $0.serves?.contains(queue) ?? true }) else { return }
             wakeups.hint(Lane(queue: queue, code: code))
-            promotion.fire()
+            // A third part says that the job is in the lane; without, it may be about to come due.
+            if parts.count == 2 { promotion.fire() }
         case (_?, nil): wakeups.lookEverywhere()
         default:
             switch payload {

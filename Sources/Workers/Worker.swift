@@ -185,7 +185,7 @@ package final class Worker: Sendable {
 
     private func work(direct: Bool) async {
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.claimLoop() }
+            group.addTask { await self.claimLink.run { await self.claimLoop() } }
             group.addTask { await self.promoteLoop() }
             group.addTask { await self.sweepLoop() }
             group.addTask { await self.lanesLoop() }
@@ -193,7 +193,7 @@ package final class Worker: Sendable {
             group.addTask { await self.scheduleLoop() }
             group.addTask { await self.flowLoop() }
             if direct {
-                group.addTask { await self.listenLoop() }
+                group.addTask { await self.listenLink.run { await self.listenLoop() } }
                 group.addTask { await self.doorman.run() }
             }
         }
@@ -202,7 +202,7 @@ package final class Worker: Sendable {
     private func liveOn(direct: Bool) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.beatLoop() }
-            group.addTask { await self.flushLoop() }
+            group.addTask { await self.flushLink.run { await self.flushLoop() } }
             group.addTask { await self.pulseLoop() }
             group.addTask { await self.notebook.run() }
         }

@@ -83,8 +83,13 @@ struct PoolerTests {
             let name = try #require(try await direct.value("select current_database()"))
             try await direct.run("alter database \(name) set default_transaction_isolation = '\(level)'")
             try await direct.run(
-                "select pg_terminate_backend(pid) from pg_stat_activity where datname = '\(name)' and pid <> pg_backend_pid()"
+                "select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '\(name)' and pid <> pg_backend_pid()"
             )
+            // The pooler may not have noticed yet that its server is gone, and hand it to the first who comes.
+            try await eventually("the pooler has a new server") {
+                guard let first = try? await Connection.open(options) else { return false }
+                return (try? await first.int("select 1")) == 1
+            }
             let connection = try await Connection.open(options)
             #expect(try await connection.value("select current_setting('transaction_isolation')") == "read committed")
             let inside = try await connection.transaction { connection throws(PostgresError) in

@@ -43,7 +43,7 @@ begin
         if nobody_sleeps then                             -- see wake()
             return new_id;
         elsif found then
-            perform millrace.wake(the_line, coalesce(enqueue.priority, 4) * 4 + 1);
+            perform millrace.wake_ready(the_line, coalesce(enqueue.priority, 4) * 4 + 1);
             return new_id;
         end if;
     end if;
@@ -197,9 +197,10 @@ begin
     end if;
     if the_run_at > t then
         insert into millrace.timer (due, job, queue, kind, lane) values (the_run_at, id, queue_id, kind_id, the_lane);
-        if the_run_at > t + interval '2 s' then
-            return;                                       -- nobody need wake: every worker looks at the clock once a second
+        if the_run_at <= t + interval '2 s' and (the_options is null or the_options -> 'wake' is distinct from 'false') then
+            perform millrace.wake(queue_id, the_lane);
         end if;
+        return;                                           -- otherwise nobody need wake: every worker looks at the clock once a second
     elsif the_limit_key is not null and millrace.gate_has_parked(millrace.gate_of('key', the_limit_key)) then
         insert into millrace.parked (gate, lane, job, queue, kind, attempt, crashes)
         values (millrace.gate_of('key', the_limit_key), the_lane, id, queue_id, kind_id, 0, 0);
@@ -209,7 +210,7 @@ begin
         values (id, id, queue_id, kind_id, the_lane, millrace.gate_of('key', the_limit_key));
     end if;
     if the_options is null or the_options -> 'wake' is distinct from 'false' then
-        perform millrace.wake(queue_id, the_lane);
+        perform millrace.wake_ready(queue_id, the_lane);
     end if;
 end $$;
 

@@ -12,3 +12,12 @@ begin
         end if;
     end if;
 end $$;
+
+-- The same for a job that is in its lane: who hears it need not look at the clock.
+create or replace function millrace.wake_ready(the_queue int, the_lane int) returns void
+language plpgsql as $$
+begin
+    if not pg_try_advisory_xact_lock_shared(1297239619, the_queue & 63) and pg_notification_queue_usage() < 0.5 then
+        perform pg_notify('millrace', the_queue || '.' || the_lane || '.ready');
+    end if;
+end $$;
