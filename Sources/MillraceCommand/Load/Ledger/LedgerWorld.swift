@@ -114,6 +114,7 @@ final class LedgerWorld: Sendable {
             var environment = invocation.environment
             environment["DATABASE_URL"] = worker.url
             for name in ["MILLRACE_DIRECT_URL", "MILLRACE_QUEUES"] { environment[name] = nil }
+            environment["MILLRACE_LISTEN"] = "off"
             let log = Glibc.open("\(directory)/\(worker.name).log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
             defer { Glibc.close(log) }
             let arguments =
