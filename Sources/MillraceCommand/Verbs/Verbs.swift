@@ -31,6 +31,10 @@ enum Verbs {
         .schedulesRun,
         .schedulesNext,
         .workersList,
+        .eventsList,
+        .eventsShow,
+        .eventsPublish,
+        .eventsTail,
         .keysGenerate,
         .keysList,
         .keysRotate,
@@ -60,6 +64,7 @@ enum Verbs {
         "queues": "Look at queues, pause, resume and drain them",
         "schedules": "Have jobs enqueued by the clock",
         "workers": "Look at the workers",
+        "events": "Publish events, look at them, and follow their feed",
         "keys": "Make encryption keys, see which are needed, and replace them",
         "load": "Measure, and compare with what was promised",
     ]
