@@ -36,6 +36,7 @@ let package = Package(
         .target(
             name: "Listeners", dependencies: ["CCrypto", "CMicrohttpd", "Telemetry", "Threads"], swiftSettings: strict),
 
+        .target(name: "Blobs", dependencies: ["CCrypto", "Postgres", "Threads"], swiftSettings: strict),
 
         .target(name: "Jobs", swiftSettings: strict),
 
@@ -54,7 +55,7 @@ let package = Package(
         .executableTarget(
             name: "MillraceCommand",
             dependencies: [
-                "CLinux", "CTerminal", "CYardstick", "Calendars", "Clusters", "Jobs", "Listeners", "Postgres",
+                "Blobs", "CLinux", "CTerminal", "CYardstick", "Calendars", "Clusters", "Jobs", "Listeners", "Postgres",
                 "Queues", "Schema", "Seals", "Telemetry", "Threads", "Workers",
             ], swiftSettings: strict),
 
@@ -71,6 +72,7 @@ let package = Package(
         .testTarget(name: "SealsTests", dependencies: ["Seals"], swiftSettings: strict),
         .testTarget(
             name: "ListenersTests", dependencies: ["Listeners", "Telemetry", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "BlobsTests", dependencies: ["Blobs", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
         .testTarget(
             name: "QueuesTests", dependencies: ["Postgres", "Queues", "Schema", "TestSupport"], swiftSettings: strict),

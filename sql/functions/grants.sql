@@ -12,7 +12,9 @@ declare
         'gates_open', 'slots_sweep', 'limit_list', 'parked_count',
         'step', 'steps', 'report', 'logs', 'retry_fresh',
         'schedule_set', 'schedule_wait', 'schedules_due', 'schedule_advance', 'schedule_problem',
-        'flows_advance', 'flows_check', 'flow_cancel', 'flow_retry', 'flow_ids', 'flow_tree', 'spawn', 'results_before', 'event_publish', 'events_changes', 'event', 'event_list'];
+        'flows_advance', 'flows_check', 'flow_cancel', 'flow_retry', 'flow_ids', 'flow_tree', 'spawn', 'results_before', 'event_publish', 'events_changes', 'event', 'event_list',
+        'blob', 'blob_list', 'blob_touch', 'blob_upload', 'blob_stage', 'blob_store', 'blob_drop', 'blob_open', 'blob_piece', 'blob_keep', 'blob_release',
+        'blobs_forsaken', 'blob_forget', 'blob_uploads_expire'];
     doors_admin text[] := doors_worker || array['job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',
         'dead_ids', 'dead_summary', 'sealed_keys', 'sealed_page', 'reseal',
         'grant_enqueue', 'revoke_enqueue', 'own_jobs', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',

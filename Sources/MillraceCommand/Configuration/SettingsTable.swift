@@ -1,14 +1,16 @@
+import Blobs
 import Listeners
 
 extension Setting {
     /// Every setting there is. A room that brings its own adds a list here, and no more.
-    static let all: [Setting] = connection + worker + listening + sealing + roles + terminal
+    static let all: [Setting] = connection + worker + listening + storing + sealing + roles + terminal
 
     static let connection: [Setting] = [
         databaseURL, directURL, pool, statementTimeout, prepare, directory,
     ]
     static let worker: [Setting] = [queues, slots, drainTimeout, poll, practice, logLevel, logFormat]
     static let listening: [Setting] = [listen, token]
+    static let storing: [Setting] = [blobs]
     static let sealing: [Setting] = [encryptionKeys]
     static let roles: [Setting] = [clientRole, workerRole, adminRole]
     static let terminal: [Setting] = [noColor]
@@ -69,6 +71,17 @@ extension Setting {
         },
         secrecy: .hidden, valueName: "TOKEN",
         help: "What a caller must send as Authorization: Bearer; needed to listen on anything but loopback.")
+
+    static let blobs = Setting(
+        "blobs",
+        .custom(expects: BlobPlace.expectation) { text in
+            if BlobPlace(text) != nil { return nil }
+            return text.hasPrefix("s3:")
+                ? "takes \(BlobPlace.expectation); this version knows no s3"
+                : "takes \(BlobPlace.expectation), not \(Secrets.quoted(text))"
+        },
+        fallback: "postgres", valueName: "PLACE",
+        help: "Where blobs lie: dir:<absolute path>, seen by all workers alike, or postgres.")
 
     static let encryptionKeys = Setting(
         "encryption-key",
