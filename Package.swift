@@ -18,6 +18,7 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
         .systemLibrary(name: "CLinux"),
         .systemLibrary(name: "CTerminal"),
         .target(name: "CYardstick", dependencies: ["CPostgres"]),
@@ -32,6 +33,10 @@ let package = Package(
         .target(name: "Postgres", dependencies: ["CPostgres", "Threads"], swiftSettings: strict),
         .target(name: "Clusters", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "Seals", dependencies: ["CCrypto"], swiftSettings: strict),
+        .target(
+            name: "Listeners", dependencies: ["CCrypto", "CMicrohttpd", "Telemetry", "Threads"], swiftSettings: strict),
+
+        .target(name: "Blobs", dependencies: ["CCrypto", "Postgres", "Threads"], swiftSettings: strict),
 
         .target(name: "Jobs", swiftSettings: strict),
 
@@ -50,8 +55,8 @@ let package = Package(
         .executableTarget(
             name: "MillraceCommand",
             dependencies: [
-                "CLinux", "CTerminal", "CYardstick", "Calendars", "Clusters", "Jobs", "Postgres", "Queues", "Schema",
-                "Seals", "Telemetry", "Threads", "Workers",
+                "Blobs", "CLinux", "CTerminal", "CYardstick", "Calendars", "Clusters", "Jobs", "Listeners", "Postgres",
+                "Queues", "Schema", "Seals", "Telemetry", "Threads", "Workers",
             ], swiftSettings: strict),
 
         .target(
@@ -65,6 +70,9 @@ let package = Package(
             name: "PostgresTests", dependencies: ["Clusters", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
         .testTarget(name: "SealsTests", dependencies: ["Seals"], swiftSettings: strict),
+        .testTarget(
+            name: "ListenersTests", dependencies: ["Listeners", "Telemetry", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "BlobsTests", dependencies: ["Blobs", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
         .testTarget(
             name: "QueuesTests", dependencies: ["Postgres", "Queues", "Schema", "TestSupport"], swiftSettings: strict),

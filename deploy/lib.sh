@@ -70,6 +70,8 @@ is_there() {
     case $1 in
     postgresql | postgresql-[0-9]*) has_postgres ;;
     libpq-dev) is_installed libpq-dev || pkg-config --exists libpq 2>/dev/null ;;
+    libmicrohttpd-dev) is_installed libmicrohttpd-dev || pkg-config --exists libmicrohttpd 2>/dev/null ;;
+    curl) command -v curl >/dev/null ;;
     libssl-dev) is_installed libssl-dev || pkg-config --exists libcrypto 2>/dev/null ;;
     pkg-config) command -v pkg-config >/dev/null ;;
     tzdata) [[ -e ${TZDIR:-/usr/share/zoneinfo}/Europe/Berlin ]] ;;

@@ -19,6 +19,8 @@ package enum Schema {
         Script(name: "010_retention_by_state", bytes: PackageResources._10_retention_by_state_sql),
         Script(name: "011_flows", bytes: PackageResources._11_flows_sql),
         Script(name: "012_shorter_slots", bytes: PackageResources._12_shorter_slots_sql),
+        Script(name: "013_events", bytes: PackageResources._13_events_sql),
+        Script(name: "014_blobs", bytes: PackageResources._14_blobs_sql),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -44,6 +46,8 @@ package enum Schema {
         Script(name: "schedules", bytes: PackageResources.schedules_sql),
         Script(name: "lists", bytes: PackageResources.lists_sql),
         Script(name: "dead", bytes: PackageResources.dead_sql),
+        Script(name: "events", bytes: PackageResources.events_sql),
+        Script(name: "blobs", bytes: PackageResources.blobs_sql),
         Script(name: "status", bytes: PackageResources.status_sql),
         Script(name: "retention", bytes: PackageResources.retention_sql),
         Script(name: "maintenance", bytes: PackageResources.maintenance_sql),

@@ -106,6 +106,7 @@ package final class Worker: Sendable {
     let pulse = Signal()
     let sessionChanged = Signal()
     let started = Signal()
+    let isUp = Mutex(false)
     let sessionGone = Signal()
     let gates = Gates()
     /// Fired when a job has ended that others wait for.
@@ -162,6 +163,7 @@ package final class Worker: Sendable {
                 ("queues", options.queues.isEmpty ? "all" : options.queues.map(\.name).joined(separator: ",")),
                 ("wakes", direct ? "notified" : "polling"),
             ])
+        isUp.withLock { $0 = true }
         started.fire()
         tellReady()
         await withTaskGroup(of: Void.self) { group in

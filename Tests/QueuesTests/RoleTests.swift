@@ -93,7 +93,7 @@ import Testing
 
     static let doors: Set<String> = [
         "enqueue", "enqueue_many", "enqueue_copied", "enqueue_numbered", "cancel", "flow_cancel", "flow_tree",
-        "job", "own_jobs", "now",
+        "job", "own_jobs", "now", "event_publish",
     ]
 
     /// Every function is called, every table, view and sequence is tried: whatever is added to the schema is tried as well.
@@ -206,6 +206,9 @@ import Testing
                 "select millrace.reseal('{}', '{}', '{}')", "select millrace.job_delete(\(id))",
                 "select millrace.grant_enqueue('x')",
                 "select millrace.revoke_enqueue('x')",
+                "select millrace.grant_publish('x', '*')", "select millrace.revoke_publish('x', '*')",
+                "select millrace.event_publish('a.b', '/', '{}')", "select * from millrace.events_changes(0, 5)",
+                "select * from millrace.events", "select millrace.event_list()",
                 "select millrace.schedule_pause('s')", "select millrace.schedule_resume('s')",
                 "select millrace.schedule_run('s')", "select millrace.schedule_fires('s')",
                 "select * from millrace.schedules", "select millrace.schedule_remove('s')",

@@ -16,6 +16,7 @@ final class MillraceProcess: @unchecked Sendable {  // Process is not Sendable; 
         process.arguments = arguments
         var environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("MILLRACE_") }
         environment["DATABASE_URL"] = url
+        environment["MILLRACE_LISTEN"] = "off"  // many of them run at once
         process.environment = environment.merging(extra) { $1 }
         process.standardError = sink
         process.standardOutput = sink

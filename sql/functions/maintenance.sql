@@ -161,4 +161,5 @@ begin
     end if;
     perform millrace.trace_sweep();
     perform millrace.flows_expire();
+    perform millrace.events_expire();
 end $$;

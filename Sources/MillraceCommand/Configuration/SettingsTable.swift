@@ -1,11 +1,16 @@
+import Blobs
+import Listeners
+
 extension Setting {
     /// Every setting there is. A room that brings its own adds a list here, and no more.
-    static let all: [Setting] = connection + worker + sealing + roles + terminal
+    static let all: [Setting] = connection + worker + listening + storing + sealing + roles + terminal
 
     static let connection: [Setting] = [
         databaseURL, directURL, pool, statementTimeout, prepare, directory,
     ]
     static let worker: [Setting] = [queues, slots, drainTimeout, poll, practice, logLevel, logFormat]
+    static let listening: [Setting] = [listen, token]
+    static let storing: [Setting] = [blobs]
     static let sealing: [Setting] = [encryptionKeys]
     static let roles: [Setting] = [clientRole, workerRole, adminRole]
     static let terminal: [Setting] = [noColor]
@@ -49,6 +54,34 @@ extension Setting {
         help: "The least important messages to log.")
     static let logFormat = Setting(
         "log-format", .choice(["text", "json"]), fallback: "text", valueName: "FORMAT", help: "How log lines look.")
+
+    static let listen = Setting(
+        "listen",
+        .custom(expects: ListenAddress.expectation) { text in
+            text == "off" || ListenAddress(text) != nil
+                ? nil : "takes \(ListenAddress.expectation), not \(Secrets.quoted(text))"
+        },
+        fallback: "127.0.0.1:8470", valueName: "ADDRESS:PORT",
+        help: "Where a worker answers HTTP: /livez, /readyz, /metrics and what its rooms bring; off for nowhere.")
+    static let token = Setting(
+        "token",
+        .custom(expects: "a token of at least \(Token.shortest) bytes") { text in
+            text.utf8.count >= Token.shortest && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+                ? nil : "takes at least \(Token.shortest) bytes of printable ASCII without spaces"
+        },
+        secrecy: .hidden, valueName: "TOKEN",
+        help: "What a caller must send as Authorization: Bearer; needed to listen on anything but loopback.")
+
+    static let blobs = Setting(
+        "blobs",
+        .custom(expects: BlobPlace.expectation) { text in
+            if BlobPlace(text) != nil { return nil }
+            return text.hasPrefix("s3:")
+                ? "takes \(BlobPlace.expectation); this version knows no s3"
+                : "takes \(BlobPlace.expectation), not \(Secrets.quoted(text))"
+        },
+        fallback: "postgres", valueName: "PLACE",
+        help: "Where blobs lie: dir:<absolute path>, seen by all workers alike, or postgres.")
 
     static let encryptionKeys = Setting(
         "encryption-key",

@@ -102,6 +102,7 @@ private struct UpgradeScenario: Sendable {
         let options = ConnectionOptions(location: cluster.url(), applicationName: "upgrade")
         var environment = invocation.environment.filter { !$0.key.hasPrefix("MILLRACE_") && !$0.key.hasPrefix("PG") }
         environment["DATABASE_URL"] = cluster.url()
+        environment["MILLRACE_LISTEN"] = "off"
         try migrateOld(environment, log: directory + "/migrate.log")
         let office = try await Connection.open(options, name: "upgrade")
         let before = try await Queue.schemaState(on: office).version

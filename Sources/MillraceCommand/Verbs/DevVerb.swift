@@ -18,7 +18,7 @@ extension Command {
                 "tour", environment: .none, help: "Enqueue a handful of jobs first, and follow them to their ends."),
             .toggle(
                 "once", environment: .none, help: "End after the tour (or, without it, once all is up), with exit 0."),
-            Setting.directory.flag, Setting.slots.flag, Setting.logLevel.flag,
+            Setting.directory.flag, Setting.slots.flag, Setting.listen.flag, Setting.token.flag, Setting.logLevel.flag,
         ],
         examples: [
             Example("millrace dev", "for developing against a queue"),
@@ -133,13 +133,17 @@ struct Development: Sendable {
     private func workerProcess(url: String) -> WorkerProcess {
         var environment = invocation.environment
         environment["DATABASE_URL"] = url.isEmpty ? nil : url
+        if let token = invocation.settings.text(.token) {
+            environment["MILLRACE_TOKEN"] = token
+            environment["MILLRACE_TOKEN_FILE"] = nil
+        }
         let tours = invocation.parsed.isOn("tour")
         return WorkerProcess(
             arguments: [
                 "worker", "--practice", "--parent", "\(getpid())", "--slots", "\(invocation.settings.slots)",
                 "--log-level",
                 tours ? "warning" : invocation.settings.logLevel, "--quiet",
-            ], environment: environment,
+            ] + invocation.listenArguments, environment: environment,
             say: { [console] text in console.warning(text) })
     }
 

@@ -1,3 +1,4 @@
+import Listeners
 import Postgres
 import Threads
 import Workers
@@ -13,7 +14,7 @@ extension Command {
             """,
         flags: [
             Setting.queues.flag, Setting.slots.flag, Setting.drainTimeout.flag, Setting.poll.flag,
-            Setting.practice.flag,
+            Setting.practice.flag, Setting.listen.flag, Setting.token.flag,
             Setting.encryptionKeys.flag, Setting.directURL.flag, Setting.logLevel.flag, Setting.logFormat.flag,
             .single(
                 "name", "NAME", environment: .named("MILLRACE_WORKER_NAME"),
@@ -31,6 +32,9 @@ extension Command {
             Example(
                 "millrace worker --queue mail:20 --queue default",
                 "two queues, one of them with at most 20 jobs at once"),
+            Example(
+                "millrace worker --practice --listen 127.0.0.1:8471",
+                "a second worker on this machine, with its own /readyz"),
         ]
     ) { invocation in
         invocation.dieWithParent(invocation.parsed.integer("parent") ?? 0)
@@ -67,14 +71,28 @@ extension Command {
         options.sweeps = broken != .noSweep
         options.service = ServiceSocket(environment: invocation.surroundings.environment)
         let worker = Worker(options: options, handlers: handlers, log: settings.log)
+        let listener = try invocation.listener(for: worker)
         Signals.onStop { _ in worker.drain() }
-        return try await invocation.run(worker)
+        return try await invocation.run(worker, beside: listener)
     }
 }
 
 extension Invocation {
-    /// Runs a worker to its end, and turns how it ended into an exit code.
-    func run(_ worker: Worker) async throws -> ExitCode {
+    /// Runs a worker to its end, and turns how it ended into an exit code. The listener answers until the worker has ended: while it drains, others want to know.
+    func run(_ worker: Worker, beside listener: Listener?) async throws -> ExitCode {
+        async let answering: Void? = listener?.run()
+        let outcome: Result<ExitCode, any Error>
+        do {
+            outcome = .success(try await run(worker))
+        } catch {
+            outcome = .failure(error)
+        }
+        listener?.stop()
+        try? await answering  // that it did not start has been said
+        return try outcome.get()
+    }
+
+    private func run(_ worker: Worker) async throws -> ExitCode {
         do {
             let report = try await worker.run()
             console.note(

@@ -34,6 +34,7 @@ struct LoadWorkers: Sendable {
         let location = try invocation.connectionOptions().location
         if !location.isEmpty { variables["DATABASE_URL"] = location }
         variables["MILLRACE_DIRECT_URL"] = invocation.settings.directURL
+        variables["MILLRACE_LISTEN"] = "off"
         variables.merge(environment) { $1 }
         let log = open(directory + "/log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         defer { close(log) }

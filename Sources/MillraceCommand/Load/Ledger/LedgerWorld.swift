@@ -116,6 +116,7 @@ final class LedgerWorld: Sendable {
         var environment = invocation.environment
         environment["DATABASE_URL"] = worker.url
         for name in ["MILLRACE_DIRECT_URL", "MILLRACE_QUEUES"] { environment[name] = nil }
+        environment["MILLRACE_LISTEN"] = "off"
         kept.keep(
             worker.name,
             arguments: ["worker", "--ledger", straightLocation, "--parent", "\(getpid())", "--name", worker.name]

@@ -1,0 +1,34 @@
+package import Postgres
+
+/// Who refers to what. A room that keeps a blob says so in the transaction that also writes down why.
+package enum Register {
+    /// False when that owner had it already. Refused with P0002 when there is no such blob.
+    @discardableResult
+    package static func keep(_ id: BlobID, owner: String, on connection: Connection) async throws(PostgresError) -> Bool
+    {
+        try await answer("select millrace.blob_keep($1, $2)", id, owner, on: connection)
+    }
+
+    /// False when that owner did not have it. A sweep deletes it, once nobody has it.
+    @discardableResult
+    package static func release(
+        _ id: BlobID, owner: String, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        try await answer("select millrace.blob_release($1, $2)", id, owner, on: connection)
+    }
+
+    static func forget(_ id: BlobID, grace: Duration, on connection: Connection) async throws(PostgresError) -> Bool {
+        try await connection.query(
+            "select millrace.blob_forget($1, make_interval(secs => $2))",
+            [.bytea(id.bytes), .float8(grace / .seconds(1))]
+        ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+    }
+
+    private static func answer(
+        _ sql: SQL, _ id: BlobID, _ owner: String, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        try await connection.query(sql, [.bytea(id.bytes), .text(owner)]) { row throws(PostgresError) in
+            try row.bool(0)
+        }.first ?? false
+    }
+}

@@ -1,0 +1,53 @@
+#pragma once
+
+// libmicrohttpd takes its options and gives its facts through variadic functions, which Swift cannot call.
+
+#include <microhttpd.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+/// Paths stay as they came: what %2F means is for whoever reads the path to say.
+static inline size_t millrace_mhd_keep_escapes(void *_Nullable context, struct MHD_Connection *_Nullable connection,
+                                               char *_Nonnull text) {
+    (void)context;
+    (void)connection;
+    return strlen(text);
+}
+
+/// One thread that waits with epoll; all callbacks are called on it, with `context`. The daemon owns `listener` from then on.
+static inline struct MHD_Daemon *_Nullable millrace_mhd_start(
+    int listener, unsigned int connections, size_t memory, MHD_AcceptPolicyCallback _Nonnull accept,
+    MHD_NotifyConnectionCallback _Nonnull visit, MHD_RequestCompletedCallback _Nonnull completed,
+    void *_Nullable (*_Nonnull named)(void *_Nullable, const char *_Nonnull, struct MHD_Connection *_Nonnull),
+    MHD_AccessHandlerCallback _Nonnull handle, void *_Nonnull context) {
+    return MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, accept, context, handle, context,
+        MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        memory, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, visit, context,
+        MHD_OPTION_NOTIFY_COMPLETED, completed, context, MHD_OPTION_URI_LOG_CALLBACK, named, context,
+        MHD_OPTION_UNESCAPE_CALLBACK, millrace_mhd_keep_escapes, NULL, MHD_OPTION_END);
+}
+
+/// -1 when it has none.
+static inline int millrace_mhd_socket(struct MHD_Connection *_Nonnull connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info ? info->connect_fd : -1;
+}
+
+/// What the callback for new connections has left there.
+static inline void *_Nullable millrace_mhd_visitor(struct MHD_Connection *_Nonnull connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+static inline const struct sockaddr *_Nullable millrace_mhd_peer(struct MHD_Connection *_Nonnull connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    return info ? info->client_addr : NULL;
+}
+
+/// A macro with a cast.
+static const uint64_t millrace_mhd_size_unknown = MHD_SIZE_UNKNOWN;
+static const ssize_t millrace_mhd_end_of_stream = MHD_CONTENT_READER_END_OF_STREAM;
+static const ssize_t millrace_mhd_end_with_error = MHD_CONTENT_READER_END_WITH_ERROR;
+/// The other side has closed, or sends no more. poll has the same bit, but only with _GNU_SOURCE.
+static const short millrace_mhd_hung_up = EPOLLRDHUP;

@@ -1,0 +1,197 @@
+import CMicrohttpd
+import Glibc
+import Synchronization
+
+/// A daemon or a connection of the library's. It may go from thread to thread: what we call with it elsewhere than on the library's own,
+/// which is to suspend, to resume, to quiesce and to stop, the library allows from any, and guards by locks of its own.
+struct LibraryHandle: @unchecked Sendable {
+    let pointer: OpaquePointer
+
+    init(_ pointer: OpaquePointer) {
+        self.pointer = pointer
+    }
+}
+
+/// libmicrohttpd's daemon: one thread, on which it calls back. Nothing here waits.
+final class Daemon: Sendable {
+    let reception: Reception
+    let visitors: Visitors
+    /// Starts a handler.
+    private let serve: @Sendable (Exchange, Route, Request) -> Task<Void, Never>
+    private let ended: @Sendable (Exchange, Bool) -> Void
+    private let handle = Mutex<LibraryHandle?>(nil)
+    private let isClosing = Mutex(false)
+    private let live = Mutex<[ObjectIdentifier: Exchange]>([:])
+
+    init(
+        _ reception: Reception, _ visitors: Visitors,
+        serve: @escaping @Sendable (Exchange, Route, Request) -> Task<Void, Never>,
+        ended: @escaping @Sendable (Exchange, _ isWhole: Bool) -> Void
+    ) {
+        self.reception = reception
+        self.visitors = visitors
+        self.serve = serve
+        self.ended = ended
+    }
+
+    /// Requests that have not been answered to their end.
+    var exchanges: [Exchange] { live.withLock { Array($0.values) } }
+
+    /// The daemon owns the socket from then on. False: it does not start, and the socket is still the caller's.
+    func start(on socket: Int32, connections: Int) -> Bool {
+        // Itself held by the library until `stop`.
+        let context = Unmanaged.passRetained(self)
+        let started = millrace_mhd_start(
+            socket, UInt32(connections), 65_536, Self.admits, Self.visits, Self.completes, Self.names, Self.handles,
+            context.toOpaque())
+        guard let started else {
+            context.release()
+            return false
+        }
+        let library = LibraryHandle(started)
+        handle.withLock { $0 = library }
+        return true
+    }
+
+    /// Takes no new connections; answers from now on say that their connection closes.
+    func quiesce() {
+        isClosing.withLock { $0 = true }
+        guard let handle = handle.withLock({ $0 }) else { return }
+        let socket = MHD_quiesce_daemon(handle.pointer)
+        if socket >= 0 { close(socket) }
+    }
+
+    /// Waits for the library's thread, so it belongs on one of ours. What is still under way is cut.
+    @available(*, noasync)
+    func stop() {
+        isClosing.withLock { $0 = true }
+        let taken = handle.withLock { handle in
+            defer { handle = nil }
+            return handle
+        }
+        guard let taken else { return }
+        // Nothing may be suspended any more, or the library ends the process; and from here nothing suspends itself again.
+        for exchange in exchanges { exchange.abort() }
+        MHD_stop_daemon(taken.pointer)
+        Unmanaged.passUnretained(self).release()
+    }
+
+    // The library's callbacks. Each finds us, or the exchange, in the pointer that it is given.
+
+    private static func own(_ context: UnsafeMutableRawPointer?) -> Daemon? {
+        context.map { Unmanaged<Daemon>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private static let admits: MHD_AcceptPolicyCallback = { context, address, _ in
+        guard let daemon = own(context), let address else { return .NO }
+        return daemon.visitors.admits(ListenAddress.host(of: address)) ? .YES : .NO
+    }
+
+    private static let visits: MHD_NotifyConnectionCallback = { context, connection, slot, event in
+        guard let daemon = own(context), let connection, let slot else { return }
+        if event == .CONNECTION_NOTIFY_STARTED {
+            let peer = millrace_mhd_peer(connection).map { ListenAddress.host(of: $0) } ?? "?"
+            let key = daemon.visitors.enter(socket: millrace_mhd_socket(connection), peer: peer)
+            slot.pointee = UnsafeMutableRawPointer(bitPattern: key)
+        } else {
+            daemon.visitors.leave(Int(bitPattern: slot.pointee))
+            slot.pointee = nil
+        }
+    }
+
+    /// The request line has come: from here on there is an exchange, until `completes`.
+    private static let names:
+        @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>, OpaquePointer) -> UnsafeMutableRawPointer? = {
+            context, target, connection in
+            guard let daemon = own(context) else { return nil }
+            let exchange = Exchange(
+                target: String(cString: target), connection: connection,
+                visitor: Int(bitPattern: millrace_mhd_visitor(connection)), visitors: daemon.visitors)
+            daemon.live.withLock { $0[ObjectIdentifier(exchange)] = exchange }
+            if daemon.handle.withLock({ $0 == nil }) && daemon.isClosing.withLock({ $0 }) { exchange.abort() }
+            return Unmanaged.passRetained(exchange).toOpaque()
+        }
+
+    private static let completes: MHD_RequestCompletedCallback = { context, _, slot, code in
+        guard let daemon = own(context), let slot, let held = slot.pointee else { return }
+        slot.pointee = nil
+        let exchange = Unmanaged<Exchange>.fromOpaque(held).takeRetainedValue()
+        daemon.visitors.attach(nil, to: exchange.visitor)
+        daemon.visitors.change(exchange.visitor) { $0.completed(at: .now) }
+        exchange.completed()
+        daemon.live.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(exchange)) }
+        daemon.ended(exchange, code == .REQUEST_TERMINATED_COMPLETED_OK)
+    }
+
+    private static let handles: MHD_AccessHandlerCallback = {
+        context, connection, _, method, version, bytes, size, slot in
+        guard let daemon = own(context), let connection, let size, let held = slot?.pointee else { return .NO }
+        let exchange = Unmanaged<Exchange>.fromOpaque(held).takeUnretainedValue()
+        if exchange.begins() {
+            let head = Head(
+                method: method.map { String(cString: $0) } ?? "", target: exchange.target,
+                version: version.map { String(cString: $0) } ?? "", headers: headers(connection),
+                peer: daemon.visitors.peer(exchange.visitor))
+            return daemon.begin(exchange, head, on: connection) ? .YES : .NO
+        }
+        if size.pointee > 0, let bytes {
+            let count = size.pointee
+            size.pointee = 0
+            daemon.visitors.change(exchange.visitor) { $0.received(count, at: .now) }
+            return bytes.withMemoryRebound(to: UInt8.self, capacity: count) { start in
+                exchange.receive(UnsafeBufferPointer(start: start, count: count))
+            } ? .YES : .NO
+        }
+        switch exchange.proceed() {
+        case .wait: return .YES
+        case .cut: return .NO
+        case .answer(let response): return daemon.answer(response, exchange, on: connection) ? .YES : .NO
+        }
+    }
+
+    private static func headers(_ connection: OpaquePointer) -> [Header] {
+        var headers: [Header] = []
+        withUnsafeMutablePointer(to: &headers) { pointer in
+            _ = MHD_get_connection_values(
+                connection, .HEADER_KIND,
+                { context, _, name, value in
+                    guard let context, let name else { return .NO }
+                    let header = Header(String(cString: name), value.map { String(cString: $0) } ?? "")
+                    context.assumingMemoryBound(to: [Header].self).pointee.append(header)
+                    return .YES
+                }, UnsafeMutableRawPointer(pointer))
+        }
+        return headers
+    }
+
+    private func begin(_ exchange: Exchange, _ head: Head, on connection: OpaquePointer) -> Bool {
+        exchange.note.withLock { $0.method = head.method }
+        if head.hasBody {
+            visitors.change(exchange.visitor) { $0.received(0, at: .now) }
+        } else {
+            visitors.change(exchange.visitor) { $0.handedOver() }
+        }
+        switch reception.decide(head) {
+        case .answer(let response, let pattern):
+            exchange.note.withLock { $0.pattern = pattern }
+            if head.hasLittleBody {
+                exchange.settle(response)
+                return true
+            }
+            return answer(response, exchange, on: connection)
+        case .serve(let route, let parameters, let query):
+            exchange.note.withLock { $0.pattern = route.pattern }
+            let request = Request(
+                method: route.method, path: String(head.path), parameters: parameters, query: query,
+                headers: head.headers, peer: head.peer, body: RequestBody(exchange: exchange))
+            visitors.attach(exchange, to: exchange.visitor)
+            exchange.serve(upTo: route.limit) { serve(exchange, route, request) }
+            return true
+        }
+    }
+
+    private func answer(_ response: Response, _ exchange: Exchange, on connection: OpaquePointer) -> Bool {
+        exchange.note.withLock { $0.status = response.status }
+        return response.send(on: connection, of: exchange, closing: isClosing.withLock { $0 })
+    }
+}

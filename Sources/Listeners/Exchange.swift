@@ -1,0 +1,279 @@
+import CMicrohttpd
+import Synchronization
+import Threads
+
+/// One request and its answer, between the library's thread, which must never wait, and a handler, which may. Where one side has
+/// nothing for the other, the connection is suspended.
+///
+/// The library is told to suspend and to resume while our lock is held, against the rule: so a resume cannot overtake its
+/// suspend. It takes only a lock of its own then, under which it never calls us.
+package final class Exchange: Sendable {
+    private enum Inbound {
+        /// → ended, refused
+        case open
+        case ended
+        case refused(Refusal)
+    }
+
+    private enum Outbound {
+        /// → ended, failed
+        case open
+        case ended
+        case failed
+    }
+
+    private struct State {
+        var connection: LibraryHandle?
+        var isSuspended = false
+        /// The client has gone, or we are closing.
+        var isOver = false
+        var task: Task<Void, Never>?
+
+        var inbound = Inbound.open
+        var chunks: [[UInt8]] = []
+        var waiting = 0
+        var received = 0
+        /// Nobody reads any more.
+        var discards = false
+
+        var response: Response?
+        var outbound = Outbound.open
+        var outgoing: [UInt8] = []
+        var sent = 0
+    }
+
+    /// Between the two sides at most, and a chunk more.
+    private static let most = 65_536
+
+    let target: String
+    let visitor: Int
+    let visitors: Visitors
+    let began = ContinuousClock.now
+    private let limit = Mutex(0)
+    private let hasBegun = Mutex(false)
+    private let state = Mutex(State())
+    private let readable = Signal()
+    private let writable = Signal()
+    let note = Mutex(Note())
+
+    /// For the log.
+    struct Note: Sendable {
+        var method = ""
+        var pattern: String?
+        var status = 0
+    }
+
+    init(target: String, connection: OpaquePointer, visitor: Int, visitors: Visitors) {
+        self.target = target
+        self.visitor = visitor
+        self.visitors = visitors
+        let held = LibraryHandle(connection)
+        state.withLock { $0.connection = held }
+    }
+
+    // What the library's thread says.
+
+    /// True for the first call of a request.
+    func begins() -> Bool {
+        hasBegun.withLock { hasBegun in
+            defer { hasBegun = true }
+            return !hasBegun
+        }
+    }
+
+    func serve(upTo limit: Int, _ start: () -> Task<Void, Never>) {
+        self.limit.withLock { $0 = limit }
+        let task = start()
+        let isOver = state.withLock { state in
+            state.task = task
+            return state.isOver
+        }
+        if isOver { task.cancel() }
+    }
+
+    /// An answer that needs no handler.
+    func settle(_ response: Response) {
+        state.withLock { state in
+            state.discards = true
+            state.response = response
+        }
+    }
+
+    /// False when the connection should be cut.
+    func receive(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        let limit = limit.withLock { $0 }
+        let goesOn = state.withLock { state in
+            guard !state.isOver else { return false }
+            state.received += bytes.count
+            if case .open = state.inbound, state.received > limit, !state.discards {
+                state.inbound = .refused(.tooLarge(limit))
+                state.chunks = []
+                state.waiting = 0
+            }
+            guard case .open = state.inbound, !state.discards else {
+                // A little more is swallowed for the sake of the answer.
+                return state.received <= limit + 1_048_576
+            }
+            state.chunks.append(Array(bytes))
+            state.waiting += bytes.count
+            if state.waiting >= Self.most { suspend(&state) }
+            return true
+        }
+        if goesOn { readable.fire() }
+        return goesOn
+    }
+
+    enum Step {
+        case answer(Response)
+        case wait
+        case cut
+    }
+
+    /// The body has come, or there is none, or we were resumed.
+    func proceed() -> Step {
+        let step = state.withLock { state -> Step in
+            guard !state.isOver else { return .cut }
+            if case .open = state.inbound { state.inbound = .ended }
+            if let response = state.response {
+                state.response = nil
+                return .answer(response)
+            }
+            suspend(&state)
+            return .wait
+        }
+        readable.fire()
+        return step
+    }
+
+    /// How many bytes of a streamed answer were put there; 0 when there are none yet.
+    func fill(_ space: UnsafeMutableBufferPointer<UInt8>) -> Int {
+        let count = state.withLock { state -> Int in
+            guard !state.isOver else { return millrace_mhd_end_with_error }
+            let count = min(space.count, state.outgoing.count - state.sent)
+            if count > 0 {
+                state.outgoing.withUnsafeBufferPointer { bytes in
+                    _ = space.update(fromContentsOf: bytes[state.sent..<state.sent + count])
+                }
+                state.sent += count
+                if state.sent == state.outgoing.count {
+                    state.outgoing.removeAll(keepingCapacity: true)
+                    state.sent = 0
+                }
+                return count
+            }
+            switch state.outbound {
+            case .ended: return millrace_mhd_end_of_stream
+            case .failed: return millrace_mhd_end_with_error
+            case .open:
+                suspend(&state)
+                return 0
+            }
+        }
+        if count > 0 {
+            visitors.change(visitor) { $0.sends(nil, at: .now) }
+            writable.fire()
+        }
+        return count
+    }
+
+    /// The library will not speak of this request again.
+    func completed() {
+        end(forgetting: true)
+    }
+
+    // What the handler says.
+
+    func nextChunk() async throws -> [UInt8]? {
+        while true {
+            try Task.checkCancellation()
+            let chunk: [UInt8]? = try state.withLock { state in
+                if case .refused(let refusal) = state.inbound { throw refusal }
+                if !state.chunks.isEmpty {
+                    let chunk = state.chunks.removeFirst()
+                    state.waiting -= chunk.count
+                    if state.waiting < Self.most / 2 { resume(&state) }
+                    return chunk
+                }
+                if state.isOver { throw CancellationError() }
+                if case .ended = state.inbound { return nil }
+                return []
+            }
+            if chunk?.isEmpty != true { return chunk }
+            await readable.wait()
+        }
+    }
+
+    /// The handler has answered. What it has not read of the body is swallowed.
+    func offer(_ response: Response) {
+        let isLate = state.withLock { state in
+            state.discards = true
+            state.chunks = []
+            state.waiting = 0
+            guard !state.isOver else { return true }
+            state.response = response
+            resume(&state)
+            return false
+        }
+        if isLate { response.drop() }
+    }
+
+    func write(_ bytes: [UInt8]) async throws {
+        while true {
+            try Task.checkCancellation()
+            let hasRoom = try state.withLock { state in
+                if state.isOver { throw CancellationError() }
+                guard state.outgoing.count - state.sent < Self.most else { return false }
+                state.outgoing += bytes
+                resume(&state)
+                return true
+            }
+            if hasRoom { return }
+            await writable.wait()
+        }
+    }
+
+    func finish(failed: Bool) {
+        state.withLock { state in
+            guard case .open = state.outbound else { return }
+            state.outbound = failed ? .failed : .ended
+            resume(&state)
+        }
+    }
+
+    /// The client has gone, or has to: the handler is cancelled, and the connection closed.
+    func abort() {
+        end(forgetting: false)
+    }
+
+    private func end(forgetting: Bool) {
+        let (task, left) = state.withLock { state -> (Task<Void, Never>?, Response?) in
+            state.isOver = true
+            resume(&state)
+            if forgetting { state.connection = nil }
+            defer { state.response = nil }
+            return (state.task, state.response)
+        }
+        left?.drop()
+        task?.cancel()
+        readable.fire()
+        writable.fire()
+    }
+
+    /// The library may call once more on its way out of a call that suspended; a second suspend would tie knots in its lists.
+    private func suspend(_ state: inout State) {
+        guard !state.isSuspended, let connection = state.connection else { return }
+        state.isSuspended = true
+        visitors.change(visitor) { $0.handedOver() }
+        MHD_suspend_connection(connection.pointer)
+    }
+
+    private func resume(_ state: inout State) {
+        guard state.isSuspended, let connection = state.connection else { return }
+        state.isSuspended = false
+        switch state.inbound {
+        case .open: visitors.change(visitor) { $0.received(0, at: .now) }
+        case .ended, .refused: visitors.change(visitor) { $0.sends(nil, at: .now) }
+        }
+        MHD_resume_connection(connection.pointer)
+    }
+}

@@ -1,0 +1,55 @@
+/// What a room answers to.
+package struct Route: Sendable {
+    package enum Access: Sendable, Equatable {
+        /// Whoever can reach us.
+        case everyone
+        /// Who knows the token; without one, who is on this machine.
+        case token
+        /// The handler checks a signature itself, or a link that was signed.
+        case verified
+    }
+
+    package let method: Method
+    /// `/v1/alarms/{token}`: a part in braces is any one part.
+    package let pattern: String
+    package let access: Access
+    /// How many bytes of body it takes.
+    package let limit: Int
+    package let handle: @Sendable (Request) async throws -> Response
+    let parts: [Part]
+
+    enum Part: Sendable, Equatable {
+        case word(String)
+        case any(String)
+    }
+
+    package init(
+        _ method: Method, _ pattern: String, access: Access, limit: Int = 65_536,
+        _ handle: @escaping @Sendable (Request) async throws -> Response
+    ) {
+        precondition(pattern.hasPrefix("/"), "a pattern begins with a slash")
+        self.method = method
+        self.pattern = pattern
+        self.access = access
+        self.limit = limit
+        self.handle = handle
+        parts = pattern.dropFirst().split(separator: "/", omittingEmptySubsequences: false).map { part in
+            part.hasPrefix("{") && part.hasSuffix("}") ? .any(String(part.dropFirst().dropLast())) : .word(String(part))
+        }
+    }
+
+    /// What stood in the braces; nil when the path is another.
+    func match(_ path: [Substring]) -> [String: Substring]? {
+        guard path.count == parts.count else { return nil }
+        var found: [String: Substring] = [:]
+        for (part, given) in zip(parts, path) {
+            switch part {
+            case .word(let word): guard word == given else { return nil }
+            case .any(let name):
+                guard !given.isEmpty else { return nil }
+                found[name] = given
+            }
+        }
+        return found
+    }
+}

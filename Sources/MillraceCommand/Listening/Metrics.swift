@@ -1,0 +1,34 @@
+import Listeners
+import Workers
+
+/// The text that Prometheus reads.
+enum Metrics {
+    static func page(_ health: Worker.Health, _ listener: Listener.Counts) -> String {
+        var page = ""
+        func add(_ name: String, _ kind: String, _ help: String, _ values: [(labels: String, value: Int)]) {
+            page += "# HELP millrace_\(name) \(help)\n# TYPE millrace_\(name) \(kind)\n"
+            for (labels, value) in values { page += "millrace_\(name)\(labels) \(value)\n" }
+        }
+        func add(_ name: String, _ kind: String, _ help: String, _ value: Int) {
+            add(name, kind, help, [("", value)])
+        }
+        add("worker_ready", "gauge", "1 when the worker takes jobs.", HealthRoutes.readiness(health).isReady ? 1 : 0)
+        add("worker_database_connected", "gauge", "0 while cut off from the database.", health.cutOff == nil ? 1 : 0)
+        add("worker_slots", "gauge", "Jobs at once at most.", health.slots)
+        add("worker_jobs_running", "gauge", "Jobs whose handlers run.", health.running)
+        add("worker_jobs_waiting", "gauge", "Jobs that were claimed and have not begun.", health.waiting)
+        add("worker_ends_unrecorded", "gauge", "Ends that the database does not know yet.", health.unrecorded)
+        add("worker_jobs_finished_total", "counter", "Runs whose end was recorded.", health.totals.finished)
+        add("worker_jobs_handed_back_total", "counter", "Jobs given back without a run.", health.totals.handedBack)
+        add("worker_jobs_refused_total", "counter", "Ends refused because their lease was lost.", health.totals.refused)
+        add(
+            "worker_jobs_abandoned_total", "counter", "Handlers that ignored their cancellation.",
+            health.totals.abandoned)
+        add("http_connections", "gauge", "Open connections.", listener.connections)
+        add(
+            "http_requests_total", "counter", "Requests answered, by the class of their status.",
+            (1...5).map { (labels: "{status=\"\($0)xx\"}", value: listener.answered[$0] ?? 0) })
+        add("http_requests_broken_total", "counter", "Requests that broke off.", listener.broken)
+        return page
+    }
+}

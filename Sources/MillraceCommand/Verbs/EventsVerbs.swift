@@ -1,0 +1,187 @@
+import FoundationEssentials
+import Postgres
+import Queues
+
+extension Command {
+    static let eventsList = Command(
+        ["events", "list"],
+        summary: "List events, newest first",
+        flags: [
+            .single("type", "TYPE", environment: .none, help: "Only events of this type."),
+            .single("tenant", "TENANT", environment: .none, help: "Only events of this tenant."),
+            .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many."),
+            .single("after", "ID", .eventID, environment: .none, help: "Only events older than this one."),
+        ],
+        examples: [Example("millrace events list --type com.example.order.paid", "what was published, and when")]
+    ) { invocation in
+        let parsed = invocation.parsed
+        let limit = parsed.integer("limit") ?? 50
+        let events = try await invocation.withSchema { connection in
+            try await Queue.events(
+                type: parsed.string("type"), tenant: parsed.string("tenant"), after: parsed.string("after"),
+                page: limit,
+                on: connection)
+        }
+        invocation.console.list("events", events.map(\.json), table: EventRow.table(events))
+        if events.count == limit, invocation.console.format == .human, let last = events.last {
+            invocation.console.note("more may follow: --after \(last.id)")
+        }
+        return .done
+    }
+
+    static let eventsShow = Command(
+        ["events", "show"],
+        summary: "Show an event with its data",
+        arguments: [Argument("id", .one, .eventID, help: "the event's id")],
+        examples: [Example("millrace events show 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "type, source, data")]
+    ) { invocation in
+        let id = invocation.parsed.string("id") ?? ""
+        guard let event = try await invocation.withSchema({ try await Queue.event(id, on: $0) }) else {
+            throw Failure(
+                .notFound, "there is no event \(id)", hint: "events are kept for 14 days; see millrace events list")
+        }
+        invocation.console.show(event.json) {
+            for line in event.lines { invocation.console.print(line) }
+        }
+        return .done
+    }
+
+    static let eventsPublish = Command(
+        ["events", "publish"],
+        summary: "Publish an event by hand",
+        discussion: """
+            The data are JSON: a text, @file, or - for standard input. The event's id is printed. With --id, a second call with \
+            the same content publishes nothing, and one with other content is refused with exit 4.
+            """,
+        arguments: [
+            Argument("type", .one, help: "what happened, such as com.example.order.paid"),
+            Argument("source", .one, help: "where, as a URI reference such as /shop"),
+            Argument("data", .one, help: "JSON, @file, or - for standard input"),
+        ],
+        flags: [
+            .single("subject", "TEXT", environment: .none, help: "What it is about, within the source."),
+            .single("tenant", "TENANT", environment: .none, help: "Whose it is."),
+            .single("id", "UUID", .eventID, environment: .none, help: "Its id; a new one if not given."),
+        ],
+        examples: [
+            Example(
+                "millrace events publish com.example.order.paid /shop '{\"order\": 7}' --subject order/7", "one event")
+        ]
+    ) { invocation in
+        let parsed = invocation.parsed
+        let data = try invocation.json(at: parsed.string("data") ?? "", named: "the data", most: 65_536)
+        let id = try await invocation.withSchema { connection in
+            try await Queue.publish(
+                type: parsed.string("type") ?? "", source: parsed.string("source") ?? "", data: data,
+                subject: parsed.string("subject"), tenant: parsed.string("tenant"), id: parsed.string("id"),
+                on: connection)
+        }
+        invocation.console.show(["id": .string(id)]) { invocation.console.print(id) }
+        return .done
+    }
+
+    static let eventsTail = Command(
+        ["events", "tail"],
+        summary: "Print the feed of events, one CloudEvents document a line",
+        discussion: """
+            In the order in which their transactions came to be seen, from the beginning or behind --since; each line has its \
+            seq in front, which is what a reader keeps. With --follow it goes on until Ctrl-C, or until --timeout.
+            """,
+        flags: [
+            .single(
+                "since", "SEQ", .integer(0...Int.max), environment: .none, fallback: "0",
+                help: "Only what came behind it."),
+            .toggle("follow", short: "f", environment: .none, help: "Go on with those that come."),
+        ],
+        examples: [Example("millrace events tail --follow --jsonl", "every event as it comes, for a script")]
+    ) { invocation in
+        let follows = invocation.parsed.isOn("follow")
+        let deadline = invocation.deadline
+        var since = Int64(invocation.parsed.integer("since") ?? 0)
+        return try await invocation.withSchema { connection in
+            while true {
+                let page = try await Queue.eventChanges(since: since, page: 500, on: connection)
+                for change in page { invocation.printChange(change) }
+                since = page.last?.seq ?? since
+                if page.count == 500 { continue }
+                guard follows else { return .done }
+                if let deadline, deadline <= .now { return .done }
+                try await Task.sleep(for: .milliseconds(300))
+            }
+        }
+    }
+}
+
+extension Invocation {
+    fileprivate func printChange(_ change: EventChange) {
+        let document = JSONValue.raw(String(decoding: change.document, as: UTF8.self))
+        switch console.format {
+        case .human: console.print("\(change.seq) \(document.compact)")
+        case .json, .jsonLines:
+            let line: JSONValue = ["seq": .int(Int(change.seq)), "event": document]
+            console.output.write(line.compact + "\n")
+        }
+    }
+
+    /// A JSON document from the line, from @file, or from standard input.
+    fileprivate func json(at text: String, named what: String, most: Int) throws(Failure) -> [UInt8] {
+        var bytes = Array(text.utf8)
+        if text == "-" || text.hasPrefix("@") {
+            let path = text == "-" ? "-" : String(text.dropFirst())
+            do throws(FileProblem) {
+                bytes = try surroundings.read(path, most)
+            } catch {
+                throw Failure(.misused, "\(what): \(Secrets.quoted(path)) \(error.complaint)")
+            }
+        }
+        do throws(JSONProblem) {
+            _ = try JSONValue.read(bytes)
+        } catch {
+            throw Failure(
+                .misused, "\(what): malformed JSON, \(error.sentence)",
+                hint: "in a shell, put JSON in single quotes: '{\"name\": \"value\"}'")
+        }
+        return bytes
+    }
+}
+
+extension ValueKind {
+    static let eventID = ValueKind.custom(expects: "a UUID") { text in
+        UUID(uuidString: text) == nil ? "takes a UUID, not \(Secrets.quoted(text))" : nil
+    }
+}
+
+extension EventRow {
+    var json: JSONValue {
+        [
+            "id": .string(id), "seq": JSONValue(seq.map { Int($0) }), "specversion": "1.0", "type": .string(type),
+            "source": .string(source), "subject": JSONValue(subject), "time": JSONValue(time),
+            "datacontenttype": "application/json", "tenant": JSONValue(tenant), "owner": .string(owner),
+            "data": .raw(String(decoding: data, as: UTF8.self)),
+        ]
+    }
+
+    static func table(_ rows: [EventRow]) -> Table {
+        var table = Table(
+            [
+                Table.Column("id"), Table.Column("seq", .trailing), Table.Column("type", shrinks: true),
+                Table.Column("source", shrinks: true), Table.Column("subject", shrinks: true), Table.Column("time"),
+            ], whenEmpty: "no events")
+        for row in rows {
+            table.add([
+                Table.Cell(row.id), Table.Cell(row.seq.map { "\($0)" } ?? "-"), Table.Cell(row.type, .bold),
+                Table.Cell(row.source), Table.Cell(row.subject ?? "-"), Table.Cell(row.time.formatted(.iso8601)),
+            ])
+        }
+        return table
+    }
+
+    var lines: [String] {
+        [
+            "\(id)  \(type)", "source   \(source)", subject.map { "subject  \($0)" }, tenant.map { "tenant   \($0)" },
+            "time     \(time.formatted(.iso8601))", "owner    \(owner)",
+            "seq      \(seq.map { "\($0)" } ?? "not read yet")",
+            "data     \(String(decoding: data, as: UTF8.self))",
+        ].compactMap { $0 }
+    }
+}

@@ -1,0 +1,30 @@
+import Synchronization
+
+extension Worker {
+    /// How it is, for whoever asks: a probe, a page.
+    package struct Health: Sendable {
+        /// Its session is open, and it takes jobs.
+        package var hasStarted: Bool
+        package var isDraining: Bool
+        /// How long the database has been away.
+        package var cutOff: Duration?
+        package var running: Int
+        package var waiting: Int
+        package var slots: Int
+        package var unrecorded: Int
+        /// Since it started.
+        package var totals: Report
+    }
+
+    package var health: Health {
+        let counts = desk.counts
+        let totals = desk.totals
+        let unrecorded = desk.unrecorded
+        return Health(
+            hasStarted: isUp.withLock { $0 }, isDraining: desk.isDraining || stops.count > 0, cutOff: outage.lasts,
+            running: counts.running, waiting: counts.waiting, slots: options.slots, unrecorded: unrecorded,
+            totals: Report(
+                finished: totals.finished, handedBack: totals.handedBack, refused: totals.refused,
+                abandoned: totals.abandoned, unrecorded: unrecorded))
+    }
+}

@@ -1,0 +1,146 @@
+-- Blobs: what the Blobs room calls, and what rooms call that keep one.
+
+create or replace function millrace.blob(the_id bytea)
+returns table (id bytea, size bigint, stored_at timestamptz, refs bigint)
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select b.id, b.size, b.stored_at, (select count(*) from millrace.blob_reference r where r.blob = b.id)
+      from millrace.blob b where b.id = the_id
+$$;
+
+create or replace function millrace.blob_list(after bytea default null, page int default 50)
+returns table (id bytea, size bigint, stored_at timestamptz, refs bigint)
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select b.id, b.size, b.stored_at, (select count(*) from millrace.blob_reference r where r.blob = b.id)
+      from millrace.blob b where after is null or b.id > after order by b.id limit least(page, 500)
+$$;
+
+-- Its content lies elsewhere, and will be in its place in a moment. Waits for a sweep that deletes it.
+create or replace function millrace.blob_touch(the_id bytea, the_size bigint) returns void
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    insert into millrace.blob as b (id, size, stored_at, touched_at) values (the_id, the_size, millrace.now(), millrace.now())
+        on conflict (id) do update set touched_at = greatest(b.touched_at, excluded.touched_at)
+$$;
+
+create or replace function millrace.blob_upload() returns bigint
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    insert into millrace.blob_upload (id, at) values (nextval('millrace.blob_upload_seq'), millrace.now()) returning id
+$$;
+
+-- Locks the put, so that a sweep does not take it for a broken-off one.
+create or replace function millrace.blob_stage(the_upload bigint, the_n int, the_bytes bytea) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform from millrace.blob_upload u where u.id = the_upload for key share;
+    if not found then
+        perform millrace.refuse('this put was given up: it took longer than the sweep waits', 'upload', 'Put it again.', '55000', 'conflict');
+    end if;
+    insert into millrace.blob_piece (upload, n, bytes) values (the_upload, the_n, the_bytes);
+end $$;
+
+-- The staged pieces become the blob, or go if it is there already.
+create or replace function millrace.blob_store(the_upload bigint, the_id bytea, the_size bigint) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    stored bigint;
+begin
+    delete from millrace.blob_upload u where u.id = the_upload;
+    if not found then
+        perform millrace.refuse('this put was given up: it took longer than the sweep waits', 'upload', 'Put it again.', '55000', 'conflict');
+    end if;
+    insert into millrace.blob as b (id, size, upload, stored_at, touched_at) values (the_id, the_size, the_upload, millrace.now(), millrace.now())
+        on conflict (id) do update set touched_at = greatest(b.touched_at, excluded.touched_at), upload = coalesce(b.upload, excluded.upload)
+        returning upload into stored;
+    if stored <> the_upload then
+        delete from millrace.blob_piece p where p.upload = the_upload;
+    end if;
+    return stored = the_upload;
+end $$;
+
+create or replace function millrace.blob_drop(the_upload bigint) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    delete from millrace.blob_upload u where u.id = the_upload;
+    if found then
+        delete from millrace.blob_piece p where p.upload = the_upload;
+    end if;
+end $$;
+
+-- Its size; null when its content is not here. Noted as read, once an hour at most.
+create or replace function millrace.blob_open(the_id bytea) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    update millrace.blob b set touched_at = millrace.now() where b.id = the_id and b.touched_at < millrace.now() - interval '1 hour';
+    return (select b.size from millrace.blob b where b.id = the_id and b.upload is not null);
+end $$;
+
+create or replace function millrace.blob_piece(the_id bytea, the_n int) returns bytea
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select p.bytes from millrace.blob b join millrace.blob_piece p on p.upload = b.upload where b.id = the_id and p.n = the_n
+$$;
+
+-- In the transaction that writes down why. The reference locks the blob: a sweep waits for it, or it for the sweep.
+create or replace function millrace.blob_keep(the_id bytea, the_owner text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if the_owner is null or length(the_owner) not between 1 and 256 then
+        perform millrace.refuse('an owner has 1 to 256 characters', 'owner');
+    end if;
+    perform from millrace.blob b where b.id = the_id for key share;
+    if not found then
+        perform millrace.refuse(format('there is no blob %s', encode(the_id, 'hex')), 'blob', 'Put its content first.', 'P0002', 'not_found');
+    end if;
+    insert into millrace.blob_reference (blob, owner, at) values (the_id, the_owner, millrace.now()) on conflict do nothing;
+    return found;
+end $$;
+
+-- The grace begins anew: whoever reads it now may still do so.
+create or replace function millrace.blob_release(the_id bytea, the_owner text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    delete from millrace.blob_reference r where r.blob = the_id and r.owner = the_owner;
+    if not found then
+        return false;
+    end if;
+    update millrace.blob b set touched_at = millrace.now() where b.id = the_id;
+    return true;
+end $$;
+
+create or replace function millrace.blobs_forsaken(grace interval, after bytea default null, page int default 500)
+returns table (id bytea, size bigint, stored_at timestamptz, refs bigint)
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select b.id, b.size, b.stored_at, 0::bigint
+      from millrace.blob b
+     where (after is null or b.id > after) and b.touched_at <= millrace.now() - grace
+       and not exists (select from millrace.blob_reference r where r.blob = b.id)
+     order by b.id limit least(page, 500)
+$$;
+
+-- Deletes it if it still may be: the lock first, then a look of its own at who refers to it.
+create or replace function millrace.blob_forget(the_id bytea, grace interval) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    the_upload bigint;
+begin
+    select b.upload into the_upload from millrace.blob b where b.id = the_id and b.touched_at <= millrace.now() - grace for update;
+    if not found or exists (select from millrace.blob_reference r where r.blob = the_id) then
+        return false;
+    end if;
+    delete from millrace.blob b where b.id = the_id;
+    delete from millrace.blob_piece p where p.upload = the_upload;
+    return true;
+end $$;
+
+create or replace function millrace.blob_uploads_expire(grace interval) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    gone bigint[];
+begin
+    with old as (
+        delete from millrace.blob_upload u
+         where u.id = any (array(select x.id from millrace.blob_upload x where x.at <= millrace.now() - grace order by x.id limit 1000 for update skip locked))
+        returning u.id
+    )
+    select coalesce(array_agg(o.id), '{}') into gone from old o;
+    delete from millrace.blob_piece p where p.upload = any (gone);
+    return cardinality(gone);
+end $$;

@@ -1,0 +1,205 @@
+-- Events: published in the caller's transaction, read in the order in which their transactions came to be seen.
+
+-- The id, given or new. With an id that is known and the same content it answers as the first time, and nothing is published.
+create or replace function millrace.event_publish(
+    type text, source text, data jsonb, subject text default null, tenant text default null, id uuid default null
+) returns uuid
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    the_id uuid := coalesce(event_publish.id, gen_random_uuid());
+    the_tenant text := event_publish.tenant;
+    old millrace.event;
+begin
+    if event_publish.type is null or event_publish.type !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$' then
+        perform millrace.refuse(format('the event type %L is malformed', left(event_publish.type, 60)), 'type',
+            'A type has 1 to 128 letters, digits and the signs _ . : / - and begins with a letter or digit, as in com.example.order.paid.');
+    end if;
+    -- A reference as RFC 3986 has it, by its characters: what it means is for the reader.
+    if event_publish.source is null or length(event_publish.source) > 512
+        or event_publish.source !~ '^([A-Za-z0-9._~:/?#\[\]@!$&''()*+,;=-]|%[0-9A-Fa-f]{2})+$' then
+        perform millrace.refuse(format('the source %L is no URI reference', left(event_publish.source, 60)), 'source',
+            'Give 1 to 512 characters such as /shop/orders or https://example.com/shop; spaces and the like as %20.');
+    end if;
+    if length(event_publish.subject) not between 1 and 1024 or event_publish.subject ~ '[\u0001-\u001f\u007f-\u009f]' then
+        perform millrace.refuse('the subject is empty, too long, or has control characters', 'subject', 'Give 1 to 1024 characters, or null.');
+    end if;
+    if length(the_tenant) not between 1 and 128 or the_tenant ~ '[\u0001-\u001f\u007f-\u009f]' then
+        perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
+    end if;
+    if event_publish.data is null then
+        perform millrace.refuse('data is null', 'data', 'Give a JSON value; the JSON null is one.');
+    end if;
+    if octet_length(event_publish.data::text) > 65536 then
+        perform millrace.refuse(format('data takes %s bytes, more than the 65536 allowed', octet_length(event_publish.data::text)), 'data',
+            'Store large data elsewhere and publish a reference.', '53400', 'too_large');
+    end if;
+    if not millrace.caller_is_trusted() then
+        the_tenant := millrace.check_publisher(event_publish.type, the_tenant);
+    end if;
+
+    insert into millrace.event (id, type, source, subject, tenant, at, owner, data)
+    values (the_id, event_publish.type, event_publish.source, event_publish.subject, the_tenant, millrace.now(), millrace.caller(), event_publish.data)
+        on conflict do nothing;
+    if found then
+        insert into millrace.event_fresh (id) values (the_id);
+        perform millrace.event_wake();
+        return the_id;
+    end if;
+    select * into old from millrace.event e where e.id = the_id;
+    if not found then                                     -- committed since our snapshot, at a stricter level
+        raise exception using errcode = '40001', message = 'an event with this id was published by a concurrent transaction';
+    end if;
+    perform millrace.event_conflict(case
+        -- Of another's event nothing is said but that the id is taken.
+        when not millrace.caller_is_trusted() and old.owner <> millrace.caller() then 'id'
+        when old.type <> event_publish.type then 'type'
+        when old.source <> event_publish.source then 'source'
+        when old.subject is distinct from event_publish.subject then 'subject'
+        when old.tenant is distinct from the_tenant then 'tenant'
+        when old.data <> event_publish.data then 'data'
+    end, the_id);
+    return the_id;
+end $$;
+
+create or replace function millrace.event_conflict(field text, the_id uuid) returns void
+language plpgsql as $$
+begin
+    if field is not null then
+        perform millrace.refuse(format('event %s is already published, with another %s', the_id, field), field,
+            'The same id and content is answered as the first time; for another event give another id.', '23505', 'conflict');
+    end if;
+end $$;
+
+-- What a client may publish, and its tenant: with claims its own.
+create or replace function millrace.check_publisher(the_type text, the_tenant text) returns text
+language plpgsql stable as $$
+declare
+    me text := millrace.caller();
+    own text := millrace.caller_tenant();
+begin
+    if not exists (
+        select from millrace.event_grant g
+         where (g.role = me or (to_regrole(quote_ident(g.role)) is not null and pg_has_role(me, g.role, 'member')))
+           and g.type in (the_type, '*')
+    ) then
+        perform millrace.refuse(format('role %I may not publish %s', me, the_type), 'type',
+            format('An admin allows it with: select millrace.grant_publish(%L, %L)', me, the_type), '42501', 'permission');
+    end if;
+    if own is not null and coalesce(the_tenant, own) <> own then
+        perform millrace.refuse('the tenant is not the caller''s', 'tenant', 'Leave it out: it is taken from the claims.', '42501', 'permission');
+    end if;
+    return coalesce(own, the_tenant);
+end $$;
+
+create or replace function millrace.grant_publish(the_role text, the_type text) returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    insert into millrace.event_grant (role, type) values (the_role, the_type) on conflict do nothing;
+    return found;
+end $$;
+
+create or replace function millrace.revoke_publish(the_role text, the_type text) returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    delete from millrace.event_grant g where g.role = the_role and g.type = the_type;
+    return found;
+end $$;
+
+-- As in `wake`: a notification serialises commits, so there is one only when somebody sleeps. Who waits for events holds the lock
+-- (1297239619, 64) alone, which no queue's bucket uses; it takes it before its last look. Postgres sends one a transaction.
+create or replace function millrace.event_wake() returns void
+language plpgsql as $$
+begin
+    if not pg_try_advisory_xact_lock_shared(1297239619, 64) and pg_notification_queue_usage() < 0.5 then
+        perform pg_notify('millrace_events', '');
+    end if;
+end $$;
+
+-- Numbers what has been committed since. One at a time, and who finds another at it goes without: its numbers are seen before the
+-- lock is free, so whoever has seen a number has seen, or can see, all below it. A publisher's open transaction holds nobody up; a
+-- reader's keeps others from what came since, so a reader commits each look.
+create or replace function millrace.events_number(most int default 10000) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+    numbered bigint;
+begin
+    if not exists (select from millrace.event_fresh) or not pg_try_advisory_xact_lock(1297239621, 1) then
+        return 0;
+    end if;
+    with gone as (
+        delete from millrace.event_fresh f
+         where f.ctid = any (array(select x.ctid from millrace.event_fresh x order by x.place limit most))
+        returning f.place, f.id
+    ), numbers as (
+        select o.id, nextval('millrace.event_seq') as seq from (select g.id from gone g order by g.place) o
+    )
+    update millrace.event e set seq = n.seq from numbers n where e.id = n.id;
+    get diagnostics numbered = row_count;
+    return numbered;
+end $$;
+
+-- The feed: what came behind `since`, as CloudEvents 1.0 has it in its JSON format; the tenant is an extension. A reader keeps the last
+-- seq it has dealt with; nothing ever appears at or below it.
+create or replace function millrace.events_changes(since bigint default 0, page int default 50)
+returns table (seq bigint, at timestamptz, id uuid, change text, data jsonb)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+begin
+    if page not between 1 and 500 then
+        perform millrace.refuse('a page has 1 to 500 events', 'page');
+    end if;
+    perform millrace.events_number();
+    return query
+        select e.seq, e.at, e.id, 'published'::text,
+               jsonb_strip_nulls(jsonb_build_object('specversion', '1.0', 'id', e.id, 'type', e.type, 'source', e.source, 'subject', e.subject,
+                   'time', to_char(e.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'tenant', e.tenant))
+               || jsonb_build_object('datacontenttype', 'application/json', 'data', e.data)
+          from millrace.event e where e.seq > coalesce(since, 0) order by e.seq limit page;
+end $$;
+
+create or replace view millrace.events as
+select e.id, e.seq, '1.0'::text as specversion, e.type, e.source, e.subject, e.at as time, 'application/json'::text as datacontenttype, e.tenant,
+       e.owner, e.data
+  from millrace.event e;
+
+-- The newest first, behind `after`.
+create or replace function millrace.event_list(type text default null, tenant text default null, after uuid default null, page int default 50)
+returns setof millrace.events
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    last_at timestamptz;
+begin
+    if page not between 1 and 500 then
+        perform millrace.refuse('a page has 1 to 500 events', 'page');
+    end if;
+    if event_list.after is not null then
+        select e.at into last_at from millrace.event e where e.id = event_list.after;
+        if not found then
+            perform millrace.refuse(format('there is no event %s', event_list.after), 'after', null, 'P0002', 'not_found');
+        end if;
+    end if;
+    return query
+        select v.* from millrace.events v
+         where (event_list.type is null or v.type = event_list.type)
+           and (event_list.tenant is null or v.tenant = event_list.tenant)
+           and (event_list.after is null or (v.time, v.id) < (last_at, event_list.after))
+         order by v.time desc, v.id desc limit page;
+end $$;
+
+create or replace function millrace.event(id uuid) returns setof millrace.events
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select v.* from millrace.events v where v.id = event.id
+$$;
+
+-- Kept for 14 days, read or not: whoever reads has a fortnight.
+create or replace function millrace.events_expire(most int default 50000) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+    gone bigint;
+begin
+    perform millrace.events_number();
+    delete from millrace.event e
+     where e.seq is not null and e.ctid = any (array(
+        select x.ctid from millrace.event x where x.at < millrace.now() - interval '14 days' order by x.at limit most));
+    get diagnostics gone = row_count;
+    return gone;
+end $$;
