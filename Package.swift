@@ -25,6 +25,7 @@ let package = Package(
         .target(name: "Threads", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "Telemetry", swiftSettings: strict),
         .target(name: "Calendars", swiftSettings: strict),
+        .target(name: "Faults", swiftSettings: strict),
         .target(
             name: "Schema", path: "sql", exclude: ["storage.md"],
             resources: [.embedInCode("migrations"), .embedInCode("functions")], swiftSettings: strict),
@@ -36,6 +37,9 @@ let package = Package(
         .target(name: "Jobs", swiftSettings: strict),
 
         .target(name: "Queues", dependencies: ["Jobs", "Postgres", "Schema"], swiftSettings: strict),
+
+        .target(
+            name: "Supervision", dependencies: ["Faults", "Postgres", "Telemetry", "Threads"], swiftSettings: strict),
 
         .target(
             name: "Workers",
@@ -50,8 +54,8 @@ let package = Package(
         .executableTarget(
             name: "MillraceCommand",
             dependencies: [
-                "CLinux", "CTerminal", "CYardstick", "Calendars", "Clusters", "Jobs", "Postgres", "Queues", "Schema",
-                "Seals", "Telemetry", "Threads", "Workers",
+                "CLinux", "CTerminal", "CYardstick", "Calendars", "Clusters", "Faults", "Jobs", "Postgres", "Queues",
+                "Schema", "Seals", "Supervision", "Telemetry", "Threads", "Workers",
             ], swiftSettings: strict),
 
         .target(
@@ -65,9 +69,14 @@ let package = Package(
             name: "PostgresTests", dependencies: ["Clusters", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
         .testTarget(name: "SealsTests", dependencies: ["Seals"], swiftSettings: strict),
+        .testTarget(name: "FaultsTests", dependencies: ["Faults"], swiftSettings: strict),
         .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
         .testTarget(
             name: "QueuesTests", dependencies: ["Postgres", "Queues", "Schema", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "SupervisionTests",
+            dependencies: ["Clusters", "Faults", "Postgres", "Queues", "Supervision", "Telemetry", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(
             name: "WorkersTests", dependencies: ["Calendars", "Jobs", "Queues", "Workers"], swiftSettings: strict),
         .testTarget(
@@ -78,15 +87,15 @@ let package = Package(
         .testTarget(
             name: "MillraceCommandTests",
             dependencies: [
-                "Calendars", "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Seals", "Telemetry",
-                "TestSupport",
-                "Workers",
+                "Calendars", "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Seals", "Supervision",
+                "Telemetry", "TestSupport", "Workers",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "SystemTests",
             dependencies: [
-                "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "TestSupport", "Workers",
+                "Clusters", "Faults", "Jobs", "MillraceCommand", "Postgres", "Queues", "Supervision", "Telemetry",
+                "TestSupport", "Workers",
             ],
             swiftSettings: strict),
     ],
