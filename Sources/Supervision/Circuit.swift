@@ -117,6 +117,12 @@ package struct Circuit: Sendable {
         if let until = mirror.detach(at: now) { own.take(over: until) }
     }
 
+    /// A copy of what holds for all classes begins with nothing of its own.
+    mutating func becomeOwn() {
+        asked = 0
+        mirror.becomeOwn()
+    }
+
     package mutating func returnIdle(at now: Moment) { mirror.returnIdle(at: now) }
     package mutating func told(_ sent: [Mirror.Result], askedForProbe: Bool) {
         mirror.told(sent, asked: askedForProbe)

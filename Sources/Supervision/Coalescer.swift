@@ -20,6 +20,8 @@ package final class Coalescer<Key: Hashable & Sendable, Value: Sendable>: Sendab
 
     package var inFlight: Int { state.withLock { $0.flights.count } }
 
+    package var waiting: Int { state.withLock { $0.waiters.count } }
+
     package func value(
         for key: Key, _ load: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {

@@ -129,6 +129,14 @@ package struct Mirror: Sendable {
         lent.removeAll { $0.until <= now }
     }
 
+    /// The fleet knows this one under a generation of its own.
+    mutating func becomeOwn() {
+        generation = 0
+        results = []
+        lent = []
+        out = []
+    }
+
     package var held: [Int64] { lent.map(\.lease) + out }
     package var lentCount: Int { lent.count }
 

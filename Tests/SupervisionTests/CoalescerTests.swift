@@ -33,7 +33,6 @@ import Threads
     @Test func `ten thousand callers make one request, and the cancelled first one harms nobody`() async throws {
         let coalescer = Coalescer<String, String>()
         let source = Source()
-        let joined = Mutex(0)
         let first = Task {
             try await coalescer.value(for: "token") { try await source.token() }
         }
@@ -41,11 +40,10 @@ import Threads
         let answers = try await withThrowingTaskGroup(of: String.self) { group in
             for _ in 0..<10_000 {
                 group.addTask { @Sendable in
-                    joined.withLock { $0 += 1 }
-                    return try await coalescer.value(for: "token") { try await source.token() }
+                    try await coalescer.value(for: "token") { try await source.token() }
                 }
             }
-            try await waitFor { joined.withLock { $0 } == 10_000 }
+            try await waitFor { coalescer.waiting == 10_001 }
             first.cancel()
             await #expect(throws: CancellationError.self) { try await first.value }
             source.gate.fire()
@@ -53,7 +51,6 @@ import Threads
             for try await answer in group { answers[answer, default: 0] += 1 }
             return answers
         }
-        // Whoever had not got as far as asking when the answer came asked anew; with the gate shut they could not be served.
         #expect(answers == ["token 1": 10_000])
         #expect(source.requests.withLock { $0 } == 1)
         #expect(coalescer.inFlight == 0)
@@ -89,10 +86,10 @@ import Threads
         let one = Task { try await coalescer.value(for: 1, load) }
         try await waitFor { tries.withLock { $0 } == 1 }
         let two = Task { try await coalescer.value(for: 1, load) }
-        try await Task.sleep(for: .milliseconds(20))
+        try await waitFor { coalescer.waiting == 2 }
         gate.fire()
         await #expect(throws: Broken.self) { try await one.value }
-        _ = try? await two.value
+        await #expect(throws: Broken.self) { try await two.value }
         #expect(try await coalescer.value(for: 1, load) == "well again")
     }
 
