@@ -41,6 +41,8 @@ package struct Mirror: Sendable {
     /// Calls came while it was due: a probe would find a use.
     package private(set) var wantsProbe = false
     private var lent: [(lease: Int64, until: Moment)] = []
+    /// Numbers only grow: what is not above this one was lent before, and an answer that names it was on its way when it came back.
+    private var lastLease: Int64 = 0
     package private(set) var out: Set<Int64> = []
     package private(set) var results: [Result] = []
 
@@ -113,7 +115,8 @@ package struct Mirror: Sendable {
     }
 
     package mutating func lend(_ leases: [Int64], generation: Int64, until: Moment) {
-        for lease in leases where !lent.contains(where: { $0.lease == lease }) && !out.contains(lease) {
+        for lease in leases.sorted() where lease > lastLease {
+            lastLease = lease
             if generation == self.generation, case .probing = state {
                 lent.append((lease, until))
                 wantsProbe = false

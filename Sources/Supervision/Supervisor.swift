@@ -91,18 +91,6 @@ package actor Supervisor {
         }
     }
 
-    /// Asks for a permit and records a result, with nothing between: what a call costs. For measurements.
-    package nonisolated func touch(_ provider: String, class name: String = "default") throws(Refusal) {
-        let desk = desk(of: provider)
-        desk.earn()
-        var hasSlot = false
-        let now = Moment.now
-        switch desk.enter(name, at: now, hasSlot: &hasSlot, place: nil, until: nil) {
-        case .go(let permit): finish(desk, name, permit, nil, now)
-        case .line, .pace, .refused: throw Refusal(provider: provider, why: .busy)
-        }
-    }
-
     private nonisolated func enter(_ desk: Desk, _ name: String, until: Moment?) async throws -> Permit {
         var hasSlot = false
         var place: Moment?

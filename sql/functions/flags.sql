@@ -46,6 +46,7 @@ $$;
 
 create or replace function millrace.flag_set(name text, percent int, always text[] default '{}', reason text default null) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
 begin
     if flag_set.name is null or flag_set.name !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$' then
         perform millrace.refuse(format('the flag''s name %L is malformed', left(flag_set.name, 60)), 'name',

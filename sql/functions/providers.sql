@@ -181,7 +181,7 @@ language sql volatile set search_path = pg_catalog, pg_temp as $$
     select millrace.now() + make_interval(secs => greatest(
         least((settings ->> 'open_s')::float8 * power(2, least(streak, 10)), greatest((settings ->> 'open_s')::float8, (settings ->> 'longest_s')::float8))
             * (0.8 + 0.4 * random()),
-        least(hold_s, 86400)))
+        least(coalesce(hold_s, 0), 86400)))
 $$;
 
 -- Takes away what nobody looks at any more; any worker, once a minute.

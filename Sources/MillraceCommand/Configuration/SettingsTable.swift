@@ -1,6 +1,6 @@
 extension Setting {
     /// Every setting there is. A room that brings its own adds a list here, and no more.
-    static let all: [Setting] = connection + worker + sealing + roles + terminal
+    static let all: [Setting] = connection + worker + supervision + sealing + roles + terminal
 
     static let connection: [Setting] = [
         databaseURL, directURL, pool, statementTimeout, prepare, directory,

@@ -1,0 +1,36 @@
+import Supervision
+
+/// Four processes that want more than a provider allows, and know it from its headers alone.
+struct SupervisorPace: Sendable {
+    let world: SupervisorWorld
+    let seconds: Int
+
+    private static let allowed = 10
+
+    func run() async throws -> [Bar] {
+        world.provider.script {
+            $0.pace = Self.allowed
+            $0.latency = .milliseconds(20)
+        }
+        let pids = try (1...4).map { try world.start("caller-\($0)", port: world.provider.port, loops: 4, [:]) }
+        defer { SupervisorWorld.end(pids) }
+        // From the first call on: the two seconds in which they find each other are not counted.
+        guard try await SupervisorWorld.wait(.seconds(30), every: .milliseconds(5), { !world.provider.requests.isEmpty }) != nil,
+            let first = world.provider.requests.first?.began
+        else { throw Failure("nobody called") }
+        try await Task.sleep(for: .seconds(seconds))
+        let from = first + .seconds(2)
+        let until = first + .seconds(seconds)
+        let counted = world.provider.requests.filter { $0.began >= from && $0.began < until }
+        let throttled = counted.count { $0.status == 429 }
+        let served = counted.count - throttled
+        return [
+            .atMost(
+                "4 processes, \(Self.allowed) calls a second allowed, \(seconds) s: answered with 429",
+                1, measured: 100 * Double(throttled) / Double(max(1, counted.count)), unit: "%"),
+            .atLeast(
+                "the same: of what is allowed, used", 95,
+                measured: 100 * Double(served) / Double(Self.allowed * (seconds - 2)), unit: "%"),
+        ]
+    }
+}
