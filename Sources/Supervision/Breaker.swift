@@ -93,7 +93,8 @@ package struct Breaker: Sendable {
             }
         case .open: break
         case .probing(var out, var passed):
-            guard case .probe(let number) = permit.right, let lease = out.removeValue(forKey: number), lease > now else {
+            guard case .probe(let number) = permit.right, let lease = out.removeValue(forKey: number), lease > now
+            else {
                 return
             }
             switch mark {

@@ -81,7 +81,9 @@ final class Desk: Sendable {
                 return (.refused(.open, until: nil, reason: nil), held, nil)
             }
             guard case .go(let permit) = admission else {
-                guard case .refused(let until) = admission else { return (.refused(.open, until: nil, reason: nil), held, nil) }
+                guard case .refused(let until) = admission else {
+                    return (.refused(.open, until: nil, reason: nil), held, nil)
+                }
                 let circuit = state.circuits[name]
                 let next = held ? state.leaveSlot() : nil
                 return (

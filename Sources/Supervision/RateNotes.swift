@@ -26,7 +26,8 @@ package struct RateNotes: Sendable, Equatable {
                 if let length = Self.parameter("w", of: value) { window = .seconds(length) }
             case "ratelimit":
                 remaining =
-                    Self.parameter("r", of: value) ?? Self.parameter("remaining", of: value, separator: ",") ?? remaining
+                    Self.parameter("r", of: value) ?? Self.parameter("remaining", of: value, separator: ",")
+                    ?? remaining
                 let rest = Self.parameter("t", of: value) ?? Self.parameter("reset", of: value, separator: ",")
                 reset = rest.map { .seconds($0) } ?? reset
                 limit = limit ?? Self.parameter("limit", of: value, separator: ",")
@@ -46,7 +47,9 @@ package struct RateNotes: Sendable, Equatable {
     }
 
     private static func number(_ text: Substring) -> Double? {
-        guard let value = Double(text.filter { $0 != " " }), value.isFinite, value >= 0, value < 1e15 else { return nil }
+        guard let value = Double(text.filter { $0 != " " }), value.isFinite, value >= 0, value < 1e15 else {
+            return nil
+        }
         return value
     }
 

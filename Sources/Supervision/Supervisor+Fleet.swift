@@ -44,7 +44,8 @@ extension Supervisor {
             let fleet = try await Board.clock(on: connection)
             clock.heard(fleet, sent: sent, received: .now)
             let rows = try await Board.flush(
-                on: connection, member: member, name: options.name, entries: Array(JSONEncoder().encode(told.map(\.entry))),
+                on: connection, member: member, name: options.name,
+                entries: Array(JSONEncoder().encode(told.map(\.entry))),
                 settings: Array(JSONEncoder().encode(FlushSettings(options))), isFirst: !hasAsked || lastAnswer == nil,
                 sinceSeconds: lastAnswer.map { (Moment.now - $0).inSeconds } ?? 0)
             hasAsked = true
@@ -75,7 +76,8 @@ extension Supervisor {
             if !isAway {
                 isAway = true
                 log.warning(
-                    "the fleet cannot be asked about providers; this worker decides for itself", [("error", "\(error)")])
+                    "the fleet cannot be asked about providers; this worker decides for itself", [("error", "\(error)")]
+                )
             }
         }
     }

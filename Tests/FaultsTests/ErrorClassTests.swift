@@ -29,13 +29,15 @@ import Testing
         #expect(ErrorClass.unknown.retry == .sameKey)
     }
 
-    @Test(arguments: [
-        (200, nil), (204, nil), (304, nil), (301, ErrorClass.unsupported), (400, .invalid), (401, .authentication),
-        (402, .quota), (403, .permission), (404, .notFound), (405, .unsupported), (408, .timeout), (409, .conflict),
-        (410, .notFound), (413, .tooLarge), (415, .unsupported), (418, .invalid), (422, .invalid), (425, .transient),
-        (429, .throttled), (500, .transient), (501, .unsupported), (502, .transient), (503, .unavailable),
-        (504, .timeout), (507, .quota), (529, .transient), (599, .transient),
-    ] as [(Int, ErrorClass?)])
+    @Test(
+        arguments: [
+            (200, nil), (204, nil), (304, nil), (301, ErrorClass.unsupported), (400, .invalid), (401, .authentication),
+            (402, .quota), (403, .permission), (404, .notFound), (405, .unsupported), (408, .timeout), (409, .conflict),
+            (410, .notFound), (413, .tooLarge), (415, .unsupported), (418, .invalid), (422, .invalid),
+            (425, .transient),
+            (429, .throttled), (500, .transient), (501, .unsupported), (502, .transient), (503, .unavailable),
+            (504, .timeout), (507, .quota), (529, .transient), (599, .transient),
+        ] as [(Int, ErrorClass?)])
     func `HTTP statuses have their class`(status: Int, expected: ErrorClass?) {
         #expect(ErrorClass(http: status) == expected)
     }
@@ -58,15 +60,16 @@ import Testing
         #expect(ErrorClass(http: 200, name: "invalid_api_key") == nil)
     }
 
-    @Test(arguments: [
-        (250, nil, nil), (354, nil, nil), (421, nil, ErrorClass.unavailable), (450, "4.2.0", .transient),
-        (451, "4.7.1", .throttled), (452, "4.2.2", .throttled), (452, nil, .throttled), (454, nil, .unavailable),
-        (454, "4.7.8", .authentication), (535, "5.7.8", .authentication), (535, nil, .authentication),
-        (550, "5.1.1", .notFound), (550, nil, .notFound), (550, "5.7.1", .permission), (550, "5.7.26", .permission),
-        (552, "5.3.4", .tooLarge), (552, "5.2.2", .quota), (554, nil, .permission), (501, "5.1.3", .invalid),
-        (503, nil, .unsupported), (559, nil, .invalid), (459, nil, .transient), (550, "5.x.1", .notFound),
-        (550, "", .notFound),
-    ] as [(Int, String?, ErrorClass?)])
+    @Test(
+        arguments: [
+            (250, nil, nil), (354, nil, nil), (421, nil, ErrorClass.unavailable), (450, "4.2.0", .transient),
+            (451, "4.7.1", .throttled), (452, "4.2.2", .throttled), (452, nil, .throttled), (454, nil, .unavailable),
+            (454, "4.7.8", .authentication), (535, "5.7.8", .authentication), (535, nil, .authentication),
+            (550, "5.1.1", .notFound), (550, nil, .notFound), (550, "5.7.1", .permission), (550, "5.7.26", .permission),
+            (552, "5.3.4", .tooLarge), (552, "5.2.2", .quota), (554, nil, .permission), (501, "5.1.3", .invalid),
+            (503, nil, .unsupported), (559, nil, .invalid), (459, nil, .transient), (550, "5.x.1", .notFound),
+            (550, "", .notFound),
+        ] as [(Int, String?, ErrorClass?)])
     func `SMTP replies have their class`(reply: Int, enhanced: String?, expected: ErrorClass?) {
         #expect(ErrorClass(smtp: reply, enhanced: enhanced) == expected)
     }
@@ -80,13 +83,14 @@ import Testing
         #expect(ErrorClass(grpc: 99) == .unknown)
     }
 
-    @Test(arguments: [
-        (0, nil, nil), (3, ErrorClass.internal, .internal), (6, .unavailable, .unavailable),
-        (7, .unavailable, .unavailable), (16, .transient, .unknown), (28, .timeout, .unknown),
-        (35, .unavailable, .unavailable), (52, .transient, .unknown), (55, .transient, .unknown),
-        (56, .transient, .unknown), (60, .unavailable, .unavailable), (63, .tooLarge, .tooLarge),
-        (67, .authentication, .authentication), (42, .cancelled, .cancelled), (1234, .transient, .unknown),
-    ] as [(Int32, ErrorClass?, ErrorClass?)])
+    @Test(
+        arguments: [
+            (0, nil, nil), (3, ErrorClass.internal, .internal), (6, .unavailable, .unavailable),
+            (7, .unavailable, .unavailable), (16, .transient, .unknown), (28, .timeout, .unknown),
+            (35, .unavailable, .unavailable), (52, .transient, .unknown), (55, .transient, .unknown),
+            (56, .transient, .unknown), (60, .unavailable, .unavailable), (63, .tooLarge, .tooLarge),
+            (67, .authentication, .authentication), (42, .cancelled, .cancelled), (1234, .transient, .unknown),
+        ] as [(Int32, ErrorClass?, ErrorClass?)])
     func `libcurl's results have their class, by whether the request had left`(
         code: Int32, before: ErrorClass?, after: ErrorClass?
     ) {

@@ -36,7 +36,8 @@ import Testing
                 hold(probes.insert(number).inserted, "probe \(number) was given out twice")
                 let generation = permit.generation
                 let live = out.count { $0.permit.generation == generation && $0.until > now }
-                hold(live + 1 + passed[generation, default: 0] <= settings.probes, "more probes than \(settings.probes)")
+                hold(
+                    live + 1 + passed[generation, default: 0] <= settings.probes, "more probes than \(settings.probes)")
                 out.append((permit, now + settings.probeLease))
                 return
             case .ramp:

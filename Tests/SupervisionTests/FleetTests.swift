@@ -93,7 +93,8 @@ final class Fleet: Sendable {
 
 @Suite struct FleetTests {
     static func state(_ connection: Connection) async throws -> String? {
-        try await connection.value("select state from millrace.providers where provider = 'mailer' and class = 'default'")
+        try await connection.value(
+            "select state from millrace.providers where provider = 'mailer' and class = 'default'")
     }
 
     static func allHaveCalled(_ connection: Connection, _ count: Int) async throws {
@@ -115,7 +116,8 @@ final class Fleet: Sendable {
                 try await eventually("it comes to step 2") { try await Self.state(connection) != "closed" }
                 // Every probing generation lets through no more than two, and both of the first came back.
                 try await eventually("it comes to step 3") {
-                    try await connection.value("select (max(generation) > 8)::text from millrace.provider_circuit") == "true"
+                    try await connection.value("select (max(generation) > 8)::text from millrace.provider_circuit")
+                        == "true"
                 }
                 let calls = fleet.calls
                 let opened = try await connection.value(
@@ -124,8 +126,10 @@ final class Fleet: Sendable {
                 fleet.set(nil)
                 try await eventually("it comes to step 4") { try await Self.state(connection) == "ramping" }
                 try await eventually("it comes to step 5") { try await Self.state(connection) == "closed" }
-                let probings = Int(
-                    try await connection.value("select count(*)::text from millrace.provider_event where to_state = 'probing'") ?? "") ?? 0
+                let probings =
+                    Int(
+                        try await connection.value(
+                            "select count(*)::text from millrace.provider_event where to_state = 'probing'") ?? "") ?? 0
                 #expect(calls <= fleet.calls && probings > 0)
             }
             let events = try await connection.column(
@@ -146,10 +150,13 @@ final class Fleet: Sendable {
                 fleet.set(nil, broken: 2)
                 try await eventually("it comes to step 6") {
                     try await connection.value(
-                        "select string_agg(worker, ',') from millrace.provider_workers('mailer') where vote = 'unavailable (7)'")
+                        "select string_agg(worker, ',') from millrace.provider_workers('mailer') where vote = 'unavailable (7)'"
+                    )
                         == "worker-2"
                 }
-                try await eventually("it comes to step 7") { fleet.results.withLock { $0[2]["refused open"] ?? 0 } > 50 }
+                try await eventually("it comes to step 7") {
+                    fleet.results.withLock { $0[2]["refused open"] ?? 0 } > 50
+                }
                 #expect(try await Self.state(connection) == "closed")
             }
             let results = fleet.results.withLock { $0 }
@@ -185,15 +192,19 @@ final class Fleet: Sendable {
                 try await Self.allHaveCalled(connection, 2)
                 #expect(
                     try await connection.value(
-                        "select millrace.provider_force('mailer', 'open', 'maintenance', interval '2 s')::text") == "true")
-                for index in 0..<2 { try await eventually("it comes to step 10") { await fleet.call(index) == "refused forced" } }
+                        "select millrace.provider_force('mailer', 'open', 'maintenance', interval '2 s')::text")
+                        == "true")
+                for index in 0..<2 {
+                    try await eventually("it comes to step 10") { await fleet.call(index) == "refused forced" }
+                }
                 try await eventually("it comes to step 11") { try await Self.state(connection) == "closed" }
                 for index in 0..<2 { try await eventually("it comes to step 12") { await fleet.call(index) == "ok" } }
                 // Forced closed: failures open nothing.
                 try await connection.run("select millrace.provider_force('mailer', 'closed', 'we know')")
                 try await eventually("it comes to step 13") { try await Self.state(connection) == "forced_closed" }
                 try await eventually("it comes to step 14") {
-                    try await connection.value("select bool_and(generation > 3)::text from millrace.provider_seen") == "true"
+                    try await connection.value("select bool_and(generation > 3)::text from millrace.provider_seen")
+                        == "true"
                 }
                 fleet.set(Fault(.unavailable, "down"))
                 try await eventually("it comes to step 15") {
@@ -204,22 +215,28 @@ final class Fleet: Sendable {
                 try await eventually("it comes to step 16") { try await Self.state(connection) == "open" }
             }
             let events = try await connection.column(
-                "select to_state || ' ' || reason from millrace.provider_events where class = 'default' order by generation limit 4")
+                "select to_state || ' ' || reason from millrace.provider_events where class = 'default' order by generation limit 4"
+            )
             #expect(
                 events == [
-                    "forced_open maintenance", "closed the time for which it was forced is over", "forced_closed we know",
+                    "forced_open maintenance", "closed the time for which it was forced is over",
+                    "forced_closed we know",
                     "closed over",
                 ])
             for call in [
                 "'Mail er', 'open', 'x'", "'mailer', 'shut', 'x'", "'mailer', 'open', ''", "'mailer', 'open', null",
                 "'mailer', 'open', 'x', interval '0'", "'mailer', 'open', 'x', class => 'A B'",
             ] {
-                #expect(try await connection.refusal(of: "select millrace.provider_force(\(call))")?.sqlState == "22023", "\(call)")
+                #expect(
+                    try await connection.refusal(of: "select millrace.provider_force(\(call))")?.sqlState == "22023",
+                    "\(call)")
             }
         }
     }
 
-    @Test func `with the database away calls go on, own breakers decide, and states agree again afterwards`() async throws {
+    @Test func `with the database away calls go on, own breakers decide, and states agree again afterwards`()
+        async throws
+    {
         try await withCluster { cluster in
             let url = cluster.url()
             let connection = try await Connection.open(ConnectionOptions(location: url), name: "test")
@@ -232,14 +249,17 @@ final class Fleet: Sendable {
                 let before = fleet.calls
                 try await eventually("it comes to step 17") { fleet.calls > before + 100 }
                 fleet.set(Fault(.unavailable, "down"))
-                for index in 0..<3 { try await eventually("it comes to step 18") { await fleet.call(index) == "refused open" } }
+                for index in 0..<3 {
+                    try await eventually("it comes to step 18") { await fleet.call(index) == "refused open" }
+                }
                 fleet.set(nil)
                 for index in 0..<3 { try await eventually("it comes to step 19") { await fleet.call(index) == "ok" } }
                 _ = try await cluster.start(deadline: .seconds(60))
                 let again = try await Connection.open(ConnectionOptions(location: url), name: "test")
                 try await eventually("it comes to step 20") {
                     try await again.value(
-                        "select (count(*) = 3)::text from millrace.provider_seen where ok > 20 and seen_at > millrace.now() - interval '3 s'") == "true"
+                        "select (count(*) = 3)::text from millrace.provider_seen where ok > 20 and seen_at > millrace.now() - interval '3 s'"
+                    ) == "true"
                 }
                 #expect(try await Self.state(again) == "closed")
                 await again.close()
@@ -259,12 +279,18 @@ final class Fleet: Sendable {
             #expect(try await connection.value("select millrace.flag_on('unknown', 'x')::text") == "false")
             let fleet = Fleet(2, at: database.options)
             try await fleet.run { fleet in
-                for member in fleet.members { try await eventually("it comes to step 21") { member.isOn("new", for: "always") } }
+                for member in fleet.members {
+                    try await eventually("it comes to step 21") { member.isOn("new", for: "always") }
+                }
                 try await connection.run("select millrace.flag_set('new', 100)")
-                for member in fleet.members { try await eventually("it comes to step 22") { member.isOn("new", for: "nobody") } }
+                for member in fleet.members {
+                    try await eventually("it comes to step 22") { member.isOn("new", for: "nobody") }
+                }
             }
             for call in ["'x', 101", "'x', -1", "null, 1", "'x', null", "'x', 1, array[null]"] {
-                #expect(try await connection.refusal(of: "select millrace.flag_set(\(call))")?.sqlState == "22023", "\(call)")
+                #expect(
+                    try await connection.refusal(of: "select millrace.flag_set(\(call))")?.sqlState == "22023",
+                    "\(call)")
             }
         }
     }

@@ -101,16 +101,18 @@ import Testing
         #expect((205...210).contains(spent))
     }
 
-    @Test(arguments: [
-        (["ratelimit-limit": "10", "ratelimit-remaining": "3", "ratelimit-reset": "1"], 10.0),
-        (["X-RateLimit-Limit": "100", "X-RateLimit-Reset": "60"], 100.0 / 60),
-        (["RateLimit-Policy": "\"default\";q=100;w=10", "RateLimit": "\"default\";r=50;t=3"], 10),
-        (["RateLimit-Limit": "100, 100;w=60"], 100.0 / 60), (["RateLimit-Policy": "10;w=2"], 5),
-        (["RateLimit": "limit=20, remaining=3, reset=4"], 5), (["x-ratelimit-limit": "50", "x-ratelimit-reset": "1000000010"], 5),
-        (["x-ratelimit-limit": "50", "x-ratelimit-reset": "1000000010000"], 5),
-        (["ratelimit-limit": "0"], nil), (["ratelimit-limit": "many"], nil), (["content-type": "text/plain"], nil),
-        (["ratelimit-limit": "5"], nil),
-    ] as [([String: String], Double?)])
+    @Test(
+        arguments: [
+            (["ratelimit-limit": "10", "ratelimit-remaining": "3", "ratelimit-reset": "1"], 10.0),
+            (["X-RateLimit-Limit": "100", "X-RateLimit-Reset": "60"], 100.0 / 60),
+            (["RateLimit-Policy": "\"default\";q=100;w=10", "RateLimit": "\"default\";r=50;t=3"], 10),
+            (["RateLimit-Limit": "100, 100;w=60"], 100.0 / 60), (["RateLimit-Policy": "10;w=2"], 5),
+            (["RateLimit": "limit=20, remaining=3, reset=4"], 5),
+            (["x-ratelimit-limit": "50", "x-ratelimit-reset": "1000000010"], 5),
+            (["x-ratelimit-limit": "50", "x-ratelimit-reset": "1000000010000"], 5),
+            (["ratelimit-limit": "0"], nil), (["ratelimit-limit": "many"], nil), (["content-type": "text/plain"], nil),
+            (["ratelimit-limit": "5"], nil),
+        ] as [([String: String], Double?)])
     func `the pace is in the headers, in each of the ways they are written`(headers: [String: String], rate: Double?) {
         let notes = RateNotes(headers: headers.map { (name: $0.key, value: $0.value) }, now: 1_000_000_000)
         let found = notes.rate(longestReset: notes.reset)

@@ -92,14 +92,13 @@ begin
             select p.* into strict c from millrace.provider_circuit p where p.provider = e.provider and p.class = e.class;
         end if;
 
-        if e.held <> '{}' then
-            update millrace.provider_lease l set until = t + interval '5 s' where l.lease = any (e.held) and l.member = the_member;
-        end if;
-        continue when not (e.vote is not null or e.wants or e.recovered or e.results <> '[]'
+        continue when not (e.held <> '{}' or e.vote is not null or e.wants or e.recovered or e.results <> '[]'
             or (c.state = 'ramping' and c.ramp_from + make_interval(secs => (settings ->> 'ramp_s')::float8) <= t)
             or (c.forced_by is not null and c.until <= t));
 
         select p.* into strict c from millrace.provider_circuit p where p.provider = e.provider and p.class = e.class for update;
+        -- Behind that lock, as whatever takes leases away is.
+        update millrace.provider_lease l set until = t + interval '5 s' where l.lease = any (e.held) and l.member = the_member;
         if c.forced_by is not null and c.until <= t then
             c := millrace.provider_turn(c, 'closed', 'the time for which it was forced is over', 'millrace', the_streak => 0);
         end if;

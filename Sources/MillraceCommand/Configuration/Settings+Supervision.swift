@@ -41,8 +41,10 @@ extension Setting {
     static func providers(in environment: [String: String]) -> [Setting] {
         environment.keys.sorted().compactMap { variable in
             guard variable.hasPrefix(providerPrefix), let last = variable.lastIndex(of: "_") else { return nil }
-            let named = variable.dropFirst(providerPrefix.count).prefix(upTo: max(last, variable.index(variable.startIndex, offsetBy: providerPrefix.count)))
-            guard !named.isEmpty, named.allSatisfy({ $0.isASCII && ($0.isUppercase || $0.isNumber || $0 == "_") }) else {
+            let named = variable.dropFirst(providerPrefix.count).prefix(
+                upTo: max(last, variable.index(variable.startIndex, offsetBy: providerPrefix.count)))
+            guard !named.isEmpty, named.allSatisfy({ $0.isASCII && ($0.isUppercase || $0.isNumber || $0 == "_") })
+            else {
                 return nil
             }
             let provider = named.lowercased()

@@ -2,8 +2,8 @@ import Calendars
 import FoundationEssentials
 import Postgres
 import Queues
-import Supervision
 import Seals
+import Supervision
 
 /// Looks at one thing after the other; what cannot be looked at is a warning of its own and stops nothing.
 struct Doctor {

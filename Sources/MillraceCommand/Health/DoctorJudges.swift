@@ -122,7 +122,9 @@ extension Doctor {
     static func judge(_ providers: [ProviderRow]) -> Check.Result {
         let shut = providers.filter { ["open", "probing", "forced_open"].contains($0.state) }
         guard let worst = shut.first(where: \.isGrave) ?? shut.first else {
-            return .ok(providers.isEmpty ? "none has been called yet" : "\(Humane.count(providers.count)) known, all are called")
+            return .ok(
+                providers.isEmpty
+                    ? "none has been called yet" : "\(Humane.count(providers.count)) known, all are called")
         }
         let sentence = "\(worst.label) is not called: \(worst.reason ?? "no reason given")"
         let advice = "see millrace providers show \(worst.provider)"

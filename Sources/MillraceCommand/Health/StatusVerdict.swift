@@ -120,7 +120,8 @@ extension StatusReport {
             case "forced_open", "forced_closed", "observing":
                 say(
                     .providerForced, .degraded,
-                    "\(provider.label) is \(provider.stateText), by \(provider.forcedBy ?? "?"): \(provider.reason ?? "")")
+                    "\(provider.label) is \(provider.stateText), by \(provider.forcedBy ?? "?"): \(provider.reason ?? "")"
+                )
             default: break
             }
         }

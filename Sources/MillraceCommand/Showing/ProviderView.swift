@@ -131,7 +131,8 @@ extension FlagRow {
         for flag in flags {
             table.add([
                 Table.Cell(flag.name, .bold), Table.Cell("\(flag.percent) %"),
-                Table.Cell(flag.always.joined(separator: ", ")), Table.Cell(flag.changedBy), Table.Cell(flag.reason ?? ""),
+                Table.Cell(flag.always.joined(separator: ", ")), Table.Cell(flag.changedBy),
+                Table.Cell(flag.reason ?? ""),
             ])
         }
         return table

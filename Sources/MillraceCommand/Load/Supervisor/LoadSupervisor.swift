@@ -22,12 +22,18 @@ extension Command {
                 help: "How many calls cost makes."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
             .single(
-                "member", "PORT", .integer(1...65_535), environment: .none, hidden: true, help: "Be one of the processes."),
+                "member", "PORT", .integer(1...65_535), environment: .none, hidden: true,
+                help: "Be one of the processes."),
             .single("name", "NAME", environment: .none, hidden: true, help: "What to be called."),
-            .single("rate", "N", .integer(0...10_000), environment: .none, fallback: "0", hidden: true, help: "Calls a second."),
-            .single("loops", "N", .integer(0...1000), environment: .none, fallback: "0", hidden: true, help: "Loops of calls."),
             .single(
-                "parent", "PID", .integer(0...Int(Int32.max)), environment: .none, hidden: true, help: "End with this process."),
+                "rate", "N", .integer(0...10_000), environment: .none, fallback: "0", hidden: true,
+                help: "Calls a second."),
+            .single(
+                "loops", "N", .integer(0...1000), environment: .none, fallback: "0", hidden: true,
+                help: "Loops of calls."),
+            .single(
+                "parent", "PID", .integer(0...Int(Int32.max)), environment: .none, hidden: true,
+                help: "End with this process."),
         ],
         examples: [
             Example("millrace load supervisor", "all of it, about three minutes"),

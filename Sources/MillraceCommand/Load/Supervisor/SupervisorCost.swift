@@ -15,7 +15,8 @@ struct SupervisorCost {
             let cost = max(0, whole - empty)
             bars.append(
                 .atMost(
-                    "\(Humane.count(calls)) calls in \(Humane.count(tasks, "task")): asking and recording, the median", 2,
+                    "\(Humane.count(calls)) calls in \(Humane.count(tasks, "task")): asking and recording, the median",
+                    2,
                     measured: cost, unit: "µs"))
             figures.append(("cost_\(tasks)_tasks_us", .double(cost)))
             figures.append(("empty_\(tasks)_tasks_us", .double(empty)))

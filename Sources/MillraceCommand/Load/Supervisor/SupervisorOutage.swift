@@ -17,17 +17,19 @@ struct SupervisorOutage: Sendable {
     func run() async throws -> [Bar] {
         world.provider.script { $0.latency = .milliseconds(150) }
         let connection = try await world.connect()
-        var pids = try (1...Self.members).map {
-            try world.start("worker-\($0)", port: world.provider.port, rate: 20, Self.settings)
-        }
+        var pids: [pid_t] = []
         defer { SupervisorWorld.end(pids) }
+        for number in 1...Self.members {
+            pids.append(
+                try await world.start("worker-\(number)", port: world.provider.port, rate: 20, Self.settings))
+        }
         try await come("all processes call", within: .seconds(60)) {
             try await count("select count(*) from millrace.provider_seen where ok >= 20", connection) == Self.members
         }
         var bars = try await failForAll(connection)
         bars += try await comeBack(connection)
         // One more, whose way to the provider is cut: nobody listens at its port.
-        let broken = try world.start("cut-off", port: 1, rate: 20, Self.settings)
+        let broken = try await world.start("cut-off", port: 1, rate: 20, Self.settings)
         pids.append(broken)
         bars.append(try await oneAlone(connection))
         SupervisorWorld.end([broken])
@@ -48,7 +50,8 @@ struct SupervisorOutage: Sendable {
         let quiet = Moment.now
         try await Task.sleep(for: .seconds(8))
         let seen = world.provider.requests(since: quiet)
-        let turns = try await count("select count(*) from millrace.provider_event where to_state = 'probing'", connection)
+        let turns = try await count(
+            "select count(*) from millrace.provider_event where to_state = 'probing'", connection)
         return [
             .atMost("it fails for all: opened for all within", 2, measured: opened.inSeconds, unit: "s"),
             .atMost(
@@ -101,7 +104,8 @@ struct SupervisorOutage: Sendable {
         let isOpen = try await state(connection) != "closed"
         console.note("meanwhile \(world.provider.requests(since: from)) calls of the others")
         return .atMost(
-            "one process cut off: others that opened", 0, measured: Double(others) + (isOpen ? 1 : 0), unit: "processes")
+            "one process cut off: others that opened", 0, measured: Double(others) + (isOpen ? 1 : 0), unit: "processes"
+        )
     }
 
     private func badKey(_ connection: Connection) async throws -> [Bar] {
@@ -114,14 +118,17 @@ struct SupervisorOutage: Sendable {
         let quiet = Moment.now
         try await Task.sleep(for: .milliseconds(800))
         let seen = world.provider.requests(since: quiet)
-        let reason = try await text("select reason from millrace.providers where provider = 'scripted' and state = 'open'", connection)
+        let reason = try await text(
+            "select reason from millrace.providers where provider = 'scripted' and state = 'open'", connection)
         console.note("the reason: \(reason ?? "none")")
         world.provider.script { $0.status = 200 }
-        _ = try await Providers.force("scripted", class: "*", to: "auto", reason: "a new key", for: .seconds(60), on: connection)
+        _ = try await Providers.force(
+            "scripted", class: "*", to: "auto", reason: "a new key", for: .seconds(60), on: connection)
         return [
             .atMost("a bad key: opened for all within", 1, measured: opened.inSeconds, unit: "s"),
             .atMost("calls that reached it afterwards", 0, measured: Double(seen), unit: "calls"),
-            .atLeast("the reason names it", 1, measured: reason?.hasPrefix("authentication") == true ? 1 : 0, unit: "of 1"),
+            .atLeast(
+                "the reason names it", 1, measured: reason?.hasPrefix("authentication") == true ? 1 : 0, unit: "of 1"),
         ]
     }
 
@@ -151,24 +158,35 @@ struct SupervisorOutage: Sendable {
                 "select count(*) from millrace.provider_seen where seen_at > millrace.now() - interval '2 s' and ok > 0 and vote is null",
                 again) == Self.members
         }
-        let closed = try await SupervisorWorld.wait(.seconds(30), every: .milliseconds(5)) { try await state(again) == "closed" }
+        let closed = try await SupervisorWorld.wait(.seconds(30), every: .milliseconds(5)) {
+            try await state(again) == "closed"
+        }
         await again.close()
         return [
             .atLeast("Postgres stopped: calls that go on, as a share", 0.8, measured: going, unit: "×"),
-            .atMost("the provider fails meanwhile: calls after a second, in 0.3 s", 0, measured: Double(shut), unit: "calls"),
-            .atMost("it comes back, still without Postgres: half of all calls again after", 30, measured: back?.inSeconds ?? .infinity, unit: "s"),
+            .atMost(
+                "the provider fails meanwhile: calls after a second, in 0.3 s", 0, measured: Double(shut), unit: "calls"
+            ),
+            .atMost(
+                "it comes back, still without Postgres: half of all calls again after", 30,
+                measured: back?.inSeconds ?? .infinity, unit: "s"),
             .atMost(
                 "Postgres back: all processes agree again after", 15,
                 measured: closed == nil ? .infinity : agreed?.inSeconds ?? .infinity, unit: "s"),
         ]
     }
 
-    private func come(_ what: String, within limit: Duration = .seconds(30), _ condition: () async throws -> Bool) async throws {
-        if try await SupervisorWorld.wait(limit, every: .milliseconds(5), condition) == nil { throw Failure("this did not come about: \(what)") }
+    private func come(_ what: String, within limit: Duration = .seconds(30), _ condition: () async throws -> Bool)
+        async throws
+    {
+        if try await SupervisorWorld.wait(limit, every: .milliseconds(5), condition) == nil {
+            throw Failure("this did not come about: \(what)")
+        }
     }
 
     private func state(_ connection: Connection) async throws -> String? {
-        try await text("select state from millrace.providers where provider = 'scripted' and class = 'default'", connection)
+        try await text(
+            "select state from millrace.providers where provider = 'scripted' and class = 'default'", connection)
     }
 
     private func text(_ sql: SQL, _ connection: Connection) async throws -> String? {

@@ -1,3 +1,4 @@
+import Glibc
 import Supervision
 
 /// Four processes that want more than a provider allows, and know it from its headers alone.
@@ -12,10 +13,15 @@ struct SupervisorPace: Sendable {
             $0.pace = Self.allowed
             $0.latency = .milliseconds(20)
         }
-        let pids = try (1...4).map { try world.start("caller-\($0)", port: world.provider.port, loops: 4, [:]) }
+        var pids: [pid_t] = []
         defer { SupervisorWorld.end(pids) }
+        for number in 1...4 {
+            pids.append(try await world.start("caller-\(number)", port: world.provider.port, loops: 4, [:]))
+        }
         // From the first call on: the two seconds in which they find each other are not counted.
-        guard try await SupervisorWorld.wait(.seconds(30), every: .milliseconds(5), { !world.provider.requests.isEmpty }) != nil,
+        guard
+            try await SupervisorWorld.wait(.seconds(30), every: .milliseconds(5), { !world.provider.requests.isEmpty })
+                != nil,
             let first = world.provider.requests.first?.began
         else { throw Failure("nobody called") }
         try await Task.sleep(for: .seconds(seconds))

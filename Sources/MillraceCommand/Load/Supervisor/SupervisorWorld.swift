@@ -24,7 +24,8 @@ final class SupervisorWorld: Sendable {
         provider = try ScriptedProvider()
         do {
             cluster = Cluster(
-                directory: directory + "/pg", binaries: try Cluster.Binaries.locate(environment: invocation.environment),
+                directory: directory + "/pg",
+                binaries: try Cluster.Binaries.locate(environment: invocation.environment),
                 settings: ["max_connections": "60"])
             _ = try await cluster.start(deadline: .seconds(120))
         } catch {
@@ -40,23 +41,32 @@ final class SupervisorWorld: Sendable {
     }
 
     /// A process that calls `port` through its supervisor, so many times a second, or in so many loops.
-    func start(_ name: String, port: UInt16, rate: Int = 0, loops: Int = 0, _ settings: [String: String]) throws -> pid_t {
+    func start(
+        _ name: String, port: UInt16, rate: Int = 0, loops: Int = 0, _ settings: [String: String]
+    ) async throws -> pid_t {
         var environment = invocation.environment.filter { !$0.key.hasPrefix("MILLRACE_") }
         environment["DATABASE_URL"] = cluster.url()
+        environment["MILLRACE_LOG_LEVEL"] = "error"
         environment.merge(settings) { $1 }
         let arguments = [
             "load", "supervisor", "--member", "\(port)", "--name", name, "--rate", "\(rate)", "--loops", "\(loops)",
             "--parent", "\(getpid())",
         ]
-        guard let pid = OwnProgram.spawn(arguments, environment: environment) else {
-            throw Failure("a process cannot be started")
+        let given = environment
+        let pid: pid_t? = await withCheckedContinuation { continuation in
+            // It dies with the thread that started it, which therefore waits for it.
+            Thread.start(name: "load-member") {
+                let pid = OwnProgram.spawn(arguments, environment: given)
+                continuation.resume(returning: pid)
+                if let pid { while waitpid(pid, nil, 0) < 0, errno == EINTR {} }
+            }
         }
+        guard let pid else { throw Failure("a process cannot be started") }
         return pid
     }
 
     static func end(_ pids: [pid_t]) {
         for pid in pids { kill(pid, SIGKILL) }
-        for pid in pids { waitpid(pid, nil, 0) }
     }
 
     func close() async {
@@ -105,7 +115,9 @@ struct SupervisorMember: Sendable {
             try await supervisor.call(SupervisorWorld.name) { call in try await PlainRequest.send(to: port, as: call) }
         } catch {
             // A loop must not spin on a door that is shut; the provider counts what counts.
-            if let refusal = error as? Supervision.Refusal { try? await Task.sleep(for: min(refusal.wait ?? .milliseconds(20), .milliseconds(20))) }
+            if let refusal = error as? Supervision.Refusal {
+                try? await Task.sleep(for: min(refusal.wait ?? .milliseconds(20), .milliseconds(20)))
+            }
         }
     }
 }
