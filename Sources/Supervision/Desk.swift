@@ -98,7 +98,8 @@ final class Desk: Sendable {
                 }
                 holds = true
             }
-            if place == nil {
+            // Whoever waited for a place goes, unless the provider has asked for a pause meanwhile.
+            if place == nil || state.bucket.blocked > now {
                 let turn = state.bucket.peek(at: now)
                 if let deadline, turn > deadline {
                     _ = state.circuits[name]?.giveBack(permit, at: now)

@@ -66,7 +66,7 @@ extension Command {
             if part == "all" || part == "pace" {
                 let seconds = parsed.integer("seconds") ?? 120
                 try await withSupervisorWorld(invocation) { world in
-                    try await SupervisorPace(world: world, seconds: seconds).run()
+                    try await SupervisorPace(world: world, seconds: seconds, console: invocation.console).run()
                 }.forEach { bars.append($0) }
             }
         } catch let error as PostgresError {

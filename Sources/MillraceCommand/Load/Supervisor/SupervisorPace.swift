@@ -5,6 +5,7 @@ import Supervision
 struct SupervisorPace: Sendable {
     let world: SupervisorWorld
     let seconds: Int
+    let console: Console
 
     private static let allowed = 10
 
@@ -30,6 +31,8 @@ struct SupervisorPace: Sendable {
         let counted = world.provider.requests.filter { $0.began >= from && $0.began < until }
         let throttled = counted.count { $0.status == 429 }
         let served = counted.count - throttled
+        let times = counted.filter { $0.status == 429 }.map { Humane.decimal(($0.began - first).inSeconds, places: 1) }
+        if !times.isEmpty { console.note("answered with 429 after \(times.joined(separator: ", ")) s") }
         return [
             .atMost(
                 "4 processes, \(Self.allowed) calls a second allowed, \(seconds) s: answered with 429",
