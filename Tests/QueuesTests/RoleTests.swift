@@ -101,6 +101,7 @@ import Testing
         try await Self.withRoles { database, owner, roles in
             try await owner.run("select millrace.grant_enqueue('\(roles.client)')")
             let client = try await database.connect(as: roles.client)
+            try await owner.run("set search_path = ''")  // so that the schema's own types are written in full
             let functions = try await owner.column(
                 """
                 select p.proname || '|' || format('select millrace.%I(%s)', p.proname,

@@ -2,13 +2,13 @@
 
 -- The low 32 bits of a product of two numbers of 32 bits, which 64 bits with a sign do not hold.
 create or replace function millrace.times32(a bigint, b bigint) returns bigint
-language sql immutable strict parallel safe as $$
+language sql immutable parallel safe as $$
     select (((a & 65535) * b) + ((((a >> 16) * b) & 65535) << 16)) & 4294967295
 $$;
 
 -- MurmurHash3, x86, 32 bits, seed 0.
 create or replace function millrace.murmur(the_text text) returns bigint
-language plpgsql immutable strict parallel safe set search_path = pg_catalog, pg_temp as $$
+language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
 declare
     bytes bytea := convert_to(the_text, 'UTF8');
     n int := length(bytes);
