@@ -26,6 +26,7 @@ let package = Package(
         .target(name: "Threads", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "Telemetry", swiftSettings: strict),
         .target(name: "Calendars", swiftSettings: strict),
+        .target(name: "Faults", swiftSettings: strict),
         .target(
             name: "Schema", path: "sql", exclude: ["storage.md"],
             resources: [.embedInCode("migrations"), .embedInCode("functions")], swiftSettings: strict),
@@ -43,6 +44,9 @@ let package = Package(
         .target(name: "Queues", dependencies: ["Jobs", "Postgres", "Schema"], swiftSettings: strict),
 
         .target(
+            name: "Supervision", dependencies: ["Faults", "Postgres", "Telemetry", "Threads"], swiftSettings: strict),
+
+        .target(
             name: "Workers",
             dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Seals", "Telemetry", "Threads"],
             swiftSettings: strict),
@@ -55,8 +59,8 @@ let package = Package(
         .executableTarget(
             name: "MillraceCommand",
             dependencies: [
-                "Blobs", "CLinux", "CTerminal", "CYardstick", "Calendars", "Clusters", "Jobs", "Listeners", "Postgres",
-                "Queues", "Schema", "Seals", "Telemetry", "Threads", "Workers",
+                "Blobs", "CLinux", "CTerminal", "CYardstick", "Calendars", "Clusters", "Faults", "Jobs", "Listeners",
+                "Postgres", "Queues", "Schema", "Seals", "Supervision", "Telemetry", "Threads", "Workers",
             ], swiftSettings: strict),
 
         .target(
@@ -73,9 +77,14 @@ let package = Package(
         .testTarget(
             name: "ListenersTests", dependencies: ["Listeners", "Telemetry", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "BlobsTests", dependencies: ["Blobs", "Postgres", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "FaultsTests", dependencies: ["Faults"], swiftSettings: strict),
         .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
         .testTarget(
             name: "QueuesTests", dependencies: ["Postgres", "Queues", "Schema", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "SupervisionTests",
+            dependencies: ["Clusters", "Faults", "Postgres", "Queues", "Supervision", "Telemetry", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(
             name: "WorkersTests", dependencies: ["Calendars", "Jobs", "Queues", "Workers"], swiftSettings: strict),
         .testTarget(
@@ -86,15 +95,15 @@ let package = Package(
         .testTarget(
             name: "MillraceCommandTests",
             dependencies: [
-                "Calendars", "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Seals", "Telemetry",
-                "TestSupport",
-                "Workers",
+                "Calendars", "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Seals", "Supervision",
+                "Telemetry", "TestSupport", "Workers",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "SystemTests",
             dependencies: [
-                "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "TestSupport", "Workers",
+                "Clusters", "Faults", "Jobs", "MillraceCommand", "Postgres", "Queues", "Supervision", "Telemetry",
+                "TestSupport", "Workers",
             ],
             swiftSettings: strict),
     ],

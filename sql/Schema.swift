@@ -21,6 +21,7 @@ package enum Schema {
         Script(name: "012_shorter_slots", bytes: PackageResources._12_shorter_slots_sql),
         Script(name: "013_events", bytes: PackageResources._13_events_sql),
         Script(name: "014_blobs", bytes: PackageResources._14_blobs_sql),
+        Script(name: "015_provider_health", bytes: PackageResources._15_provider_health_sql),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -44,6 +45,8 @@ package enum Schema {
         Script(name: "flow_whole", bytes: PackageResources.flow_whole_sql),
         Script(name: "control", bytes: PackageResources.control_sql),
         Script(name: "schedules", bytes: PackageResources.schedules_sql),
+        Script(name: "providers", bytes: PackageResources.providers_sql),
+        Script(name: "flags", bytes: PackageResources.flags_sql),
         Script(name: "lists", bytes: PackageResources.lists_sql),
         Script(name: "dead", bytes: PackageResources.dead_sql),
         Script(name: "events", bytes: PackageResources.events_sql),

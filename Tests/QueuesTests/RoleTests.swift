@@ -93,7 +93,7 @@ import Testing
 
     static let doors: Set<String> = [
         "enqueue", "enqueue_many", "enqueue_copied", "enqueue_numbered", "cancel", "flow_cancel", "flow_tree",
-        "job", "own_jobs", "now", "event_publish",
+        "job", "own_jobs", "now", "event_publish", "flag_on",
     ]
 
     /// Every function is called, every table, view and sequence is tried: whatever is added to the schema is tried as well.
@@ -101,6 +101,7 @@ import Testing
         try await Self.withRoles { database, owner, roles in
             try await owner.run("select millrace.grant_enqueue('\(roles.client)')")
             let client = try await database.connect(as: roles.client)
+            try await owner.run("set search_path = ''")  // so that the schema's own types are written in full
             let functions = try await owner.column(
                 """
                 select p.proname || '|' || format('select millrace.%I(%s)', p.proname,
@@ -182,7 +183,10 @@ import Testing
                 "select millrace.orphans()", "select * from millrace.workers", "select * from millrace.queues",
                 "select millrace.session_close(1)", "select millrace.schedule_set('s', '@daily', 'test')",
                 "select millrace.schedule_wait()", "select millrace.schedules_due()",
-                "select * from millrace.schedules",
+                "select * from millrace.schedules", "select * from millrace.providers",
+                "select * from millrace.provider_events", "select millrace.provider_workers('mailer')",
+                "select millrace.provider_flush(1, 'w', '[]', '{}', null)", "select millrace.provider_tidy()",
+                "select millrace.flag_on('f', 'k')", "select millrace.flag_list()",
                 "select millrace.schedule_problem(1, 1, 'p')",
                 "select millrace.schedule_advance(1, 1, null, array[clock_timestamp()], null, null, 0, clock_timestamp())",
             ] {
@@ -193,6 +197,9 @@ import Testing
                 #expect(
                     try await worker.refusal(of: "select millrace.schedule_\(verb)('s')")?.sqlState == "42501",
                     "\(verb)")
+            }
+            for call in ["provider_force('mailer', 'open', 'why')", "flag_set('f', 1)"] {
+                #expect(try await worker.refusal(of: "select millrace.\(call)")?.sqlState == "42501", "\(call)")
             }
             #expect(try await worker.refusal(of: "select millrace.job_delete(\(id))")?.sqlState == "42501")
             #expect(try await worker.refusal(of: "select millrace.sealed_page('k')")?.sqlState == "42501")
@@ -212,6 +219,8 @@ import Testing
                 "select millrace.schedule_pause('s')", "select millrace.schedule_resume('s')",
                 "select millrace.schedule_run('s')", "select millrace.schedule_fires('s')",
                 "select * from millrace.schedules", "select millrace.schedule_remove('s')",
+                "select millrace.provider_force('mailer', 'open', 'why')", "select millrace.flag_set('f', 1)",
+                "select * from millrace.providers", "select * from millrace.provider_events",
             ] {
                 #expect(try await admin.refusal(of: call) == nil, "\(call)")
             }

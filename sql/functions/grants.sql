@@ -5,7 +5,7 @@ declare
     client text := millrace.role_name('client');
     worker text := millrace.role_name('worker');
     admin text := millrace.role_name('admin');
-    doors_client text[] := array['enqueue', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'cancel', 'flow_cancel', 'flow_tree', 'job', 'own_jobs', 'now', 'event_publish'];
+    doors_client text[] := array['enqueue', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'cancel', 'flow_cancel', 'flow_tree', 'job', 'own_jobs', 'now', 'event_publish', 'flag_on'];
     doors_worker text[] := array['enqueue', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'now',
         'register_kinds', 'register_queues', 'horizon', 'claim', 'claim_limited', 'lanes', 'lanes_above', 'promote', 'finish', 'complete', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
         'session_close', 'leases_held', 'leases_return', 'cancels', 'heed_cancels', 'maintain', 'queue_list', 'retentions', 'schema_state', 'depths', 'rates', 'orphans', 'outstanding', 'blocked_count',
@@ -13,12 +13,14 @@ declare
         'step', 'steps', 'report', 'logs', 'retry_fresh',
         'schedule_set', 'schedule_wait', 'schedules_due', 'schedule_advance', 'schedule_problem',
         'flows_advance', 'flows_check', 'flow_cancel', 'flow_retry', 'flow_ids', 'flow_tree', 'spawn', 'results_before', 'event_publish', 'events_changes', 'event', 'event_list',
+        'provider_flush', 'provider_tidy', 'provider_workers', 'latency_quantile', 'flag_on', 'flag_list',
         'blob', 'blob_list', 'blob_touch', 'blob_upload', 'blob_stage', 'blob_store', 'blob_drop', 'blob_open', 'blob_piece', 'blob_keep', 'blob_release',
         'blobs_forsaken', 'blob_forget', 'blob_uploads_expire'];
     doors_admin text[] := doors_worker || array['job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',
         'dead_ids', 'dead_summary', 'sealed_keys', 'sealed_page', 'reseal',
         'grant_enqueue', 'revoke_enqueue', 'own_jobs', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',
-        'schedule_remove', 'schedule_pause', 'schedule_resume', 'schedule_run', 'schedule_fires', 'grant_publish', 'revoke_publish'];
+        'schedule_remove', 'schedule_pause', 'schedule_resume', 'schedule_run', 'schedule_fires', 'grant_publish', 'revoke_publish',
+        'provider_force', 'flag_set'];
 begin
     execute 'revoke all on schema millrace from public';
     execute 'revoke all on all tables in schema millrace from public';
@@ -39,9 +41,9 @@ begin
         end if;
     end loop;
     if to_regrole(quote_ident(worker)) is not null then
-        execute format('grant select on millrace.workers, millrace.queues, millrace.limits, millrace.schedules, millrace.events to %I', worker);
+        execute format('grant select on millrace.workers, millrace.queues, millrace.limits, millrace.schedules, millrace.events, millrace.providers, millrace.provider_events to %I', worker);
     end if;
     if to_regrole(quote_ident(admin)) is not null then
-        execute format('grant select on millrace.jobs, millrace.queues, millrace.workers, millrace.limits, millrace.schedules, millrace.events to %I', admin);
+        execute format('grant select on millrace.jobs, millrace.queues, millrace.workers, millrace.limits, millrace.schedules, millrace.events, millrace.providers, millrace.provider_events to %I', admin);
     end if;
 end $$;

@@ -4,6 +4,7 @@ extension Settings {
         parsed: Parsed?, surroundings: Surroundings, known: [String] = [], table: [Setting] = Setting.all
     ) -> Settings {
         var settings = Settings()
+        let table = table + Setting.providers(in: surroundings.environment)
         for setting in table { settings.take(setting, parsed, surroundings) }
         settings.warnAboutUnknown(surroundings.environment, known: known, table: table)
         return settings

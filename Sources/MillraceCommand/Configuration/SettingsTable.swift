@@ -3,7 +3,8 @@ import Listeners
 
 extension Setting {
     /// Every setting there is. A room that brings its own adds a list here, and no more.
-    static let all: [Setting] = connection + worker + listening + storing + sealing + roles + terminal
+    static let all: [Setting] =
+        connection + worker + supervision + listening + storing + sealing + roles + terminal
 
     static let connection: [Setting] = [
         databaseURL, directURL, pool, statementTimeout, prepare, directory,

@@ -13,6 +13,7 @@ enum Subject: String, Sendable, CaseIterable {
     case partitions
     case deadRows = "dead rows"
     case encryptionKeys = "encryption keys"
+    case providers
     case encryption
     case clock
     case notificationQueue = "notification queue"

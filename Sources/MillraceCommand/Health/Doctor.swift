@@ -3,6 +3,7 @@ import FoundationEssentials
 import Postgres
 import Queues
 import Seals
+import Supervision
 
 /// Looks at one thing after the other; what cannot be looked at is a warning of its own and stops nothing.
 struct Doctor {
@@ -42,6 +43,10 @@ struct Doctor {
             })
         checks.append(
             await look(.deadRows) { () throws(PostgresError) in Self.judge(try await Queue.sizes(on: connection)) })
+        checks.append(
+            await look(.providers) { () throws(PostgresError) in
+                Self.judge(try await Providers.list(on: connection))
+            })
         checks.append(
             await look(.encryptionKeys) { () throws(PostgresError) in
                 Self.judge(

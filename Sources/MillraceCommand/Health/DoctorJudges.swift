@@ -1,6 +1,7 @@
 import Calendars
 import Queues
 import Seals
+import Supervision
 
 /// What the facts mean; nothing here asks anybody.
 extension Doctor {
@@ -116,6 +117,18 @@ extension Doctor {
         }
         if found.isEmpty { found.append((.settings, .ok("nothing that hurts"))) }
         return found
+    }
+
+    static func judge(_ providers: [ProviderRow]) -> Check.Result {
+        let shut = providers.filter { ["open", "probing", "forced_open"].contains($0.state) }
+        guard let worst = shut.first(where: \.isGrave) ?? shut.first else {
+            return .ok(
+                providers.isEmpty
+                    ? "none has been called yet" : "\(Humane.count(providers.count)) known, all are called")
+        }
+        let sentence = "\(worst.label) is not called: \(worst.reason ?? "no reason given")"
+        let advice = "see millrace providers show \(worst.provider)"
+        return worst.isGrave ? .problem(sentence, advice: advice) : .warning(sentence, advice: advice)
     }
 
     static func judge(_ pins: [PinRow]) -> Check.Result {

@@ -1,5 +1,6 @@
 import Postgres
 import Queues
+import Supervision
 
 /// What a section of the status learnt, or why it could not.
 enum Section<Value: Sendable>: Sendable {
@@ -25,6 +26,7 @@ struct StatusReport: Sendable {
     var workers: Section<[WorkerRow]>
     /// Those that need attention and those that come next; the list may be long.
     var schedules: Section<[ScheduleRow]>
+    var providers: Section<[ProviderRow]>
     var orphans: Section<[Orphan]>
     var deadLastHour: Section<Int>
     var deadLastDay: Section<Int>
@@ -61,6 +63,9 @@ struct StatusReport: Sendable {
             },
             schedules: await section { () throws(PostgresError) in
                 try await Queue.schedules(limit: mostSchedules + 1, on: connection, deadline: patience)
+            },
+            providers: await section { () throws(PostgresError) in
+                try await Providers.list(on: connection, deadline: patience)
             },
             orphans: await section { () throws(PostgresError) in
                 try await Queue.orphans(on: connection, deadline: patience).map {

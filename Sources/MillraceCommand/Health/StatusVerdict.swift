@@ -1,4 +1,5 @@
 import Queues
+import Supervision
 
 /// How serious it is; the worst of all findings is the verdict.
 enum Severity: Int, Sendable, Comparable {
@@ -45,6 +46,8 @@ enum Alarm: String, Sendable, CaseIterable {
     case brokenSchedule = "a schedule cannot fire"
     case overdueSchedule = "a schedule is overdue"
     case missedTimes = "a schedule missed times"
+    case providerOpen = "a provider is not called"
+    case providerForced = "an operator has forced a provider"
     case openTransaction = "a transaction has been open for long"
     case strayHistory = "history lies in a default partition"
     case testClock = "a test clock is installed"
@@ -106,6 +109,20 @@ extension StatusReport {
             }
             if schedule.missedLately {
                 say(.missedTimes, .degraded, "schedule \(schedule.name) missed times in the last hour")
+            }
+        }
+        for provider in providers.value ?? [] {
+            switch provider.state {
+            case "open", "probing":
+                say(
+                    .providerOpen, provider.isGrave ? .critical : .degraded,
+                    "\(provider.label) is not called: \(provider.reason ?? "no reason given")")
+            case "forced_open", "forced_closed", "observing":
+                say(
+                    .providerForced, .degraded,
+                    "\(provider.label) is \(provider.stateText), by \(provider.forcedBy ?? "?"): \(provider.reason ?? "")"
+                )
+            default: break
             }
         }
         if let pin = pins.value?.max(by: { $0.age < $1.age }), pin.age > 900 {

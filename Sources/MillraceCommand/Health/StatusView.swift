@@ -1,4 +1,5 @@
 import Queues
+import Supervision
 
 /// A report with its verdict, for machines and for people.
 struct StatusView {
@@ -55,6 +56,16 @@ struct StatusView {
             }
         case .unavailable(let reason):
             title("schedules")
+            missing(reason)
+        }
+        switch report.providers {
+        case .known([]): break
+        case .known(let providers):
+            title("providers")
+            table(ProviderRow.table(Array(providers.prefix(StatusReport.mostSchedules))))
+            if providers.count > StatusReport.mostSchedules { lines.append("  and more: millrace providers list") }
+        case .unavailable(let reason):
+            title("providers")
             missing(reason)
         }
         title("attention")
@@ -168,6 +179,7 @@ struct StatusView {
             "dead_last_hour": .of(report.deadLastHour) { .int($0) },
             "dead_last_day": .of(report.deadLastDay) { .int($0) },
             "blocked": .of(report.blocked) { .int($0) },
+            "providers": .of(report.providers) { .array($0.map(\.json)) },
             "limits": .of(report.limits) { .array($0.map(\.json)) },
             "parked": .of(report.parked) { .int($0) },
             "encryption_keys": .of(report.sealed) { .array($0.map(\.json)) },
@@ -198,7 +210,8 @@ struct StatusView {
     private var unavailable: [(String, String)] {
         let reasons: [(String, String?)] = [
             ("queues", report.queues.reason), ("rates", report.rates.reason), ("workers", report.workers.reason),
-            ("schedules", report.schedules.reason), ("orphans", report.orphans.reason),
+            ("schedules", report.schedules.reason), ("providers", report.providers.reason),
+            ("orphans", report.orphans.reason),
             ("dead_last_hour", report.deadLastHour.reason),
             ("dead_last_day", report.deadLastDay.reason), ("blocked", report.blocked.reason),
             ("limits", report.limits.reason),

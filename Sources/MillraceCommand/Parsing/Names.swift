@@ -45,6 +45,11 @@ extension ValueKind {
         }
     }
 
+    static let provider = ValueKind.custom(expects: "a provider's name") { text in
+        let isOne = text.wholeMatch(of: /[a-z0-9][a-z0-9_.:-]{0,127}/) != nil
+        return isOne ? nil : "takes a provider's name: small letters, digits and _ . : -"
+    }
+
     static let jobID = ValueKind.integer(1...Int.max)
 
     static let instant = ValueKind.custom(expects: InstantText.expectation) { text in

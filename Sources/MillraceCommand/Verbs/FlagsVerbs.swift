@@ -1,0 +1,46 @@
+import Supervision
+
+extension Command {
+    static let flagsList = Command(
+        ["flags", "list"],
+        summary: "List the flags and for how many keys each is on",
+        examples: [Example("millrace flags list", "shares, and keys that always have it")]
+    ) { invocation in
+        let flags = try await invocation.withSchema { try await Providers.flags(on: $0) }
+        invocation.console.list("flags", flags.map(\.json), table: FlagRow.table(flags))
+        return .done
+    }
+
+    static let flagsSet = Command(
+        ["flags", "set"],
+        summary: "Switch a flag on for a share of all keys",
+        discussion: """
+            Whoever has it at 10 still has it at 20: a key keeps its place, in the database and in every process. Setting a \
+            flag says everything about it anew: keys of an earlier --always that are not named again are gone.
+            """,
+        arguments: [
+            Argument("name", .one, .scheduleName, help: "the flag's name"),
+            Argument("percent", .one, .integer(0...100), help: "the share of keys, 0 for off"),
+        ],
+        flags: [
+            .repeated("always", "KEY", environment: .none, help: "A key that has it in any case."),
+            .single("reason", "TEXT", environment: .none, help: "Why."),
+        ],
+        examples: [
+            Example("millrace flags set new-sender 10 --always tester@example.com", "a tenth, and us"),
+            Example("millrace flags set new-sender 0", "off"),
+        ]
+    ) { invocation in
+        let parsed = invocation.parsed
+        let name = parsed.string("name") ?? ""
+        let percent = parsed.integer("percent") ?? 0
+        let changed = try await invocation.withSchema { connection in
+            try await Providers.setFlag(
+                name, percent: percent, always: parsed.list("always"), reason: parsed.string("reason"), on: connection)
+        }
+        invocation.console.show(["flag": .string(name), "percent": .int(percent), "changed": .bool(changed)]) {
+            invocation.console.print("\(name): on for \(percent) %\(changed ? "" : " already")")
+        }
+        return .done
+    }
+}

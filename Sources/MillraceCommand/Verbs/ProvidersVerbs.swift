@@ -1,0 +1,129 @@
+import Faults
+import Supervision
+
+extension Command {
+    static let providersList = Command(
+        ["providers", "list"],
+        summary: "List the providers and how they are doing, those that are not called first",
+        discussion: "Counts and times are those of the last 30 seconds, of all workers together.",
+        examples: [Example("millrace providers list", "state, calls, times, pace")]
+    ) { invocation in
+        let rows = try await invocation.withSchema { try await Providers.list(on: $0) }
+        invocation.console.list("providers", rows.map(\.json), table: ProviderRow.table(rows))
+        return .done
+    }
+
+    static let providersShow = Command(
+        ["providers", "show"],
+        summary: "Show a provider: its classes of calls, what each worker says, what has happened",
+        arguments: [Argument("name", .one, .provider, help: "the provider's name")],
+        examples: [Example("millrace providers show resend", "everything about it")]
+    ) { invocation in
+        let name = invocation.parsed.string("name") ?? ""
+        let (rows, workers, events) = try await invocation.withSchema { connection in
+            (
+                try await Providers.list(name, on: connection), try await Providers.workers(of: name, on: connection),
+                try await Providers.history(of: name, limit: 20, on: connection)
+            )
+        }
+        guard !rows.isEmpty else { throw Failure.noProvider(name) }
+        invocation.console.show([
+            "provider": .string(name), "classes": .array(rows.map(\.json)), "workers": .array(workers.map(\.json)),
+            "history": .array(events.map(\.json)),
+        ]) {
+            for table in [ProviderRow.table(rows), ProviderWorker.table(workers), ProviderEvent.table(events)] {
+                invocation.console.print(table)
+                invocation.console.print()
+            }
+        }
+        return .done
+    }
+
+    static let providersHistory = Command(
+        ["providers", "history"],
+        summary: "List what has happened to a provider, the newest first",
+        arguments: [Argument("name", .one, .provider, help: "the provider's name")],
+        flags: [.single("limit", "N", .integer(1...10_000), fallback: "50", help: "At most so many.")],
+        examples: [Example("millrace providers history resend --limit 10", "who did what, when and why")]
+    ) { invocation in
+        let name = invocation.parsed.string("name") ?? ""
+        let limit = invocation.parsed.integer("limit") ?? 50
+        let events = try await invocation.withSchema { try await Providers.history(of: name, limit: limit, on: $0) }
+        invocation.console.list("history", events.map(\.json), table: ProviderEvent.table(events))
+        return .done
+    }
+
+    static let providersOpen = forcing(
+        "open", summary: "Call a provider no more, until told otherwise or --for has passed", state: "open",
+        done: "is called no more")
+    static let providersClose = forcing(
+        "close", summary: "Call a provider whatever its health is, until --for has passed", state: "closed",
+        done: "is called whatever happens")
+    static let providersReset = forcing(
+        "reset", summary: "Let a provider's health decide again, beginning anew", state: "auto",
+        done: "goes by its health again")
+
+    private static func forcing(_ verb: String, summary: String, state: String, done: String) -> Command {
+        Command(
+            ["providers", verb], summary: summary,
+            arguments: [Argument("name", .one, .provider, help: "the provider's name")],
+            flags: [
+                .single("class", "CLASS", environment: .none, fallback: "*", help: "One class of its calls; * is all."),
+                .single("reason", "TEXT", environment: .none, help: "Why; it stands in the history."),
+                .single(
+                    "for", "DURATION", .duration(.seconds(1) ... .seconds(366 * 86_400)), environment: .none,
+                    fallback: "1h", help: "How long it is to hold."),
+            ],
+            examples: [Example("millrace providers \(verb) resend --reason 'their maintenance'", "all its calls")]
+        ) { invocation in
+            let parsed = invocation.parsed
+            let name = parsed.string("name") ?? ""
+            let hold = parsed.duration("for") ?? .seconds(3600)
+            let reason = parsed.string("reason") ?? "millrace providers \(verb)"
+            let changed = try await invocation.withSchema { connection in
+                if state == "auto", try await Providers.list(name, on: connection).isEmpty {
+                    throw Failure.noProvider(name)
+                }
+                return try await Providers.force(
+                    name, class: parsed.string("class") ?? "*", to: state, reason: reason, for: hold, on: connection)
+            }
+            invocation.console.show(["provider": .string(name), "changed": .bool(changed)]) {
+                let end = state == "auto" ? "" : " for \(Humane.duration(hold))"
+                invocation.console.print(changed ? "\(name) \(done)\(end)" : "\(name): nothing to change")
+            }
+            return .done
+        }
+    }
+
+    static let providersErrors = Command(
+        ["providers", "errors"],
+        summary: "List the classes of errors: how grave, whether to try again, what the app's user is told",
+        examples: [Example("millrace providers errors", "without a database")]
+    ) { invocation in
+        var table = Table([
+            Table.Column("class"), Table.Column("severity"), Table.Column("retry"),
+            Table.Column("what the user is told", shrinks: true),
+        ])
+        for kind in ErrorClass.allCases {
+            table.add([
+                Table.Cell(kind.rawValue, .bold), Table.Cell(kind.severity.rawValue), Table.Cell(kind.retry.rawValue),
+                Table.Cell(kind.sentence),
+            ])
+        }
+        let items = ErrorClass.allCases.map { kind -> JSONValue in
+            [
+                "class": .string(kind.rawValue), "severity": .string(kind.severity.rawValue),
+                "retry": .string(kind.retry.rawValue), "sentence": .string(kind.sentence),
+            ]
+        }
+        invocation.console.list("errors", items, table: table)
+        return .done
+    }
+}
+
+extension Failure {
+    fileprivate static func noProvider(_ name: String) -> Failure {
+        Failure(
+            .notFound, "no worker has called a provider \(name)", hint: "millrace providers list shows those there are")
+    }
+}

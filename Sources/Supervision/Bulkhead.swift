@@ -1,0 +1,57 @@
+/// So many calls of a provider at once; the others wait in line, first come, first served.
+package struct Bulkhead: Sendable {
+    package let slots: Int
+    package private(set) var taken = 0
+    private var line: [Int64] = []
+    private var first = 0
+    private var gone: Set<Int64> = []
+    private var last: Int64 = 0
+
+    package init(slots: Int) {
+        self.slots = slots
+    }
+
+    package var waiting: Int { line.count - first - gone.count }
+
+    package mutating func enter() -> Bool {
+        guard taken < slots, waiting == 0 else { return false }
+        taken += 1
+        return true
+    }
+
+    package mutating func queue() -> Int64 {
+        last += 1
+        line.append(last)
+        return last
+    }
+
+    /// Who gives up waiting. False: the slot is theirs already.
+    package mutating func giveUp(_ ticket: Int64) -> Bool {
+        guard let index = line[first...].firstIndex(of: ticket), !gone.contains(line[index]) else { return false }
+        gone.insert(ticket)
+        tidy()
+        return true
+    }
+
+    /// Whose turn it is now; the slot has passed to them.
+    package mutating func leave() -> Int64? {
+        tidy()
+        guard first < line.count else {
+            taken -= 1
+            return nil
+        }
+        defer {
+            first += 1
+            tidy()
+        }
+        return line[first]
+    }
+
+    private mutating func tidy() {
+        while first < line.count, gone.remove(line[first]) != nil { first += 1 }
+        if first > 64, first * 2 > line.count {
+            line.removeFirst(first)
+            first = 0
+        }
+    }
+}

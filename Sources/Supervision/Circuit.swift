@@ -1,0 +1,131 @@
+package import Faults
+
+/// One class of calls of one provider: the fleet's decision, this process's own, and what was counted.
+package struct Circuit: Sendable {
+    package private(set) var own: Breaker
+    package private(set) var mirror = Mirror()
+    package private(set) var window: Window
+    /// Why the own breaker opened last.
+    package private(set) var reason: String?
+    package private(set) var isAuthoritative = false
+    package private(set) var hold: Duration?
+    /// While the fleet could not be asked, our own probes found the provider well.
+    package private(set) var hasRecovered = false
+    package private(set) var isDetached = false
+    /// Calls that came since the last flush, let through or not.
+    package var asked = 0
+
+    package init(_ settings: Breaker.Settings) {
+        own = Breaker(settings)
+        window = Window(length: settings.window)
+    }
+
+    package mutating func admit(at now: Moment) -> Admission {
+        asked += 1
+        switch mirror.decide(at: now) {
+        case .go(let permit): return .go(permit)
+        case .refused(let until): return .refused(until: until)
+        case .override: return .go(Permit(right: .plain, generation: -1))
+        case .ask: return own.admit(at: now)
+        }
+    }
+
+    /// True when the fleet should hear of it at once.
+    package mutating func record(
+        _ permit: Permit, _ kind: ErrorClass?, code: String? = nil, hold: Duration? = nil, took: Duration,
+        jitter: Double, at now: Moment
+    ) -> Bool {
+        let mark = Mark(kind)
+        var counts = Window.Counts()
+        switch kind?.bearing {
+        case nil, .healthy: counts.ok = 1
+        case .failing, .refusing: counts.failed = 1
+        case .pacing: counts.throttled = 1
+        case .neutral: break
+        }
+        if kind == .unknown { counts.unknown = 1 }
+        if took >= own.settings.slow, counts.ok + counts.failed > 0 { counts.slow = 1 }
+        if counts.calls > 0 { window.add(counts, took: took.nanoseconds / 1000, at: now) }
+        var tells = mirror.record(permit, mark)
+        let before = own.state
+        let generation = own.generation
+        switch permit.right {
+        case .plain, .probe, .ramp:
+            own.record(permit, mark, window: window.counts, hold: hold, jitter: jitter, at: now)
+        case .fleetRamp:
+            // The same as a plain call for the own judgement: enough of them going wrong is a vote to open again.
+            own.record(
+                Permit(right: .plain, generation: own.generation), mark, window: window.counts, hold: hold,
+                jitter: jitter, at: now)
+        case .fleetProbe:
+            if mark == .failing || mark == .refusing { remember(kind, code, hold) }
+        }
+        if own.generation != generation {
+            switch own.state {
+            case .open:
+                remember(kind, code, hold)
+                tells = true
+            case .ramping:
+                if isDetached, case .probing = before { hasRecovered = true }
+            case .closed, .probing: break
+            }
+        }
+        return tells
+    }
+
+    private mutating func remember(_ kind: ErrorClass?, _ code: String?, _ hold: Duration?) {
+        let named = kind.map { $0.rawValue } ?? "slow"
+        reason = code.map { "\(named) (\($0))" } ?? named
+        isAuthoritative = kind?.bearing == .refusing
+        self.hold = hold
+    }
+
+    /// Given back without having been used: nothing was learned.
+    package mutating func giveBack(_ permit: Permit, at now: Moment) -> Bool {
+        own.record(permit, .neutral, window: window.counts, jitter: 0, at: now)
+        return mirror.record(permit, .neutral)
+    }
+
+    /// Whether our own breaker has opened not long ago, under the generation that the fleet is at.
+    package func votes(at now: Moment) -> Bool {
+        guard case .open = own.state, let opened = own.opened else { return false }
+        return now - opened < own.settings.window
+    }
+
+    package mutating func adopt(
+        _ state: Mirror.State, generation: Int64, reason: String?, leases: [Int64], leaseUntil: Moment
+    ) {
+        if isDetached {
+            isDetached = false
+            hasRecovered = false
+        }
+        let isNewer = generation > mirror.generation
+        _ = mirror.adopt(state, generation: generation, reason: reason)
+        if isNewer {
+            switch state {
+            case .open, .probing, .ramping, .forcedOpen, .forcedClosed, .observing: own.reset()
+            case .closed: break
+            }
+        }
+        mirror.lend(leases, generation: generation, until: leaseUntil)
+    }
+
+    /// The database has not answered for a while: what it said last holds until its time, then we look for ourselves.
+    package mutating func detach(at now: Moment) {
+        guard !isDetached else { return }
+        isDetached = true
+        if let until = mirror.detach(at: now) { own.take(over: until) }
+    }
+
+    /// A copy of what holds for all classes begins with nothing of its own.
+    mutating func becomeOwn() {
+        asked = 0
+        mirror.becomeOwn()
+    }
+
+    package mutating func returnIdle(at now: Moment) { mirror.returnIdle(at: now) }
+    package mutating func told(_ sent: [Mirror.Result], askedForProbe: Bool) {
+        mirror.told(sent, asked: askedForProbe)
+    }
+    package mutating func advance(to now: Moment) { window.advance(to: now) }
+}

@@ -1,0 +1,58 @@
+/// Who waits for what: at most one flight per key that anybody may still join.
+package struct Flights<Key: Hashable & Sendable>: Sendable {
+    package enum Joined: Sendable, Equatable {
+        /// Nobody was at it: start the work.
+        case started(Int64)
+        case joined(Int64)
+
+        package var flight: Int64 {
+            switch self {
+            case .started(let flight), .joined(let flight): flight
+            }
+        }
+    }
+
+    private struct Flight: Sendable {
+        var key: Key
+        var waiting: Set<Int64>
+    }
+
+    /// Those that can be joined.
+    private var open: [Key: Int64] = [:]
+    private var flights: [Int64: Flight] = [:]
+    private var last: Int64 = 0
+
+    package init() {}
+
+    package var count: Int { flights.count }
+
+    package func isUp(_ flight: Int64) -> Bool { flights[flight] != nil }
+
+    package mutating func join(_ key: Key, _ caller: Int64) -> Joined {
+        if let flight = open[key] {
+            flights[flight]?.waiting.insert(caller)
+            return .joined(flight)
+        }
+        last += 1
+        open[key] = last
+        flights[last] = Flight(key: key, waiting: [caller])
+        return .started(last)
+    }
+
+    /// nil: it was not waiting there any more. True: it was the last one, and the flight is to be called off.
+    package mutating func leave(_ flight: Int64, _ caller: Int64) -> Bool? {
+        guard flights[flight]?.waiting.remove(caller) != nil else { return nil }
+        guard let left = flights[flight], left.waiting.isEmpty else { return false }
+        // It is dying from here on: whoever comes now starts another.
+        if open[left.key] == flight { open[left.key] = nil }
+        flights[flight] = nil
+        return true
+    }
+
+    /// Who is to be told.
+    package mutating func land(_ flight: Int64) -> Set<Int64> {
+        guard let landed = flights.removeValue(forKey: flight) else { return [] }
+        if open[landed.key] == flight { open[landed.key] = nil }
+        return landed.waiting
+    }
+}

@@ -1,0 +1,42 @@
+/// How traffic comes back: a share of the calls, and so many at once in a process, both growing step by step.
+package struct Ramp: Sendable, Equatable {
+    package struct Step: Sendable, Equatable {
+        package var share: Double
+        package var atOnce: Int
+    }
+
+    package static let steps = [
+        Step(share: 0.05, atOnce: 1), Step(share: 0.1, atOnce: 2), Step(share: 0.2, atOnce: 4),
+        Step(share: 0.4, atOnce: 8), Step(share: 0.6, atOnce: 16), Step(share: 0.8, atOnce: 32),
+    ]
+
+    package let began: Moment
+    package let stepLength: Duration
+    private var credit = 1.0
+    package private(set) var out = 0
+
+    package init(began: Moment, stepLength: Duration) {
+        self.began = began
+        self.stepLength = stepLength
+    }
+
+    /// nil: it is over.
+    package func step(at now: Moment) -> Int? {
+        let step = max(0, (now - began).nanoseconds) / max(1, stepLength.nanoseconds)
+        return step < Self.steps.count ? Int(step) : nil
+    }
+
+    package mutating func admits(at now: Moment) -> Bool {
+        guard let number = step(at: now) else { return true }
+        let step = Self.steps[number]
+        if credit < 1 { credit += step.share }
+        guard credit >= 1, out < step.atOnce else { return false }
+        credit -= 1
+        out += 1
+        return true
+    }
+
+    package mutating func leave() {
+        out = max(0, out - 1)
+    }
+}

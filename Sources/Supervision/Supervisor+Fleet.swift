@@ -1,0 +1,154 @@
+import FoundationEssentials
+import Postgres
+import Synchronization
+import Telemetry
+import Threads
+
+extension Supervisor {
+    /// Agrees with the fleet until cancelled; then gives back what it was lent. Opens no connection before the first call.
+    package func run() async {
+        guard options.database != nil else { return }
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.flushLoop() }
+            group.addTask { await self.listenLoop() }
+        }
+        await connection?.close()
+        connection = nil
+    }
+
+    private func flushLoop() async {
+        while !Task.isCancelled {
+            if hasWork {
+                let began = Moment.now
+                await flush()
+                // A burst of news is one flush; and a database that is away is not asked in a spin.
+                let pause: Duration = isAway ? .milliseconds(250) : .milliseconds(50)
+                try? await Task.sleep(for: max(.zero, pause - (Moment.now - began)))
+            }
+            await wake.wait(for: .seconds(1))
+        }
+    }
+
+    private var hasWork: Bool {
+        hasAsked || flags.withLock { $0.isWanted } || !allDesks.isEmpty
+    }
+
+    /// Tells what is new and hears what is new, in one statement.
+    private func flush() async {
+        let now = Moment.now
+        let desks = allDesks
+        let told = desks.flatMap { desk in desk.entries(at: now).map { (desk: desk, entry: $0) } }
+        do {
+            let connection = try await open()
+            let sent = Moment.now
+            let fleet = try await Board.clock(on: connection)
+            clock.heard(fleet, sent: sent, received: .now)
+            let rows = try await Board.flush(
+                on: connection, member: member, name: options.name,
+                entries: Array(JSONEncoder().encode(told.map(\.entry))),
+                settings: Array(JSONEncoder().encode(FlushSettings(options))), isFirst: !hasAsked || lastAnswer == nil,
+                sinceSeconds: lastAnswer.map { (Moment.now - $0).inSeconds } ?? 0)
+            hasAsked = true
+            for one in told { one.desk.told(one.entry) }
+            let received = Moment.now
+            for row in rows { adopt(row, at: received) }
+            if flags.withLock({ $0.isWanted }) {
+                let found = try await Board.flags(on: connection)
+                flags.withLock { table in
+                    table.flags = Dictionary(found.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+                }
+            }
+            if received - lastTidy > .seconds(60) {
+                lastTidy = received
+                try await Board.tidy(on: connection)
+            }
+            lastAnswer = received
+            if isAway {
+                isAway = false
+                log.info("the fleet can be asked again about providers")
+            }
+        } catch {
+            connection = nil
+            for one in told { one.desk.untold(one.entry, at: now) }
+            let since = lastAnswer.map { Moment.now - $0 } ?? .seconds(60)
+            guard since > .seconds(3) || options.database == nil else { return }
+            for desk in desks { desk.detach(at: .now) }
+            if !isAway {
+                isAway = true
+                log.warning(
+                    "the fleet cannot be asked about providers; this worker decides for itself", [("error", "\(error)")]
+                )
+            }
+        }
+    }
+
+    private func adopt(_ row: FleetRow, at now: Moment) {
+        let desk = desk(of: row.provider)
+        let before = desk.withState { $0.circuits[row.class]?.mirror.generation ?? 0 }
+        desk.adopt(row, ahead: clock.ahead, at: now)
+        guard row.generation > max(before, 1), lastAnswer != nil else { return }
+        log.info(
+            "a provider's state has changed",
+            [
+                ("provider", row.provider), ("class", row.class), ("state", row.state),
+                ("reason", row.reason ?? "-"),
+            ])
+    }
+
+    private func open() async throws -> Connection {
+        if let connection, await !connection.isBroken { return connection }
+        guard let database = options.database else { throw CancellationError() }
+        let opened = try await Connection.open(database, name: "mr-super")
+        connection = opened
+        return opened
+    }
+
+    /// Hears of changes at once, where notifications come through.
+    private func listenLoop() async {
+        guard let database = options.direct ?? options.database else { return }
+        var backoff = Backoff()
+        var random = SystemRandomNumberGenerator()
+        while !Task.isCancelled {
+            guard hasWork else {
+                try? await Task.sleep(for: .milliseconds(200))
+                continue
+            }
+            do {
+                let connection = try await Connection.open(database, name: "mr-hear")
+                if await connection.isPooled {
+                    await connection.close()
+                    return
+                }
+                try await connection.listen("millrace_providers")
+                backoff.reset()
+                wake.fire()
+                while !Task.isCancelled {
+                    let notes = try await connection.notifications(until: .now + .seconds(30))
+                    if !notes.isEmpty { wake.fire() }
+                }
+                await connection.close()
+            } catch {
+                try? await Task.sleep(for: backoff.next(using: &random))
+            }
+        }
+    }
+}
+
+/// What the fleet's rules go by, as this process has them set.
+struct FlushSettings: Encodable {
+    var quorum: Int
+    var probes: Int
+    var window_s: Double
+    var open_s: Double
+    var longest_s: Double
+    var ramp_s: Double
+
+    init(_ options: Supervisor.Options) {
+        quorum = options.quorum
+        probes = options.breaker.probes
+        window_s = options.breaker.window.inSeconds
+        open_s = options.breaker.open.inSeconds
+        longest_s = options.breaker.longestOpen.inSeconds
+        ramp_s = options.breaker.rampStep.inSeconds * Double(Ramp.steps.count)
+    }
+}

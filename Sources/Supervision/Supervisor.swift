@@ -1,0 +1,219 @@
+import Faults
+package import Postgres
+import Synchronization
+package import Telemetry
+import Threads
+
+/// Stands between every room and every provider. Decides in memory, call by call; agrees with the rest of the fleet once a second,
+/// and goes on alone when there is no database.
+package actor Supervisor {
+    package struct Options: Sendable {
+        package struct Provider: Sendable, Equatable {
+            package var slots: Int?
+            /// Calls a second of the whole fleet.
+            package var rate: Double?
+            package var timeout: Duration?
+
+            package init(slots: Int? = nil, rate: Double? = nil, timeout: Duration? = nil) {
+                self.slots = slots
+                self.rate = rate
+                self.timeout = timeout
+            }
+        }
+
+        package var breaker = Breaker.Settings()
+        package var quorum = 2
+        package var retryShare = 0.2
+        package var slots = 64
+        /// By provider, and by what stands before the colon of one.
+        package var providers: [String: Provider] = [:]
+        /// None: this process is on its own.
+        package var database: ConnectionOptions?
+        package var direct: ConnectionOptions?
+        package var name = "?"
+
+        package init() {}
+    }
+
+    nonisolated let options: Options
+    nonisolated let log: Log
+    nonisolated let wake = Signal()
+    private nonisolated let desks = Mutex<[String: Desk]>([:])
+    nonisolated let flags = Mutex<FlagTable>(FlagTable())
+    /// Which of the fleet we are.
+    nonisolated let member = Int64.random(in: 1 ... .max)
+    var connection: Connection?
+    var lastAnswer: Moment?
+    var hasAsked = false
+    var clock = FleetClock()
+    var lastTidy = Moment.now
+    var isAway = false
+
+    package init(_ options: Options, log: Log) {
+        self.options = options
+        self.log = log
+    }
+
+    /// Calls `body` if the provider is to be called now. `deadline` bounds the whole: waiting for its turn, and the call, which is
+    /// cancelled then.
+    ///
+    /// - Throws: a ``Refusal`` when it was not called; what `body` throws, which is a ``Fault`` if it is to count.
+    package nonisolated func call<Value: Sendable>(
+        _ provider: String, class name: String = "default", deadline: Duration? = nil, isRetry: Bool = false,
+        _ body: @Sendable (Call) async throws -> Value
+    ) async throws -> Value {
+        let desk = desk(of: provider)
+        let limit = deadline ?? desk.limits.timeout
+        let until = limit.map { Moment.now + $0 }
+        if isRetry {
+            guard desk.spendRetry() else { throw Refusal(provider: provider, why: .retries) }
+        } else {
+            desk.earn()
+        }
+        let permit = try await enter(desk, name, until: until)
+        let began = Moment.now
+        let call = Call(desk: desk, deadline: until, wake: wake)
+        do {
+            let value =
+                if let until {
+                    try await Self.within(until, call, body)
+                } else {
+                    try await body(call)
+                }
+            finish(desk, name, permit, nil, began)
+            return value
+        } catch let fault as Fault {
+            finish(desk, name, permit, fault, began)
+            throw fault
+        } catch {
+            finish(desk, name, permit, Fault(error is CancellationError ? .cancelled : .internal, "\(error)"), began)
+            throw error
+        }
+    }
+
+    private nonisolated func enter(_ desk: Desk, _ name: String, until: Moment?) async throws -> Permit {
+        var hasSlot = false
+        var place: Moment?
+        while true {
+            switch desk.enter(name, at: .now, hasSlot: &hasSlot, place: place, until: until) {
+            case .go(let permit): return permit
+            case .line(let ticket):
+                hasSlot = await desk.waitInLine(ticket, until: until)
+                if !hasSlot {
+                    try Task.checkCancellation()
+                    throw Refusal(provider: desk.name, why: .busy)
+                }
+                if Task.isCancelled {
+                    desk.leave(hasSlot: true, place: nil)
+                    throw CancellationError()
+                }
+            case .pace(let turn):
+                place = turn
+                do {
+                    try await Task.sleep(for: turn - .now, tolerance: .zero)
+                } catch {
+                    desk.leave(hasSlot: hasSlot, place: place)
+                    throw error
+                }
+            case .refused(let why, let until, let reason):
+                if let place { desk.leave(hasSlot: false, place: place) }
+                if why == .open, until == nil { wake.fire() }  // due: a probe is to be had, if we ask
+                throw Refusal(
+                    provider: desk.name, why: why, reason: reason, wait: until.map { max(.zero, $0 - .now) })
+            }
+        }
+    }
+
+    private nonisolated func finish(
+        _ desk: Desk, _ name: String, _ permit: Permit, _ fault: Fault?, _ began: Moment
+    ) {
+        let now = Moment.now
+        let tells = desk.record(
+            name, permit, fault?.kind, code: fault?.code, hold: fault?.wait, took: now - began, at: now)
+        if tells { wake.fire() }
+    }
+
+    private static func within<Value: Sendable>(
+        _ until: Moment, _ call: Call, _ body: @Sendable (Call) async throws -> Value
+    ) async throws -> Value {
+        try await withoutActuallyEscaping(body) { body in
+            try await withThrowingTaskGroup(of: Value?.self) { group in
+                group.addTask { try await body(call) }
+                group.addTask {
+                    try await Task.sleep(for: max(.zero, until - .now))
+                    return nil
+                }
+                defer { group.cancelAll() }
+                guard let first = try await group.next(), let value = first else {
+                    throw Fault(.timeout, "no answer in time")
+                }
+                return value
+            }
+        }
+    }
+
+    nonisolated func desk(of provider: String) -> Desk {
+        desks.withLock { desks in
+            if let desk = desks[provider] { return desk }
+            let own = options.providers[provider]
+            let family = provider.firstIndex(of: ":").flatMap { options.providers[String(provider[..<$0])] }
+            var limits = Desk.Limits()
+            limits.slots = own?.slots ?? family?.slots ?? options.slots
+            limits.rate = own?.rate ?? family?.rate
+            limits.timeout = own?.timeout ?? family?.timeout
+            limits.retryShare = options.retryShare
+            let desk = Desk(provider, limits: limits, settings: options.breaker)
+            desks[provider] = desk
+            return desk
+        }
+    }
+
+    nonisolated var allDesks: [Desk] { desks.withLock { Array($0.values) } }
+
+    /// Whether a flag is on for a key, as last heard: an unknown one is off.
+    package nonisolated func isOn(_ flag: String, for key: String) -> Bool {
+        let (found, isFirst): (Flag?, Bool) = flags.withLock { table in
+            defer { table.isWanted = true }
+            return (table.flags[flag], !table.isWanted)
+        }
+        if isFirst { wake.fire() }
+        return found?.isOn(key) ?? false
+    }
+}
+
+struct FlagTable: Sendable {
+    var flags: [String: Flag] = [:]
+    /// Nobody fetches what nobody has asked for.
+    var isWanted = false
+}
+
+/// What the fleet's clock is ahead of ours, from the quickest of the last answers.
+struct FleetClock: Sendable {
+    private(set) var ahead: Int64 = 0
+    private var best = Int64.max
+
+    mutating func heard(_ fleet: Int64, sent: Moment, received: Moment) {
+        let trip = received.nanoseconds - sent.nanoseconds
+        best = best == .max ? .max : best + best / 16 + 1000
+        guard trip <= best else { return }
+        best = trip
+        ahead = fleet - (sent.nanoseconds + trip / 2)
+    }
+}
+
+/// A call that was let through, for whoever makes it.
+package struct Call: Sendable {
+    let desk: Desk
+    /// Whoever can should give up by then.
+    package let deadline: Moment?
+    let wake: Signal
+
+    /// What the answer's headers say about the pace, good answer or bad.
+    package func heard(_ notes: RateNotes) {
+        if desk.heard(notes, at: .now) { wake.fire() }
+    }
+
+    package func heardQuota(used: Int64?, limit: Int64?, resets: Duration?) {
+        desk.heardQuota(used: used, limit: limit, resets: resets)
+    }
+}

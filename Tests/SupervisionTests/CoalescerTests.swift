@@ -1,0 +1,105 @@
+import Supervision
+import Synchronization
+import Testing
+import Threads
+
+@Suite struct CoalescerTests {
+    private final class Source: Sendable {
+        let requests = Mutex(0)
+        let cancelled = Mutex(0)
+        let gate = Signal()
+
+        func token() async throws -> String {
+            let number = requests.withLock { requests in
+                requests += 1
+                return requests
+            }
+            await gate.wait()
+            if Task.isCancelled {
+                cancelled.withLock { $0 += 1 }
+                throw CancellationError()
+            }
+            return "token \(number)"
+        }
+    }
+
+    private struct Broken: Error, Equatable {}
+
+    /// Until so many wait, or as good as.
+    private func waitFor(_ condition: @Sendable () -> Bool) async throws {
+        while !condition() { try await Task.sleep(for: .milliseconds(1)) }
+    }
+
+    @Test func `ten thousand callers make one request, and the cancelled first one harms nobody`() async throws {
+        let coalescer = Coalescer<String, String>()
+        let source = Source()
+        let first = Task {
+            try await coalescer.value(for: "token") { try await source.token() }
+        }
+        try await waitFor { source.requests.withLock { $0 } == 1 }
+        let answers = try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<10_000 {
+                group.addTask { @Sendable in
+                    try await coalescer.value(for: "token") { try await source.token() }
+                }
+            }
+            try await waitFor { coalescer.waiting == 10_001 }
+            first.cancel()
+            await #expect(throws: CancellationError.self) { try await first.value }
+            source.gate.fire()
+            var answers: [String: Int] = [:]
+            for try await answer in group { answers[answer, default: 0] += 1 }
+            return answers
+        }
+        #expect(answers == ["token 1": 10_000])
+        #expect(source.requests.withLock { $0 } == 1)
+        #expect(coalescer.inFlight == 0)
+    }
+
+    @Test func `the work is called off when nobody waits, and the next caller starts anew`() async throws {
+        let coalescer = Coalescer<Int, String>()
+        let source = Source()
+        let alone = Task { try await coalescer.value(for: 1) { try await source.token() } }
+        try await waitFor { source.requests.withLock { $0 } == 1 }
+        alone.cancel()
+        await #expect(throws: CancellationError.self) { try await alone.value }
+        try await waitFor { source.cancelled.withLock { $0 } == 1 }
+        let next = Task { try await coalescer.value(for: 1) { try await source.token() } }
+        try await waitFor { source.requests.withLock { $0 } == 2 }
+        source.gate.fire()
+        #expect(try await next.value == "token 2")
+    }
+
+    @Test func `an error goes to those who wait, and is not kept`() async throws {
+        let coalescer = Coalescer<Int, String>()
+        let gate = Signal()
+        let tries = Mutex(0)
+        let load: @Sendable () async throws -> String = {
+            let first = tries.withLock { tries in
+                tries += 1
+                return tries == 1
+            }
+            guard first else { return "well again" }
+            await gate.wait()
+            throw Broken()
+        }
+        let one = Task { try await coalescer.value(for: 1, load) }
+        try await waitFor { tries.withLock { $0 } == 1 }
+        let two = Task { try await coalescer.value(for: 1, load) }
+        try await waitFor { coalescer.waiting == 2 }
+        gate.fire()
+        await #expect(throws: Broken.self) { try await one.value }
+        await #expect(throws: Broken.self) { try await two.value }
+        #expect(try await coalescer.value(for: 1, load) == "well again")
+    }
+
+    @Test func `a caller that is cancelled already asks nobody`() async {
+        let coalescer = Coalescer<Int, Int>()
+        let task = Task {
+            try? await Task.sleep(for: .seconds(60))
+            return try await coalescer.value(for: 1) { 1 }
+        }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+    }
+}
