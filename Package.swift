@@ -18,6 +18,7 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CLinux"),
         .systemLibrary(name: "CTerminal"),
         .target(name: "CYardstick", dependencies: ["CPostgres"]),
@@ -31,6 +32,7 @@ let package = Package(
 
         .target(name: "Postgres", dependencies: ["CPostgres", "Threads"], swiftSettings: strict),
         .target(name: "Clusters", dependencies: ["CLinux"], swiftSettings: strict),
+        .target(name: "HTTP", dependencies: ["CCurl", "CLinux", "Threads"], swiftSettings: strict),
         .target(name: "Seals", dependencies: ["CCrypto"], swiftSettings: strict),
 
         .target(name: "Jobs", swiftSettings: strict),
@@ -57,6 +59,7 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["Clusters", "Postgres", "Queues"], path: "Tests/TestSupport",
             swiftSettings: strict),
+        .target(name: "Fakes", dependencies: ["Threads"], path: "Tests/Fakes", swiftSettings: strict),
         .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
         .testTarget(
             name: "CalendarsTests", dependencies: ["Calendars", "Postgres", "TestSupport"], exclude: ["Reference"],
@@ -64,6 +67,8 @@ let package = Package(
         .testTarget(
             name: "PostgresTests", dependencies: ["Clusters", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
+        .testTarget(
+            name: "HTTPTests", dependencies: ["Fakes", "HTTP", "TestSupport", "Threads"], swiftSettings: strict),
         .testTarget(name: "SealsTests", dependencies: ["Seals"], swiftSettings: strict),
         .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
         .testTarget(
