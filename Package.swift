@@ -21,7 +21,7 @@ let package = Package(
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CLinux"),
         .systemLibrary(name: "CTerminal"),
-        .target(name: "CYardstick", dependencies: ["CPostgres"]),
+        .target(name: "CYardstick", dependencies: ["CCurl", "CPostgres"]),
 
         .target(name: "Threads", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "Telemetry", swiftSettings: strict),
@@ -52,8 +52,8 @@ let package = Package(
         .executableTarget(
             name: "MillraceCommand",
             dependencies: [
-                "CLinux", "CTerminal", "CYardstick", "Calendars", "Clusters", "Jobs", "Postgres", "Queues", "Schema",
-                "Seals", "Telemetry", "Threads", "Workers",
+                "CLinux", "CTerminal", "CYardstick", "Calendars", "Clusters", "HTTP", "Jobs", "Postgres", "Queues",
+                "Schema", "Seals", "Telemetry", "Threads", "Workers",
             ], swiftSettings: strict),
 
         .target(
@@ -91,7 +91,8 @@ let package = Package(
         .testTarget(
             name: "SystemTests",
             dependencies: [
-                "Clusters", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "TestSupport", "Workers",
+                "Clusters", "Fakes", "Jobs", "MillraceCommand", "Postgres", "Queues", "Telemetry", "TestSupport",
+                "Workers",
             ],
             swiftSettings: strict),
     ],

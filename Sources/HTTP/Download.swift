@@ -57,7 +57,9 @@ final class Download: Sendable {
     func take() async throws(TransferError) -> (bytes: [UInt8], goOn: Bool)? {
         await wait { !$0.pieces.isEmpty || $0.end != nil }
         let (bytes, goOn, end) = state.withLock { state in
-            let bytes = state.pieces.count == 1 ? state.pieces[0] : Array(state.pieces.joined())
+            var bytes = state.pieces.first ?? []
+            bytes.reserveCapacity(state.buffered)
+            for piece in state.pieces.dropFirst() { bytes += piece }
             let goOn = state.isPaused
             state.pieces.removeAll(keepingCapacity: true)
             state.buffered = 0

@@ -1,15 +1,23 @@
 import CCurl
+import Synchronization
 
 /// One easy handle of libcurl's. Confined to the thread that drives it.
 final class Easy {
     let raw: UnsafeMutableRawPointer
 
-    init() {
+    private let census: Census?
+
+    init(in census: Census? = nil) {
         guard let raw = curl_easy_init() else { fatalError("libcurl gives no handle: no memory is left") }
         self.raw = raw
+        self.census = census
+        census?.handles.add(1, ordering: .relaxed)
     }
 
-    deinit { curl_easy_cleanup(raw) }
+    deinit {
+        curl_easy_cleanup(raw)
+        census?.handles.subtract(1, ordering: .releasing)
+    }
 
     // An option that is refused is one this libcurl was built without. To go on would be to go on without a safeguard.
     func set(_ option: CURLoption, _ value: Int) { demand(millrace_set_long(raw, option, value), option) }

@@ -20,7 +20,7 @@ extension HTTPClient {
         let plan = try Plan(request, to: try Target(request.url), by: configuration)
         var upload: Upload?
         if case .stream(let length, _) = request.body { upload = Upload(length: length) }
-        let transfer = Transfer(plan, upload: upload, deadline: .now + request.limits.total)
+        let transfer = Transfer(plan, upload: upload, deadline: .now + request.limits.total, in: loop.census)
         async let _: Void = fill(upload, from: request.body, for: transfer)
         let download = Download()
         loop.start(transfer, .pieces(download))

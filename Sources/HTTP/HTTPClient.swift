@@ -18,12 +18,16 @@ package final class HTTPClient: Sendable {
     let configuration: Configuration
     let loop: TransferLoop
 
-    package init(_ configuration: Configuration = Configuration()) {
+    package convenience init(_ configuration: Configuration = Configuration()) {
+        self.init(configuration, on: TransferLoop(configuration.loop))
+    }
+
+    init(_ configuration: Configuration, on loop: TransferLoop) {
         precondition(
             HTTPHeaders(dictionaryLiteral: ("User-Agent", configuration.userAgent)).complaint == nil
                 && !configuration.userAgent.isEmpty, "a client needs a name that may stand in a header")
         self.configuration = configuration
-        loop = TransferLoop(configuration.loop)
+        self.loop = loop
     }
 
     /// What runs fails, what comes later too.
@@ -44,10 +48,10 @@ package final class HTTPClient: Sendable {
     ) async throws(TransferError) -> HTTPResponse {
         let plan = try Plan(request, to: target, by: configuration)
         guard case .stream(let length, let next) = request.body else {
-            return try await whole(Transfer(plan, upload: nil, deadline: deadline)).get()
+            return try await whole(Transfer(plan, upload: nil, deadline: deadline, in: loop.census)).get()
         }
         let upload = Upload(length: length)
-        let transfer = Transfer(plan, upload: upload, deadline: deadline)
+        let transfer = Transfer(plan, upload: upload, deadline: deadline, in: loop.census)
         async let _: Void = upload.fill(from: next) { self.loop.goOn(transfer) }
         return try await whole(transfer).get()  // leaving ends the filling
     }

@@ -62,8 +62,8 @@ package struct TransferLimits: Sendable {
     package var total: Duration = .seconds(30)
     /// Finding the address, connecting and agreeing on TLS.
     package var connect: Duration = .seconds(5)
-    /// Ends a transfer that moves fewer than `leastBytes` a second for so long, counted in whole seconds. A body that waits for its
-    /// own reader or source does not count as slow.
+    /// Ends a transfer that moves fewer than `leastBytes` a second for so long, counted in whole seconds. An answer that waits
+    /// for its own reader does not count as slow; a body that waits for its source does.
     package var stall: Duration? = .seconds(20)
     package var leastBytes = 1
     /// Of the answer, decompressed.

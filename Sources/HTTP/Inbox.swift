@@ -17,6 +17,7 @@ final class Inbox: Sendable {
     }
 
     private let state = Mutex(State())
+    let census = Census()
     let bell = Interrupt()
 
     /// False when the loop is closed: nobody will see the command.
@@ -48,4 +49,10 @@ final class Inbox: Sendable {
             return state.isAsleep
         }
     }
+}
+
+/// What a loop holds, for whoever looks from outside.
+final class Census: Sendable {
+    let transfers = Atomic(0)
+    let handles = Atomic(0)
 }

@@ -11,7 +11,10 @@ struct Line {
 
     mutating func next() -> Entry? {
         while head < entries.count {
-            defer { head += 1 }
+            defer {
+                entries[head] = nil
+                head += 1
+            }
             if let entry = entries[head] { return entry }
         }
         entries.removeAll(keepingCapacity: true)

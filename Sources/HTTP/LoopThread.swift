@@ -40,6 +40,7 @@ final class LoopThread {
         while true {
             inbox.take(into: &commands)
             for command in commands { carryOut(command) }
+            commands.removeAll(keepingCapacity: true)  // they hold their transfers
             admitWaiting()
             if isClosed { return }
             fireTimer()
@@ -96,10 +97,10 @@ final class LoopThread {
                 delivery.fail(.cancelled(.unsent))
                 continue
             }
-            let one = Running(transfer, delivery, on: spare.popLast() ?? Easy())
-            one.prepare(
-                settings.trust, connectionLife: settings.connectionLife, idleLife: settings.idleLife,
-                remaining: transfer.deadline - .now)
+            let one = Running(transfer, delivery, on: spare.popLast() ?? Easy(in: inbox.census)) { [inbox] in
+                inbox.post(.goOn(transfer))
+            }
+            one.prepare(settings, remaining: transfer.deadline - .now)
             running[ObjectIdentifier(transfer)] = one
             let code = curl_multi_add_handle(multi, one.easy.raw)
             if code != CURLM_OK {

@@ -18,20 +18,27 @@ final class Running {
     private var bodyBytes = 0
     private var hasHead = false
     private var body: [UInt8] = []
+    private var length: Int?
+    /// The answer was complete before the request was; we stopped sending.
+    private var isCutShort = false
 
-    init(_ transfer: Transfer, _ delivery: Delivery, on easy: Easy) {
+    private let goOn: () -> Void
+
+    init(_ transfer: Transfer, _ delivery: Delivery, on easy: Easy, goOn: @escaping () -> Void) {
+        self.goOn = goOn
         self.transfer = transfer
         self.delivery = delivery
         self.easy = easy
     }
 
     /// Sets everything on a handle that is as new.
-    func prepare(_ trust: Trust, connectionLife: Duration, idleLife: Duration, remaining: Duration) {
+    func prepare(_ settings: TransferLoop.Settings, remaining: Duration) {
         let context = UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque())
-        easy.setCommon(trust)
+        easy.setCommon(settings.trust)
         easy.set(CURLOPT_PRIVATE, pointer: context)
-        easy.set(CURLOPT_MAXLIFETIME_CONN, max(1, connectionLife.milliseconds / 1000))
-        easy.set(CURLOPT_MAXAGE_CONN, max(1, idleLife.milliseconds / 1000))
+        easy.set(CURLOPT_MAXLIFETIME_CONN, max(1, settings.connectionLife.milliseconds / 1000))
+        easy.set(CURLOPT_MAXAGE_CONN, max(1, settings.idleLife.milliseconds / 1000))
+        easy.set(CURLOPT_DNS_CACHE_TIMEOUT, settings.nameLife.milliseconds / 1000)
         transfer.plan.set(on: easy, remaining: remaining)
         easy.set(CURLOPT_WRITEFUNCTION, Self.onBody)
         easy.set(CURLOPT_WRITEDATA, pointer: context)
@@ -54,10 +61,10 @@ final class Running {
         transfer.upload?.stop()
         if let verdict {
             delivery.fail(verdict)
-        } else if code != CURLE_OK {
+        } else if code != CURLE_OK, !isCutShort {
             delivery.fail(TransferError(code: code, stage: stage, limit: passedLimit, systemError: systemError(code)))
         } else if !hasHead {
-            delivery.fail(TransferError(.malformed, stage, "the answer has no head"))
+            delivery.fail(TransferError(.dropped, stage, "the answer ended within its head"))
         } else {
             switch delivery {
             case .whole(let continuation):
@@ -79,7 +86,8 @@ final class Running {
     }
 
     private var passedLimit: TransferError.Limit {
-        if ContinuousClock.now >= transfer.deadline { return .total }
+        // libcurl counts whole milliseconds; a stall is at least a second.
+        if ContinuousClock.now + .milliseconds(100) >= transfer.deadline { return .total }
         return stage == .unsent ? .connect : .stall
     }
 
@@ -124,6 +132,7 @@ final class Running {
         case .bytes(let count): return count
         case .nothingYet: return Int(CURL_READFUNC_PAUSE)
         case .over: return 0
+        case .broken where running.isCutShort: return Int(CURL_READFUNC_ABORT)
         case .broken:
             running.verdict = TransferError(
                 .source, running.stage, "the source of the body failed, or gave more or less than it had said")
@@ -178,13 +187,14 @@ final class Running {
 
     private func begin() -> Bool {
         hasHead = true
-        let length = headers["Content-Length"].flatMap { Int($0) }
         let isBare = transfer.plan.method == "HEAD" || status == 304
-        if let length, !isBare, length > transfer.plan.limits.bodyBytes { return isTooLarge() }
+        length = isBare ? nil : headers["Content-Length"].flatMap { Int($0) }
+        if let length, length > transfer.plan.limits.bodyBytes { return isTooLarge() }
         switch delivery {
-        case .whole: if let length, !isBare { body.reserveCapacity(length) }
+        case .whole: if let length { body.reserveCapacity(length) }
         case .pieces(let download): download.begin(head)
         }
+        if length == 0 { stopSending() }
         return true
     }
 
@@ -199,7 +209,15 @@ final class Running {
             guard download.put(bytes) else { return Int(CURL_WRITEFUNC_PAUSE) }
         }
         bodyBytes += bytes.count
+        if bodyBytes == length { stopSending() }
         return bytes.count
+    }
+
+    /// libcurl would go on until the source is at its end, though nobody listens any more.
+    private func stopSending() {
+        guard let upload = transfer.upload, upload.cut() else { return }
+        isCutShort = true
+        goOn()
     }
 
     private func isTooLarge() -> Bool {

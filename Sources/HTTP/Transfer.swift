@@ -7,12 +7,17 @@ final class Transfer: Sendable {
     /// Ends all of it, waiting included.
     let deadline: ContinuousClock.Instant
     private let givenUp = Atomic(false)
+    private let census: Census
 
-    init(_ plan: Plan, upload: Upload?, deadline: ContinuousClock.Instant) {
+    init(_ plan: Plan, upload: Upload?, deadline: ContinuousClock.Instant, in census: Census) {
         self.plan = plan
         self.upload = upload
         self.deadline = deadline
+        self.census = census
+        census.transfers.add(1, ordering: .relaxed)
     }
+
+    deinit { census.transfers.subtract(1, ordering: .releasing) }
 
     /// Also before it has reached the loop: that looks here when it starts one.
     var isGivenUp: Bool { givenUp.load(ordering: .acquiring) }

@@ -7,6 +7,7 @@ extension TransferError {
         let because = systemError == 0 ? "" : ": \(String(cString: strerror(systemError)))"
         let (kind, sentence): (Kind, String) =
             switch code {
+            case CURLE_UNSUPPORTED_PROTOCOL where stage != .unsent: (.malformed, "the answer is not HTTP")
             case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL: (.invalid, "the address is not a proper one")
             case CURLE_COULDNT_RESOLVE_HOST: (.resolve, "the host's name has no address")
             case CURLE_COULDNT_CONNECT: (.connect, "no connection could be made\(because)")

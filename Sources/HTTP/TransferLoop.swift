@@ -1,4 +1,5 @@
 import CCurl
+import Synchronization
 import Threads
 
 /// Runs transfers on a thread of its own until the last one who holds it lets go.
@@ -13,6 +14,8 @@ package final class TransferLoop: Sendable {
         package var connectionLife = Duration.seconds(300)
         /// Nor does one that has been idle for so long: the server will be about to close it.
         package var idleLife = Duration.seconds(50)
+        /// How long a name's address is remembered.
+        package var nameLife = Duration.seconds(60)
         /// Runs first on the loop's thread.
         package var prepare: (@Sendable () -> Void)?
 
@@ -20,6 +23,7 @@ package final class TransferLoop: Sendable {
     }
 
     private let inbox: Inbox
+    var census: Census { inbox.census }
 
     package init(_ settings: Settings = Settings()) {
         _ = Self.started
@@ -38,6 +42,11 @@ package final class TransferLoop: Sendable {
         precondition(code == CURLE_OK, "libcurl does not start: code \(code.rawValue)")
         return true
     }()
+
+    /// What it holds at this moment: transfers of which anybody still knows, and handles of libcurl's, idle ones too.
+    package var holds: (transfers: Int, handles: Int) {
+        (inbox.census.transfers.load(ordering: .acquiring), inbox.census.handles.load(ordering: .acquiring))
+    }
 
     func start(_ transfer: Transfer, _ delivery: Delivery) {
         if !inbox.post(.start(transfer, delivery)) { delivery.fail(.closed) }

@@ -21,7 +21,11 @@ final class Upload: Sendable {
         var left: Int?
         var source: CheckedContinuation<Void, Never>?
 
+        var hasRoom: Bool { next == nil || isStopped }
+
+        /// Only when there is room: what it puts in must not take the place of what is there.
         mutating func takeSource() -> CheckedContinuation<Void, Never>? {
+            guard hasRoom else { return nil }
             defer { source = nil }
             return source
         }
@@ -57,6 +61,15 @@ final class Upload: Sendable {
         }
         source?.resume()
         return taken
+    }
+
+    /// Ends it before its time; false when all has been taken already.
+    func cut() -> Bool {
+        state.withLock { state in
+            if state.isComplete, state.next == nil, state.read == state.piece.count { return false }
+            state.isBroken = true
+            return true
+        }
     }
 
     /// The transfer is over, whatever the source still has.
@@ -110,7 +123,7 @@ final class Upload: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isThere = state.withLock { state in
-                    if state.next == nil || state.isStopped { return true }
+                    if state.hasRoom { return true }
                     state.source = continuation
                     return false
                 }

@@ -81,7 +81,8 @@ package final class RawConnection: Sendable {
         let from = descriptor.withLock { $0 }
         guard from >= 0 else { return nil }
         var bytes = [UInt8](repeating: 0, count: most)
-        let count = Glibc.read(from, &bytes, most)
+        var count = -1
+        repeat { count = Glibc.read(from, &bytes, most) } while count < 0 && errno == EINTR
         return count > 0 ? Array(bytes[..<count]) : nil
     }
 

@@ -33,3 +33,13 @@ func run(_ program: String, _ arguments: [String], in directory: String? = nil) 
 struct Failed: Error, CustomStringConvertible {
     let description: String
 }
+
+func bytes(of path: String) throws -> [UInt8] { Array(try Data(contentsOf: URL(filePath: path))) }
+
+func pause(milliseconds: Int) { usleep(UInt32(milliseconds) * 1000) }
+
+/// How many descriptors this process has open.
+func openDescriptors() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
+
+/// Runs a line of shell from this very thread; its exit status.
+func shell(_ line: String) -> Int32 { system(line) }

@@ -1,12 +1,11 @@
 import Fakes
-import Synchronization
 import Testing
 
 @testable import HTTP
 
 @Suite struct RequestTests {
     @Test func `a request arrives as it was given and its answer comes back whole`() async throws {
-        let seen = Mutex("")
+        let seen = Locked("")
         try await withServer { connection in
             guard let head = connection.readHead(), let body = connection.read(exactly: 5) else { return }
             seen.withLock { $0 = head + String(decoding: body, as: UTF8.self) }
@@ -33,7 +32,7 @@ import Testing
 
     @Test(arguments: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"])
     func `every method goes out under its name`(method: String) async throws {
-        let seen = Mutex("")
+        let seen = Locked("")
         try await withServer(
             answering { head, connection in
                 seen.withLock { $0 = head }

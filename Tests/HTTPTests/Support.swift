@@ -1,5 +1,15 @@
 import Fakes
 import HTTP
+import Synchronization
+
+/// A value behind a lock that tasks and threads may share.
+final class Locked<Value: Sendable>: Sendable {
+    private let value: Mutex<Value>
+
+    init(_ value: Value) { self.value = Mutex(value) }
+
+    func withLock<Result: Sendable>(_ body: (inout Value) -> Result) -> Result { value.withLock { body(&$0) } }
+}
 
 /// Runs `body` beside a server that treats each connection so.
 func withServer<Value>(
@@ -26,5 +36,14 @@ func failure(_ body: () async throws -> Void) async throws -> TransferError? {
         return nil
     } catch let error as TransferError {
         return error
+    }
+}
+
+/// Looks again and again until `condition` holds.
+func soon(_ what: String, _ condition: () async throws -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(20)
+    while try await !condition() {
+        guard ContinuousClock.now < deadline else { throw Failed(description: "did not happen: \(what)") }
+        try await Task.sleep(for: .milliseconds(5))
     }
 }

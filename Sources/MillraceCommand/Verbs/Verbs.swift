@@ -48,6 +48,7 @@ enum Verbs {
         .loadLimits,
         .loadRate,
         .loadTenants,
+        .loadHTTP,
         .loadLedger,
         .config,
         .help,
