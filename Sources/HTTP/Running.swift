@@ -46,10 +46,9 @@ final class Running {
         easy.set(CURLOPT_HEADERDATA, pointer: context)
         precondition(millrace_on_request(easy.raw, Self.onRequest) == CURLE_OK)
         easy.set(CURLOPT_PREREQDATA, pointer: context)
-        if case .strict = transfer.plan.policy {
-            precondition(millrace_on_open(easy.raw, Self.onOpen) == CURLE_OK)
-            easy.set(CURLOPT_OPENSOCKETDATA, pointer: context)
-        }
+        // For the policy, and because libcurl's own sockets would be handed on to every child of ours.
+        precondition(millrace_on_open(easy.raw, Self.onOpen) == CURLE_OK)
+        easy.set(CURLOPT_OPENSOCKETDATA, pointer: context)
         if transfer.upload != nil {
             easy.set(CURLOPT_READFUNCTION, Self.onSource)
             easy.set(CURLOPT_READDATA, pointer: context)
@@ -141,6 +140,7 @@ final class Running {
     }
 
     private func admits(_ address: IPAddress?) -> Bool {
+        guard case .strict = transfer.plan.policy else { return true }
         do throws(TransferError) {
             guard let address else { throw TransferError(.refused, stage, "the address is of no known family") }
             try transfer.plan.policy.check(address, for: transfer.plan.target)
@@ -153,7 +153,7 @@ final class Running {
     }
 
     private func mayAsk(_ address: String?) -> Bool {
-        if case .strict = transfer.plan.policy, !admits(address.flatMap(IPAddress.init)) { return false }
+        guard admits(address.flatMap(IPAddress.init)) else { return false }
         guard stage == .unsent || transfer.plan.mayRepeat else {
             verdict = TransferError(
                 .dropped, stage, "the connection broke before an answer came; whether the request arrived is not known")

@@ -44,6 +44,7 @@ package final class RawServer: Sendable {
                     if errno == ECONNABORTED || errno == EINTR { continue }
                     break
                 }
+                _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
                 let connection = RawConnection(descriptor)
                 connections.withLock { $0.append(connection) }
                 Thread.start(name: "raw-connection") {

@@ -43,3 +43,19 @@ func openDescriptors() throws -> Int { try FileManager.default.contentsOfDirecto
 
 /// Runs a line of shell from this very thread; its exit status.
 func shell(_ line: String) -> Int32 { system(line) }
+
+/// Starts a program as a careless library would, with all that is not close-on-exec in its hands; its number.
+func start(_ program: String, _ arguments: [String]) throws -> pid_t {
+    let words = ([program] + arguments).map { strdup($0) } + [nil]
+    defer { for word in words { free(word) } }
+    var process = pid_t()
+    let failure = posix_spawnp(&process, program, nil, nil, words, environ)
+    guard failure == 0 else { throw Failed(description: "\(program): \(String(cString: strerror(failure)))") }
+    return process
+}
+
+func end(_ process: pid_t) {
+    kill(process, SIGKILL)
+    var status: Int32 = 0
+    waitpid(process, &status, 0)
+}

@@ -15,7 +15,7 @@ import Testing
                     file.write(envelope.mail_from.encode() + b" " + ",".join(envelope.rcpt_tos).encode() + b"\\n" + envelope.original_content)
                 return "250 2.0.0 kept"
         def authenticate(server, session, envelope, mechanism, data):
-            return AuthResult(success=data.login == b"user" and data.password == b"pass word")
+            return AuthResult(success=data.login == b"user" and data.password == b"pass word", handled=False)
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(sys.argv[2], sys.argv[3])
         implicit = sys.argv[5] == "implicit"

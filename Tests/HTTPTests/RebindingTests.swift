@@ -36,7 +36,7 @@ import Testing
                 problem.withLock { $0 = "\(error)" }
             }
         }
-        defer { _ = shell("kill $(cat \(directory)/process)") }
+        defer { _ = shell("kill -9 $(cat \(directory)/process)") }
         // Every connection asks anew.
         configuration.loop.nameLife = .zero
         let client = HTTPClient(configuration)

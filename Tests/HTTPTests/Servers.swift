@@ -66,12 +66,21 @@ func withProgram<Value>(
     process.standardOutput = FileHandle.nullDevice
     process.standardError = FileHandle.nullDevice
     try process.run()
-    defer {
-        process.terminate()
-        process.waitUntilExit()
+    // Not `waitUntilExit`: it would hold a thread of the pool, of which there may be two.
+    func end() async throws {
+        // A child of a thread of the pool is born with TERM blocked.
+        kill(process.processIdentifier, SIGKILL)
+        try await eventually("\(program) ends") { !process.isRunning }
     }
-    try await eventually("\(program) answers") { canConnect(port) }
-    return try await body()
+    do {
+        try await eventually("\(program) answers") { canConnect(port) }
+        let value = try await body()
+        try await end()
+        return value
+    } catch {
+        try await end()
+        throw error
+    }
 }
 
 func canConnect(_ port: Int) -> Bool {
@@ -105,7 +114,7 @@ func withNginx<Value>(_ body: (WebServer) async throws -> Value) async throws ->
     try run("truncate", ["-s", "64M", "\(directory)/large"])
     try write(
         """
-        daemon off; worker_processes 1; pid \(directory)/pid; error_log \(directory)/error;
+        daemon off; master_process off; pid \(directory)/pid; error_log \(directory)/error;
         \(geteuid() == 0 ? "user root;" : "")
         events { worker_connections 1000; }
         http {

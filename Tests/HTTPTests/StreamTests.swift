@@ -39,6 +39,23 @@ import Testing
         }
     }
 
+    @Test func `a child that is started meanwhile holds no connection open`() async throws {
+        let ended = Locked(false)
+        try await withServer { connection in
+            _ = connection.readHead()
+            connection.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort")
+            connection.waitForEnd()
+            ended.withLock { $0 = true }
+        } _: { _, url in
+            let child = try await HTTPClient().stream(HTTPRequest("GET", url)) { _, body in
+                _ = try await body.next()
+                return try start("sleep", ["600"])
+            }
+            defer { end(child) }
+            try await soon("the server notices") { ended.withLock { $0 } }
+        }
+    }
+
     @Test func `leaving early ends the transfer`() async throws {
         let ended = Locked(false)
         try await withServer { connection in

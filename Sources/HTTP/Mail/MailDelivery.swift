@@ -62,7 +62,7 @@ final class MailDelivery: Sendable {
         // What the server has decided stands, whatever became of the connection afterwards.
         if conversation.isDecided { return .success(conversation.result) }
         let stage: TransferError.Stage = mayHaveEnded ? .sent : .unsent
-        let limit: TransferError.Limit = deadline <= .now ? .total : conversation.reply == nil ? .connect : .stall
+        let limit: TransferError.Limit = deadline <= .now ? .total : conversation.stage == .session ? .connect : .stall
         return .failure(
             MailFailure(
                 transfer: isGivenUp
