@@ -63,7 +63,7 @@ static CURL *handle(const char *url, int version, const char *_Nullable certific
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
     curl_easy_setopt(easy, CURLOPT_USERAGENT, "yardstick");
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 30000L);
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)(version == 2 ? CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE : CURL_HTTP_VERSION_1_1));
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)(version == 2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
     if (version == 2) curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
     if (certificates) curl_easy_setopt(easy, CURLOPT_CAINFO, certificates);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);

@@ -11,7 +11,7 @@ package struct HTTPRequest: Sendable {
         /// HTTP/2 where TLS agrees on it, otherwise HTTP/1.1.
         case automatic
         case http1
-        /// HTTP/2 from the first byte, without TLS too.
+        /// HTTP/2 from the first byte, without TLS too; there libcurl 7.88 makes a connection for each request.
         case http2
     }
 

@@ -47,8 +47,13 @@ struct Plan: Sendable {
         if let userAgent { easy.set(CURLOPT_USERAGENT, userAgent) }
         if decompresses { easy.set(CURLOPT_ACCEPT_ENCODING, "") }
         easy.set(CURLOPT_HTTP_VERSION, httpVersion)
-        // Rather a stream of a connection that is being made than a connection of its own.
-        if case .http1 = version {} else { easy.set(CURLOPT_PIPEWAIT, true) }
+        if httpVersion == CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE, Self.breaksPlainConnections {
+            easy.set(CURLOPT_FRESH_CONNECT, true)
+            easy.set(CURLOPT_FORBID_REUSE, true)
+        } else if httpVersion != CURL_HTTP_VERSION_1_1 {
+            // Rather a stream of a connection that is being made than a connection of its own.
+            easy.set(CURLOPT_PIPEWAIT, true)
+        }
         easy.set(CURLOPT_TIMEOUT_MS, max(1, remaining.milliseconds))
         easy.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, limits.connect.milliseconds))
         if let stall = limits.stall {
@@ -57,6 +62,12 @@ struct Plan: Sendable {
         }
         setMethod(on: easy)
     }
+
+    /// libcurl 7.88 cannot send a second request over a connection that speaks HTTP/2 without TLS (curl's pull request 10643, in 8.0).
+    static let breaksPlainConnections: Bool = {
+        guard let version = curl_version_info(CURLVERSION_NOW)?.pointee.version_num else { return true }
+        return (0x07_58_00..<0x08_00_00).contains(version)
+    }()
 
     private var httpVersion: Int {
         switch version {

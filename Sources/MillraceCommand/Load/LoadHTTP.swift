@@ -16,7 +16,7 @@ extension Command {
             .single("url", "URL", .text, environment: .none, help: "What to fetch."),
             .single(
                 "http", "VERSION", .choice(["1", "2"]), environment: .none, fallback: "1",
-                help: "HTTP/1.1, or HTTP/2 from the first byte."),
+                help: "HTTP/1.1, or HTTP/2 over TLS."),
             .single(
                 "requests", "N", .integer(1...100_000_000), environment: .none, fallback: "50000",
                 help: "How many a round."),
@@ -28,7 +28,7 @@ extension Command {
         ],
         examples: [
             Example("millrace load http --url http://127.0.0.1:8080/small", "HTTP/1.1, 64 at a time"),
-            Example("millrace load http --url http://127.0.0.1:8081/small --http 2", "HTTP/2 without TLS"),
+            Example("millrace load http --url https://localhost:8443/small --http 2", "HTTP/2 over TLS"),
         ], settings: .unused
     ) { invocation in
         try await HTTPScenario(invocation: invocation).run()
@@ -79,10 +79,10 @@ private struct HTTPScenario: Sendable {
 
     private func measure(_ client: HTTPClient, _ url: String) async throws -> Double {
         var request = HTTPRequest("GET", url)
-        request.version = isTwo ? .http2 : .http1
+        request.version = isTwo ? .automatic : .http1
         let began = ContinuousClock.now
         do {
-            try await withThrowingTaskGroup(of: Void.self) { [requests, inFlight, request] group in
+            try await withThrowingTaskGroup(of: Void.self) { [requests, inFlight, isTwo, request] group in
                 for worker in 0..<inFlight {
                     let share = requests / inFlight + (worker < requests % inFlight ? 1 : 0)
                     group.addTask {
@@ -90,6 +90,9 @@ private struct HTTPScenario: Sendable {
                             let response = try await client.send(request)
                             guard response.status == 200 else {
                                 throw Failure("the server answers \(response.status), not 200")
+                            }
+                            guard response.head.version == (isTwo ? "2" : "1.1") else {
+                                throw Failure("the server speaks HTTP/\(response.head.version)")
                             }
                         }
                     }
