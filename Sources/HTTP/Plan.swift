@@ -65,7 +65,7 @@ struct Plan: Sendable {
 
     /// libcurl 7.88 cannot send a second request over a connection that speaks HTTP/2 without TLS (curl's pull request 10643, in 8.0).
     static let breaksPlainConnections: Bool = {
-        guard let version = curl_version_info(CURLVERSION_NOW)?.pointee.version_num else { return true }
+        guard let version = curl_version_info(CURLVERSION_FIRST)?.pointee.version_num else { return true }
         return (0x07_58_00..<0x08_00_00).contains(version)
     }()
 
