@@ -19,9 +19,10 @@ let package = Package(
         .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CLinux"),
         .systemLibrary(name: "CTerminal"),
-        .target(name: "CYardstick", dependencies: ["CPostgres"]),
+        .target(name: "CYardstick", dependencies: ["CCurl", "CPostgres"]),
 
         .target(name: "Threads", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "Telemetry", swiftSettings: strict),
@@ -33,6 +34,7 @@ let package = Package(
 
         .target(name: "Postgres", dependencies: ["CPostgres", "Threads"], swiftSettings: strict),
         .target(name: "Clusters", dependencies: ["CLinux"], swiftSettings: strict),
+        .target(name: "HTTP", dependencies: ["CCurl", "CLinux", "Threads"], swiftSettings: strict),
         .target(name: "Seals", dependencies: ["CCrypto"], swiftSettings: strict),
         .target(
             name: "Listeners", dependencies: ["CCrypto", "CMicrohttpd", "Telemetry", "Threads"], swiftSettings: strict),
@@ -59,13 +61,14 @@ let package = Package(
         .executableTarget(
             name: "MillraceCommand",
             dependencies: [
-                "Blobs", "CLinux", "CTerminal", "CYardstick", "Calendars", "Clusters", "Faults", "Jobs", "Listeners",
-                "Postgres", "Queues", "Schema", "Seals", "Supervision", "Telemetry", "Threads", "Workers",
+                "Blobs", "CLinux", "CTerminal", "CYardstick", "Calendars", "Clusters", "Faults", "HTTP", "Jobs",
+                "Listeners", "Postgres", "Queues", "Schema", "Seals", "Supervision", "Telemetry", "Threads", "Workers",
             ], swiftSettings: strict),
 
         .target(
             name: "TestSupport", dependencies: ["Clusters", "Postgres", "Queues"], path: "Tests/TestSupport",
             swiftSettings: strict),
+        .target(name: "Fakes", dependencies: ["Threads"], path: "Tests/Fakes", swiftSettings: strict),
         .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
         .testTarget(
             name: "CalendarsTests", dependencies: ["Calendars", "Postgres", "TestSupport"], exclude: ["Reference"],
@@ -73,6 +76,8 @@ let package = Package(
         .testTarget(
             name: "PostgresTests", dependencies: ["Clusters", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
+        .testTarget(
+            name: "HTTPTests", dependencies: ["Fakes", "HTTP", "TestSupport", "Threads"], swiftSettings: strict),
         .testTarget(name: "SealsTests", dependencies: ["Seals"], swiftSettings: strict),
         .testTarget(
             name: "ListenersTests", dependencies: ["Listeners", "Telemetry", "TestSupport"], swiftSettings: strict),
@@ -102,7 +107,8 @@ let package = Package(
         .testTarget(
             name: "SystemTests",
             dependencies: [
-                "Clusters", "Faults", "Jobs", "MillraceCommand", "Postgres", "Queues", "Supervision", "Telemetry",
+                "Clusters", "Fakes", "Faults", "Jobs", "MillraceCommand", "Postgres", "Queues", "Supervision",
+                "Telemetry",
                 "TestSupport", "Workers",
             ],
             swiftSettings: strict),

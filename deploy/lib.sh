@@ -73,8 +73,14 @@ is_there() {
     libmicrohttpd-dev) is_installed libmicrohttpd-dev || pkg-config --exists libmicrohttpd 2>/dev/null ;;
     curl) command -v curl >/dev/null ;;
     libssl-dev) is_installed libssl-dev || pkg-config --exists libcrypto 2>/dev/null ;;
+    libcurl4-openssl-dev) is_installed libcurl4-openssl-dev || pkg-config --exists libcurl 2>/dev/null ;;
     pkg-config) command -v pkg-config >/dev/null ;;
     tzdata) [[ -e ${TZDIR:-/usr/share/zoneinfo}/Europe/Berlin ]] ;;
+    nginx-light) command -v nginx >/dev/null || [[ -x /usr/sbin/nginx ]] ;;
+    nghttp2-server) command -v nghttpd >/dev/null ;;
+    nghttp2-client) command -v h2load >/dev/null ;;
+    openssl) command -v openssl >/dev/null ;;
+    python3-aiosmtpd) python3 -c 'import aiosmtpd' 2>/dev/null ;;
     pgbouncer) command -v pgbouncer >/dev/null || [[ -x /usr/sbin/pgbouncer ]] ;;
     *) is_installed "$1" ;;
     esac
@@ -120,6 +126,9 @@ need_packages() {
     apt_install "${missing[@]}"
     if [[ " ${missing[*]} " == *" pgbouncer "* && -d /run/systemd/system ]]; then
         "${as_root[@]}" systemctl disable --quiet pgbouncer || true # the tests start their own
+    fi
+    if [[ " ${missing[*]} " == *" nginx-light "* && -d /run/systemd/system ]]; then
+        "${as_root[@]}" systemctl disable --quiet nginx || true # likewise
     fi
     undo_all
 }

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <spawn.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 
@@ -36,6 +37,29 @@ static inline int millrace_eventfd(void) {
 /// Asks the kernel to signal this process when its parent dies. prctl is variadic, which Swift cannot call.
 static inline int millrace_die_with_parent(int signal) {
     return prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0);
+}
+
+/// Glibc's Swift module leaves <sys/epoll.h> out, and its event is a packed union.
+static inline int millrace_epoll(void) {
+    return epoll_create1(EPOLL_CLOEXEC);
+}
+
+/// Watches a descriptor: for what `events` says, or no longer when that is 0. `known` is true for one that is watched already.
+static inline int millrace_epoll_watch(int epoll, int descriptor, unsigned events, int known) {
+    struct epoll_event event = {.events = events, .data.fd = descriptor};
+    return epoll_ctl(epoll, events == 0 ? EPOLL_CTL_DEL : known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, descriptor, &event);
+}
+
+/// Up to 64 descriptors of which there is news; their number, 0 when the time is over, or -1.
+static inline int millrace_epoll_wait(
+    int epoll, int descriptors[_Nonnull 64], unsigned events[_Nonnull 64], int milliseconds) {
+    struct epoll_event found[64];
+    int count = epoll_wait(epoll, found, 64, milliseconds);
+    for (int i = 0; i < count; i++) {
+        descriptors[i] = found[i].data.fd;
+        events[i] = found[i].events;
+    }
+    return count;
 }
 
 #endif

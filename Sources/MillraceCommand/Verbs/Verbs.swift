@@ -66,6 +66,7 @@ enum Verbs {
         .loadLimits,
         .loadRate,
         .loadTenants,
+        .loadHTTP,
         .loadLedger,
         .loadUpgrade,
         .loadSupervisor,

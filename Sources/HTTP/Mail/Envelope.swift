@@ -1,0 +1,89 @@
+/// A message for SMTP, and who it is for.
+package struct Envelope: Sendable {
+    /// Empty: nobody wants to hear of a bounce.
+    package var from: String
+    package var recipients: [String]
+    /// The whole message with its header, every line ended by CR LF.
+    package var message: [UInt8]
+
+    package init(from: String, to recipients: [String], message: [UInt8]) {
+        self.from = from
+        self.recipients = recipients
+        self.message = message
+    }
+
+    /// What must not be handed to a server; names places, never addresses.
+    var complaint: String? {
+        if !from.isEmpty, let why = Self.complaint(about: from) { return "the sender's address \(why)" }
+        if recipients.isEmpty { return "there is no recipient" }
+        for (index, recipient) in recipients.enumerated() {
+            if let why = Self.complaint(about: recipient) { return "the address of recipient \(index + 1) \(why)" }
+        }
+        // A line end that two servers read differently is how one message becomes two.
+        var before: UInt8 = 0
+        for byte in message {
+            if (byte == 0x0a) != (before == 0x0d) { return "the message has a line end that is not CR LF" }
+            if byte == 0 { return "the message holds a NUL" }
+            before = byte
+        }
+        return message.suffix(2).elementsEqual([0x0d, 0x0a]) ? nil : "the message does not end with a line end"
+    }
+
+    private static func complaint(about address: String) -> String? {
+        if address.utf8.count > 320 { return "is longer than 320 bytes" }
+        if address.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f || "<>\"\\".utf8.contains($0) }) {
+            return "holds a space, a quote, a bracket or a control character"
+        }
+        let parts = address.split(separator: "@", omittingEmptySubsequences: false)
+        return parts.count == 2 && parts.allSatisfy { !$0.isEmpty } ? nil : "is not of the form name@host"
+    }
+}
+
+extension Envelope: CustomStringConvertible, CustomReflectable {
+    package var description: String { "a message for \(recipients.count) recipients" }
+    package var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// A reply of the server's: its number and its words, cut to 500 bytes.
+package struct MailReply: Sendable, Equatable {
+    package var code: Int
+    package var text: String
+
+    package var isAccepted: Bool { (200..<400).contains(code) }
+    /// The same may be tried again later.
+    package var isTemporary: Bool { (400..<500).contains(code) }
+}
+
+/// What came of a message whose outcome is known.
+package struct MailResult: Sendable, Equatable {
+    package enum Stage: Sendable, Equatable {
+        /// Greeting, TLS, credentials: what ends there is a failure and no result.
+        case session
+        case sender
+        case recipients
+        /// The server did not want the data, or refused them at their end.
+        case data
+        case accepted
+    }
+
+    /// Where it ended.
+    package var stage: Stage
+    /// To each recipient, in their order; nil when it was not asked.
+    package var recipients: [MailReply?]
+    /// The last one.
+    package var reply: MailReply?
+
+    /// The message was taken for these recipients, by their place.
+    package var accepted: [Int] {
+        stage == .accepted ? recipients.indices.filter { recipients[$0]?.isAccepted == true } : []
+    }
+}
+
+/// Why nobody knows, or nothing came of it. `transfer.outcomeIsUnknown` only after the final dot may have left.
+package struct MailFailure: Error, Sendable, Equatable, CustomStringConvertible {
+    package var transfer: TransferError
+    package var recipients: [MailReply?]
+    package var reply: MailReply?
+
+    package var description: String { transfer.description }
+}

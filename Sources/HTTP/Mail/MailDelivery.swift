@@ -1,0 +1,118 @@
+import CCurl
+import Glibc
+import Synchronization
+
+/// One message on its way. A lane drives it; whoever gives it up closes its socket from under it.
+final class MailDelivery: Sendable {
+    private struct State {
+        var isGivenUp = false
+        var conversation: Conversation
+        var handedOver = 0
+        var mayHaveEnded = false
+    }
+
+    let envelope: Envelope
+    let deadline: ContinuousClock.Instant
+    private let state: Mutex<State>
+    private let socket = Mutex<LaneSocket?>(nil)
+
+    init(_ envelope: Envelope, deadline: ContinuousClock.Instant) {
+        self.envelope = envelope
+        self.deadline = deadline
+        state = Mutex(State(conversation: Conversation(recipients: envelope.recipients.count)))
+    }
+
+    var isGivenUp: Bool { state.withLock { $0.isGivenUp } }
+
+    func giveUp() {
+        state.withLock { $0.isGivenUp = true }
+        socket.withLock { $0 }?.interrupt()
+    }
+
+    /// Blocks. The handle keeps its connection for the next one.
+    func perform(_ plan: MailPlan, on easy: Easy, _ laneSocket: LaneSocket) -> Result<MailResult, MailFailure> {
+        guard !isGivenUp, deadline > .now else { return ended(CURLE_OPERATION_TIMEDOUT) }
+        let recipients = TextList(envelope.recipients)
+        let context = UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque())
+        curl_easy_reset(easy.raw)
+        plan.set(on: easy, envelope, recipients: recipients, remaining: deadline - .now)
+        easy.set(CURLOPT_READFUNCTION, Self.onSource)
+        easy.set(CURLOPT_READDATA, pointer: context)
+        easy.set(CURLOPT_VERBOSE, true)
+        precondition(millrace_on_talk(easy.raw, Self.onTalk) == CURLE_OK)
+        easy.set(CURLOPT_DEBUGDATA, pointer: context)
+        easy.set(CURLOPT_WRITEFUNCTION, Self.toNowhere)
+        easy.set(CURLOPT_HEADERFUNCTION, Self.toNowhere)
+        easy.set(CURLOPT_NOPROGRESS, false)
+        precondition(millrace_on_progress(easy.raw, Self.onProgress) == CURLE_OK)
+        easy.set(CURLOPT_XFERINFODATA, pointer: context)
+        laneSocket.watch(easy)
+        socket.withLock { $0 = laneSocket }
+        let code = curl_easy_perform(easy.raw)
+        socket.withLock { $0 = nil }
+        easy.set(CURLOPT_MAIL_RCPT, nil as TextList?)
+        return ended(code)
+    }
+
+    /// Also for one that never began.
+    func ended(_ code: CURLcode) -> Result<MailResult, MailFailure> {
+        let (conversation, mayHaveEnded, isGivenUp) = state.withLock {
+            ($0.conversation, $0.mayHaveEnded, $0.isGivenUp)
+        }
+        // What the server has decided stands, whatever became of the connection afterwards.
+        if conversation.isDecided { return .success(conversation.result) }
+        let stage: TransferError.Stage = mayHaveEnded ? .sent : .unsent
+        let limit: TransferError.Limit = deadline <= .now ? .total : conversation.stage == .session ? .connect : .stall
+        return .failure(
+            MailFailure(
+                transfer: isGivenUp
+                    ? .cancelled(stage)
+                    : TransferError(
+                        code: code == CURLE_OK ? CURLE_WEIRD_SERVER_REPLY : code, stage: stage, limit: limit),
+                recipients: conversation.recipients, reply: conversation.reply))
+    }
+
+    private static func of(_ context: UnsafeMutableRawPointer?) -> MailDelivery? {
+        context.map { Unmanaged<MailDelivery>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private static let onSource: millrace_bytes = { bytes, size, count, context in
+        guard let delivery = of(context), let bytes else { return Int(CURL_READFUNC_ABORT) }
+        return delivery.hand(to: UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+    }
+
+    /// The last two bytes go alone. They are asked for when all others are with the system, and the dot follows them: so "may
+    /// have ended" begins no earlier than it must.
+    private func hand(to buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let message = envelope.message
+        return state.withLock { state in
+            let last = message.count - 2
+            let end = state.handedOver < last ? last : message.count
+            let count = min(buffer.count, end - state.handedOver)
+            let piece = state.handedOver..<state.handedOver + count
+            message.withUnsafeBytes { buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[piece])) }
+            state.handedOver += count
+            if state.handedOver > last { state.mayHaveEnded = true }
+            return count
+        }
+    }
+
+    private static let onTalk: curl_debug_callback = { _, kind, bytes, count, context in
+        guard let delivery = of(context) else { return 0 }
+        let line = UnsafeRawBufferPointer(start: bytes, count: count)
+        if kind == CURLINFO_HEADER_OUT {
+            delivery.state.withLock { $0.conversation.send(line) }
+        } else if kind == CURLINFO_HEADER_IN {
+            delivery.state.withLock { state in
+                for line in line.split(separator: 0x0a) { state.conversation.receive(line) }
+            }
+        }
+        return 0
+    }
+
+    private static let onProgress: curl_xferinfo_callback = { context, _, _, _, _ in
+        of(context).map { $0.isGivenUp ? 1 : 0 } ?? 1
+    }
+
+    private static let toNowhere: millrace_bytes = { _, size, count, _ in size * count }
+}

@@ -1,0 +1,63 @@
+import CCurl
+import Synchronization
+import Threads
+
+/// Runs transfers on a thread of its own until the last one who holds it lets go.
+package final class TransferLoop: Sendable {
+    package struct Settings: Sendable {
+        package var trust = Trust()
+        /// More wait their turn.
+        package var mostInFlight = 1000
+        /// Idle ones that are kept for later transfers.
+        package var keptConnections = 256
+        /// A connection older than this serves no further transfer, so that a change of address or certificate is noticed.
+        package var connectionLife = Duration.seconds(300)
+        /// Nor does one that has been idle for so long: the server will be about to close it.
+        package var idleLife = Duration.seconds(50)
+        /// How long a name's address is remembered.
+        package var nameLife = Duration.seconds(60)
+        /// Runs first on the loop's thread.
+        package var prepare: (@Sendable () -> Void)?
+
+        package init() {}
+    }
+
+    private let inbox: Inbox
+    var census: Census { inbox.census }
+
+    package init(_ settings: Settings = Settings()) {
+        _ = Self.started
+        let inbox = Inbox()
+        self.inbox = inbox
+        Thread.start(name: "transfers") { LoopThread(inbox, settings).run() }
+    }
+
+    deinit { inbox.post(.close) }
+
+    /// What runs fails, what comes later too.
+    package func close() { inbox.post(.close) }
+
+    private static let started: Bool = {
+        let code = curl_global_init(Int(CURL_GLOBAL_DEFAULT))
+        precondition(code == CURLE_OK, "libcurl does not start: code \(code.rawValue)")
+        return true
+    }()
+
+    /// What it holds at this moment: transfers of which anybody still knows, and handles of libcurl's, idle ones too.
+    package var holds: (transfers: Int, handles: Int) {
+        (inbox.census.transfers.load(ordering: .acquiring), inbox.census.handles.load(ordering: .acquiring))
+    }
+
+    func start(_ transfer: Transfer, _ delivery: Delivery) {
+        if !inbox.post(.start(transfer, delivery)) { delivery.fail(.closed) }
+    }
+
+    func giveUp(_ transfer: Transfer) {
+        transfer.giveUp()
+        inbox.post(.giveUp(transfer))
+    }
+
+    func goOn(_ transfer: Transfer) {
+        inbox.post(.goOn(transfer))
+    }
+}
