@@ -35,6 +35,7 @@ extension Worker {
         var backoff = Backoff()
         var random = SystemRandomNumberGenerator()
         var unsure = false
+        var collided = false
         let deadline = DrainClock()
         while true {
             do throws(PostgresError) {
@@ -43,11 +44,16 @@ extension Worker {
                 return
             } catch {
                 guard error.isOutage || error == .cancelled || error.outcomeUnknown else {
+                    // A try whose answer was lost may still have been under way when we asked for it, and has committed since.
+                    if unsure, error.sqlState == "23505", !collided {
+                        collided = true
+                        continue
+                    }
                     await isolate(flush, error)
                     return
                 }
                 complaints.say("what has ended cannot be recorded yet; it is kept and tried again", error)
-                unsure = unsure || error.outcomeUnknown
+                if error.outcomeUnknown { (unsure, collided) = (true, false) }
                 if desk.isDraining, deadline.passed(.seconds(10) + options.drainDeadline) { return }
                 try? await Task.sleep(for: backoff.next(using: &random))
             }
