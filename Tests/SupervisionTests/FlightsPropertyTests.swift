@@ -2,8 +2,9 @@ import Supervision
 import Testing
 
 @Suite struct FlightsPropertyTests {
-    @Test func `everyone who waits is told once, and nobody joins what is dying`() {
+    @Test func `everyone who waits is told once, and nobody joins what is dying`() async {
         for seed in 0..<sequences {
+            if seed.isMultiple(of: 16) { await Task.yield() }  // other tests want the thread, too
             var dice = Dice(seed)
             var flights = Flights<Int>()
             var waits: [Int64: Int64] = [:]  // caller: flight
