@@ -223,7 +223,12 @@ private struct UpgradeScenario: Sendable {
     private func settle(_ tally: UpgradeTally, on connection: Connection) async throws {
         let deadline = ContinuousClock.now + .seconds(120)
         while ContinuousClock.now < deadline {
-            if try await Queue.outstanding(on: connection, kinds: Array(Set(Self.shapes.map(\.kind)))) == 0 { return }
+            let isWaiting =
+                try await connection.query("select exists (select from millrace.timer)") { row throws(PostgresError) in
+                    try row.bool(0)
+                }.first ?? true
+            let left = try await Queue.outstanding(on: connection, kinds: Array(Set(Self.shapes.map(\.kind))))
+            if !isWaiting, left == 0 { return }
             try await Task.sleep(for: .milliseconds(100))
         }
     }
