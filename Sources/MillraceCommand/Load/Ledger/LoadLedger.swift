@@ -158,22 +158,25 @@ private struct LedgerScenario: Sendable {
 
     private var broken: LedgerBreak? { invocation.parsed.string("break").flatMap { LedgerBreak(rawValue: $0) } }
 
-    /// Until nothing is left to do. What is not done after five minutes is lost, and the checker will say so; without a safeguard
-    /// that is what is waited for, and less will do.
+    /// Until nothing is left to do. What gets no less for five minutes is lost, and the checker will say so; without a safeguard that
+    /// is what is waited for, and less will do.
     private func settle(_ world: LedgerWorld, on connection: Connection, live: LiveRegion) async throws {
-        let deadline = ContinuousClock.now + .seconds(broken == nil ? 300 : 40)
-        while ContinuousClock.now < deadline {
-            let waiting =
+        let patience = Duration.seconds(broken == nil ? 300 : 40)
+        var fewest = Int64.max
+        var since = ContinuousClock.now
+        while since.duration(to: .now) < patience {
+            let left =
                 try await connection.query(
-                    "select exists (select from millrace.timer) or exists (select from millrace.blocked)"
-                ) { row throws(PostgresError) in try row.bool(0) }.first ?? true
-            if !waiting,
-                try await Queue.outstanding(
-                    on: connection, kinds: [LedgerWork.kind, LedgerGather.kind, LedgerTick.kind]) == 0
-            {
-                break
-            }
-            live.update(["waiting for the last jobs"])
+                    """
+                    select (select count(*) from millrace.ready) + (select count(*) from millrace.parked)
+                         + (select count(*) from millrace.timer) + (select count(*) from millrace.blocked)
+                         + (select count(*) from millrace.unique_lock where next is not null)
+                         + (select coalesce(sum(n), 0) from millrace.lease)
+                    """
+                ) { row throws(PostgresError) in try row.int(0) }.first ?? 0
+            if left == 0 { break }
+            if left < fewest { (fewest, since) = (left, .now) }
+            live.update(["waiting for the last \(Humane.count(Int(left), "job"))"])
             try await Task.sleep(for: .milliseconds(200))
         }
         live.update([])
