@@ -47,6 +47,7 @@ final class Link: Sendable {
 
     func connection() async throws(PostgresError) -> Connection {
         if let connection = current { return connection }
+        let start = ContinuousClock.now
         do {
             let connection = try await Connection.open(options, on: thread)
             state.withLock { state in
@@ -56,7 +57,7 @@ final class Link: Sendable {
             outage.ended()
             return connection
         } catch {
-            outage.began(error)
+            outage.began(error, triedSince: start)
             throw error
         }
     }
@@ -88,27 +89,35 @@ final class Link: Sendable {
 /// Says once that the database is away, and once that it is back.
 final class Outage: Sendable {
     private let log: Log
-    private let since = Mutex<ContinuousClock.Instant?>(nil)
+    private let state = Mutex(State())
+
+    private struct State {
+        var since: ContinuousClock.Instant?
+        /// When a connection was last had.
+        var reached: ContinuousClock.Instant?
+    }
 
     init(log: Log) {
         self.log = log
     }
 
     var lasts: Duration? {
-        since.withLock { $0.map { $0.duration(to: .now) } }
+        state.withLock { $0.since.map { $0.duration(to: .now) } }
     }
 
     /// A connection that broke says nothing of the database: it may have been back for long when this one notices. Only a new one
     /// that cannot be had does, or an answer that never comes.
-    func began(_ error: PostgresError) {
+    /// - Parameter triedSince: an attempt that began before somebody else's came through says nothing either.
+    func began(_ error: PostgresError, triedSince start: ContinuousClock.Instant = .now) {
         switch error {
         case .unreachable, .timedOut, .exhausted: break
         case .server(let server) where server.sqlState == "25006": break  // a standby, or made read-only
         case .server, .lost, .cancelled, .undecodable, .misconfigured: return
         }
-        let first = since.withLock { since in
-            defer { since = since ?? .now }
-            return since == nil
+        let first = state.withLock { state in
+            if let reached = state.reached, start < reached { return false }
+            defer { state.since = state.since ?? .now }
+            return state.since == nil
         }
         if first {
             log.warning(
@@ -117,9 +126,9 @@ final class Outage: Sendable {
     }
 
     func ended() {
-        let lasted = since.withLock { since in
-            defer { since = nil }
-            return since.map { $0.duration(to: .now) }
+        let lasted = state.withLock { state in
+            defer { state = State(since: nil, reached: .now) }
+            return state.since.map { $0.duration(to: .now) }
         }
         if let lasted {
             log.info("the database is back", [("after_s", "\(lasted / .seconds(1))")])

@@ -13,6 +13,9 @@ func withListener<Value: Sendable>(
     var options = Listener.Options(
         address: try #require(ListenAddress("127.0.0.1:0")), token: token.map { Token($0) })
     options.grace = .seconds(1)
+    // A test that has no turn for long is no slow client.
+    options.headPatience = .seconds(300)
+    options.stallPatience = .seconds(300)
     change(&options)
     let listener = try Listener(options, routes: routes, log: log)
     async let running: Void = listener.run()
@@ -82,7 +85,8 @@ final class Wire: Sendable {
     func read(until part: String) async throws -> String {
         var text = ""
         try await eventually("\(part) comes") {
-            text += read() ?? ""
+            guard let more = read() else { throw Refused() }
+            text += more
             return text.contains(part)
         }
         return text
