@@ -19,7 +19,8 @@ end $$;
 
 -- Takes up to `wanted` jobs from the given lanes in their order, each between its floor and its ceiling, and writes one
 -- lease for each retention class met (and one for a lone suspect). The array wording keeps the limit from being run twice
--- and is an index scan under a generic plan; see the decision record in storage.md beside this file.
+-- and is an index scan under a generic plan; see the decision record in storage.md beside this file. Without bitmaps: a plan made while
+-- the statistics say that the table is empty, and kept, would sort a whole backlog for each claim.
 -- Where limits stand before any of the lanes, claim_limited does it (a worker that knows asks it itself), and answers with further rows: a job that was taken out
 -- of its place and not claimed has no number, a queue that was held back has neither number nor job, and a row with nothing but
 -- gates names those at which each of the jobs holds a slot.
@@ -35,6 +36,7 @@ create or replace function millrace.claim(
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 set enable_hashjoin = off
 set enable_mergejoin = off
@@ -150,6 +152,7 @@ create or replace function millrace.promote(floor timestamptz, wanted int, out m
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan as $$
 declare

@@ -119,7 +119,7 @@ end $$;
 -- lock is free, so whoever has seen a number has seen, or can see, all below it. A publisher's open transaction holds nobody up; a
 -- reader's keeps others from what came since, so a reader commits each look.
 create or replace function millrace.events_number(most int default 10000) returns bigint
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     numbered bigint;
 begin
@@ -142,7 +142,7 @@ end $$;
 -- seq it has dealt with; nothing ever appears at or below it.
 create or replace function millrace.events_changes(since bigint default 0, page int default 50)
 returns table (seq bigint, at timestamptz, id uuid, change text, data jsonb)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
     if page not between 1 and 500 then
         perform millrace.refuse('a page has 1 to 500 events', 'page');
@@ -192,7 +192,7 @@ $$;
 
 -- Kept for 14 days, read or not: whoever reads has a fortnight.
 create or replace function millrace.events_expire(most int default 50000) returns bigint
-language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     gone bigint;
 begin

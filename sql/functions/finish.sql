@@ -15,6 +15,7 @@ create or replace function millrace.finish(
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan as $$
 declare

@@ -158,7 +158,7 @@ end $$;
 -- Looks at these blocked jobs again: those that may start get their place, those that cannot any more are cancelled or wait on.
 -- Each is locked before its edges are read, so that of two who end its last two jobs the second sees both ends.
 create or replace function millrace.flow_settle(succs bigint[]) returns void
-language plpgsql volatile set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
     t timestamptz := millrace.now();
     locked bigint[];
@@ -263,6 +263,7 @@ create or replace function millrace.flows_advance(most int default 2000, out tol
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off as $$
 declare
     seqs bigint[];
@@ -335,6 +336,7 @@ create or replace function millrace.flows_check(most int default 500) returns in
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off as $$
 declare
     one record;
@@ -374,7 +376,7 @@ end $$;
 
 -- Edges whose jobs are gone, a stretch at each call of maintenance. Returns how many.
 create or replace function millrace.flows_expire(most int default 20000) returns int
-language plpgsql volatile set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
     low bigint;
     high bigint;

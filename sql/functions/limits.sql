@@ -110,7 +110,7 @@ end $$;
 -- Folds all but the newest rows of these gates into a base, under their locks. What commits late, before a base, the sweep
 -- finds; the newest rows are left out so that hardly any does.
 create or replace function millrace.gates_fold(gates bigint[]) returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     one bigint;
     low bigint;
@@ -160,6 +160,7 @@ create or replace function millrace.gates_open(
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off as $$
 declare
     t timestamptz := millrace.now();
@@ -262,6 +263,7 @@ create or replace function millrace.slots_sweep(after bigint default null, most 
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off as $$
 declare
     t timestamptz := millrace.now();

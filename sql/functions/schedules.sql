@@ -198,7 +198,7 @@ end $$;
 -- When the next look is due; null: nothing is planned. A schedule with a problem is looked at again after ten seconds: the next
 -- worker may know its zone, the queue that was full may not be so any more.
 create or replace function millrace.schedule_wait(out now timestamptz, out next_at timestamptz)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
     now := millrace.now();
     if exists (select from millrace.schedule s
@@ -215,7 +215,7 @@ end $$;
 create or replace function millrace.schedules_due(wanted int default 100)
 returns table (id int, name text, expression text, zone text, anchor timestamptz, catch_up text, catch_up_limit int, revision bigint,
     planned_from timestamptz, next_at timestamptz, problem text, now timestamptz)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     t timestamptz := millrace.now();
 begin
@@ -308,7 +308,7 @@ $$;
 
 -- Fires are kept for 14 days, and of each schedule 10,000 at most.
 create or replace function millrace.schedule_trim() returns bigint
-language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     one int;
     beyond timestamptz;

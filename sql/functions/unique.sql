@@ -152,7 +152,7 @@ end $$;
 
 -- Keys whose time has passed and that nobody wanted again.
 create or replace function millrace.unique_expire(most int default 100000) returns int
-language plpgsql set enable_seqscan = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     expired int;
 begin
