@@ -43,7 +43,7 @@ begin
         if nobody_sleeps then                             -- see wake()
             return new_id;
         elsif found then
-            perform millrace.wake_ready(the_line, coalesce(enqueue.priority, 4) * 4 + 1);
+            perform millrace.wake_saying(the_line, coalesce(enqueue.priority, 4) * 4 + 1, '.ready');
             return new_id;
         end if;
     end if;
@@ -210,7 +210,7 @@ begin
         values (id, id, queue_id, kind_id, the_lane, millrace.gate_of('key', the_limit_key));
     end if;
     if the_options is null or the_options -> 'wake' is distinct from 'false' then
-        perform millrace.wake_ready(queue_id, the_lane);
+        perform millrace.wake_saying(queue_id, the_lane, '.ready');
     end if;
 end $$;
 

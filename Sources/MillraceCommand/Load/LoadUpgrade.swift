@@ -66,21 +66,9 @@ private struct UpgradeScenario: Sendable {
     let old: String
 
     func run() async throws -> ExitCode {
-        var template = Array("/tmp/millrace-upgrade-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw Failure("no temporary directory could be made") }
-        let directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        chmod(directory, 0o755)
+        let directory = try Scratch.directory("upgrade")
         let kept = KeptWorkers(directory: directory)
-        let cluster: Cluster
-        do {
-            cluster = Cluster(
-                directory: directory + "/pg",
-                binaries: try Cluster.Binaries.locate(environment: invocation.environment),
-                settings: ["max_connections": "60"])
-            _ = try await cluster.start(deadline: .seconds(120))
-        } catch {
-            throw Failure(error.description)
-        }
+        let cluster = try Scratch.cluster(directory + "/pg", invocation, settings: ["max_connections": "60"])
         func close() async {
             kept.kill()
             if invocation.parsed.isOn("keep") {
@@ -91,6 +79,11 @@ private struct UpgradeScenario: Sendable {
             try? FileManager.default.removeItem(atPath: directory)
         }
         do {
+            do {
+                _ = try await cluster.start(deadline: .seconds(120))
+            } catch {
+                throw Failure(error.description)
+            }
             let code = try await rehearse(kept, cluster, in: directory)
             await close()
             return code

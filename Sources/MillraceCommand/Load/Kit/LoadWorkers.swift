@@ -28,7 +28,8 @@ struct LoadWorkers: Sendable {
         _ count: Int, _ invocation: Invocation, arguments: [String] = [], environment: [String: String] = [:],
         on connection: Connection
     ) async throws -> LoadWorkers {
-        let directory = try temporaryDirectory()
+        let directory = try Scratch.directory(
+            "load", in: getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp", isOpen: false)
         let label = "load-\(getpid())-\(UInt32.random(in: .min ... .max))"
         var variables = invocation.environment
         let location = try invocation.connectionOptions().location
@@ -127,12 +128,5 @@ struct LoadWorkers: Sendable {
             if words[0] == "VmHWM:" { usage.mostResident = kilobytes / 1024 }
         }
         return usage
-    }
-
-    private static func temporaryDirectory() throws -> String {
-        var template = Array(
-            "\(getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp")/millrace-load-XXXXXX".utf8CString)
-        guard let made = mkdtemp(&template) else { throw Failure("no temporary directory could be made") }
-        return String(cString: made)
     }
 }

@@ -4,7 +4,6 @@ import Glibc
 import Postgres
 import Queues
 import Synchronization
-import Threads
 
 /// A Postgres of its own, a proxy and a pooler before it, and workers that are started again whenever they die.
 final class LedgerWorld: Sendable {
@@ -38,20 +37,16 @@ final class LedgerWorld: Sendable {
     init(_ invocation: Invocation, broken: LedgerBreak?, failover: LedgerFailover.Mode?) throws {
         self.invocation = invocation
         self.broken = broken
-        var template = Array("/tmp/millrace-ledger-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw Failure("no temporary directory could be made") }
-        directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        chmod(directory, 0o755)
+        directory = try Scratch.directory("ledger")
         kept = KeptWorkers(directory: directory)
         disk = failover == nil ? LedgerDisk(in: directory) : nil
         do {
-            cluster = Cluster(
-                directory: (disk?.directory ?? directory) + "/pg",
-                binaries: try Cluster.Binaries.locate(environment: invocation.environment),
+            cluster = try Scratch.cluster(
+                (disk?.directory ?? directory) + "/pg", invocation,
                 settings: ["max_connections": "80", "shared_buffers": "256MB", "max_wal_size": "2GB"])
         } catch {
             disk?.close()
-            throw Failure(error.description)
+            throw error
         }
         hasPooler = Self.pooler != nil && failover == nil
         let standby = directory + "/pg2"

@@ -17,16 +17,10 @@ final class SupervisorWorld: Sendable {
 
     init(_ invocation: Invocation) async throws {
         self.invocation = invocation
-        var template = Array("/tmp/millrace-supervisor-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw Failure("no temporary directory could be made") }
-        directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        chmod(directory, 0o755)
+        directory = try Scratch.directory("supervisor")
         provider = try ScriptedProvider()
+        cluster = try Scratch.cluster(directory + "/pg", invocation, settings: ["max_connections": "60"])
         do {
-            cluster = Cluster(
-                directory: directory + "/pg",
-                binaries: try Cluster.Binaries.locate(environment: invocation.environment),
-                settings: ["max_connections": "60"])
             _ = try await cluster.start(deadline: .seconds(120))
         } catch {
             throw Failure(error.description)
