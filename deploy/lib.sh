@@ -71,16 +71,23 @@ is_there() {
     postgresql | postgresql-[0-9]*) has_postgres ;;
     libpq-dev) is_installed libpq-dev || pkg-config --exists libpq 2>/dev/null ;;
     libmicrohttpd-dev) is_installed libmicrohttpd-dev || pkg-config --exists libmicrohttpd 2>/dev/null ;;
+    libseccomp-dev) is_installed libseccomp-dev || pkg-config --exists libseccomp 2>/dev/null ;;
     curl) command -v curl >/dev/null ;;
     libssl-dev) is_installed libssl-dev || pkg-config --exists libcrypto 2>/dev/null ;;
+    zlib1g-dev) is_installed zlib1g-dev || pkg-config --exists zlib 2>/dev/null ;;
+    libidn2-dev) is_installed libidn2-dev || pkg-config --exists libidn2 2>/dev/null ;;
     libcurl4-openssl-dev) is_installed libcurl4-openssl-dev || pkg-config --exists libcurl 2>/dev/null ;;
     pkg-config) command -v pkg-config >/dev/null ;;
     tzdata) [[ -e ${TZDIR:-/usr/share/zoneinfo}/Europe/Berlin ]] ;;
     nginx-light) command -v nginx >/dev/null || [[ -x /usr/sbin/nginx ]] ;;
     nghttp2-server) command -v nghttpd >/dev/null ;;
+    nghttp2-proxy) [[ -x /usr/sbin/nghttpx ]] || command -v nghttpx >/dev/null ;;
     nghttp2-client) command -v h2load >/dev/null ;;
     openssl) command -v openssl >/dev/null ;;
     python3-aiosmtpd) python3 -c 'import aiosmtpd' 2>/dev/null ;;
+    chromium) command -v chromium >/dev/null ;;
+    python3) command -v python3 >/dev/null ;;
+    python3-venv) python3 -c 'import ensurepip, venv' 2>/dev/null ;;
     pgbouncer) command -v pgbouncer >/dev/null || [[ -x /usr/sbin/pgbouncer ]] ;;
     *) is_installed "$1" ;;
     esac
@@ -195,6 +202,16 @@ build() {
     # The linker leaves a binary alone that would not change, and the next look would take it for old. Not the time of
     # now: what was edited during the build is not in it.
     if [[ -n $product ]]; then touch -d "@$begin" "$binary"; fi
+}
+
+# The programs that read documents, beside `millrace`.
+readers=(millrace-probe millrace-raster millrace-picture millrace-heic millrace-ocr millrace-assemble millrace-report)
+
+# build_readers release|debug: leaves $binary as it was.
+build_readers() {
+    local reader kept=${binary:-}
+    for reader in "${readers[@]}"; do build "$1" "$reader"; done
+    binary=$kept
 }
 
 is_current() {

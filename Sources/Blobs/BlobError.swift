@@ -11,6 +11,8 @@ package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
     /// What the system said to one of our calls.
     case system(String, number: Int32)
     case misconfigured(String)
+    /// Where blobs lie does not answer, or not as it should.
+    case away(String)
     case database(PostgresError)
 
     package var description: String {
@@ -20,7 +22,7 @@ package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
         case .damaged(let id): "blob \(id) is damaged: its content has another hash"
         case .goneMeanwhile(let id): "blob \(id) was deleted while it was read"
         case .system(let deed, let number): "\(deed): \(Files.sentence(number))"
-        case .misconfigured(let reason): reason
+        case .misconfigured(let reason), .away(let reason): reason
         case .database(let error): error.description
         }
     }

@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 
 extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *_Nonnull actions, int from);
 extern int pthread_setname_np(pthread_t thread, const char *_Nonnull name);
@@ -32,6 +33,13 @@ static inline int millrace_pipe(int ends[_Nonnull 2], int flags) {
 /// Glibc's Swift module leaves <sys/eventfd.h> out.
 static inline int millrace_eventfd(void) {
     return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+extern long syscall(long number, ...);
+
+/// A descriptor that becomes readable when the process has ended. Not in Debian 12's glibc headers, and syscall is variadic.
+static inline int millrace_pidfd(int process) {
+    return (int)syscall(SYS_pidfd_open, process, 0);
 }
 
 /// Asks the kernel to signal this process when its parent dies. prctl is variadic, which Swift cannot call.

@@ -96,8 +96,9 @@ static void act(bare_loop *loop, int64_t *wanted, yardstick_result *result) {
     }
 }
 
-yardstick_result yardstick_requests(
-    const char *url, int version, const char *_Nullable certificates, int in_flight, int64_t requests) {
+static yardstick_result repeat(
+    const char *url, int version, const char *_Nullable certificates, struct curl_slist *_Nullable headers,
+    const char *_Nullable body, int in_flight, int64_t requests) {
     yardstick_result result = {0};
     curl_global_init(CURL_GLOBAL_DEFAULT);
     bare_loop loop = {.multi = curl_multi_init(), .epoll = epoll_create1(EPOLL_CLOEXEC), .due = -1};
@@ -113,6 +114,8 @@ yardstick_result yardstick_requests(
     int running = 0;
     for (int i = 0; i < in_flight && wanted > 0; i++, wanted--) {
         handles[i] = handle(url, version, certificates, &bodies[i]);
+        if (headers) curl_easy_setopt(handles[i], CURLOPT_HTTPHEADER, headers);
+        if (body) curl_easy_setopt(handles[i], CURLOPT_POSTFIELDS, body);
         curl_multi_add_handle(loop.multi, handles[i]);
     }
     while (result.jobs < requests && !result.failure[0]) {
@@ -143,5 +146,22 @@ yardstick_result yardstick_requests(
     close(loop.epoll);
     free(handles);
     free(bodies);
+    return result;
+}
+
+yardstick_result yardstick_requests(
+    const char *url, int version, const char *_Nullable certificates, int in_flight, int64_t requests) {
+    return repeat(url, version, certificates, NULL, NULL, in_flight, requests);
+}
+
+yardstick_result yardstick_posts(
+    const char *url, const char *_Nullable certificates, const char *headers, const char *body, int in_flight,
+    int64_t requests) {
+    struct curl_slist *list = NULL;
+    char *copy = strdup(headers), *rest = NULL;
+    for (char *line = strtok_r(copy, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) list = curl_slist_append(list, line);
+    yardstick_result result = repeat(url, 2, certificates, list, body, in_flight, requests);
+    curl_slist_free_all(list);
+    free(copy);
     return result;
 }

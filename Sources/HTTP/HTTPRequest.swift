@@ -34,6 +34,8 @@ package struct HTTPRequest: Sendable {
     /// Whether it may be sent again on a fresh connection when a kept one turns out to be dead: nil means yes for methods that are
     /// idempotent, and with an Idempotency-Key. Otherwise the outcome is reported as unknown.
     package var isRepeatable: Bool?
+    /// Takes no kept connection: nobody can have closed it meanwhile.
+    package var wantsFreshConnection = false
 
     package init(_ method: String, _ url: String, headers: HTTPHeaders = [:], body: Body = .none) {
         self.method = method

@@ -11,6 +11,7 @@ struct Plan: Sendable {
     let limits: TransferLimits
     let decompresses: Bool
     let mayRepeat: Bool
+    let isFresh: Bool
     let policy: TargetPolicy
 
     init(_ request: HTTPRequest, to target: Target, by client: HTTPClient.Configuration) throws(TransferError) {
@@ -35,6 +36,7 @@ struct Plan: Sendable {
         limits = request.limits
         decompresses = request.decompresses
         mayRepeat = request.mayRepeat
+        isFresh = request.wantsFreshConnection
         policy = client.policy
     }
 
@@ -44,6 +46,7 @@ struct Plan: Sendable {
         easy.set(CURLOPT_FOLLOWLOCATION, false)
         easy.set(CURLOPT_URL, target.text)
         easy.set(CURLOPT_HTTPHEADER, headers)
+        if isFresh { easy.set(CURLOPT_FRESH_CONNECT, true) }
         if let userAgent { easy.set(CURLOPT_USERAGENT, userAgent) }
         if decompresses { easy.set(CURLOPT_ACCEPT_ENCODING, "") }
         easy.set(CURLOPT_HTTP_VERSION, httpVersion)

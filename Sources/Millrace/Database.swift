@@ -1,5 +1,5 @@
 import FoundationEssentials
-import Postgres
+package import Postgres
 
 /// Where the queue lives.
 public struct Database: Sendable {
@@ -35,6 +35,11 @@ public struct Database: Sendable {
             throw QueueError(error)
         }
         return (options, direct.map { ConnectionOptions(location: $0, statementDeadline: statementDeadline) })
+    }
+
+    /// Connections of one's own, for the rooms beside the queue.
+    package func pool(size: Int) throws(QueueError) -> Pool {
+        Pool(try options().database, size: size)
     }
 
     static func variable(_ name: String) throws(QueueError) -> String? {

@@ -4,7 +4,7 @@ import Seals
 import Synchronization
 import Telemetry
 import Threads
-import Workers
+package import Workers
 
 /// A worker process: give it handlers, and run it.
 ///
@@ -115,6 +115,11 @@ public final class Worker: Sendable {
         state.withLock {
             $0.handlers.append(Handler(chunks: chunks, of: type, queue: queue, waiting: waiting, body: body))
         }
+    }
+
+    /// Handlers that a room of ours has made.
+    package func handle(_ handlers: [Handler]) {
+        state.withLock { $0.handlers += handlers }
     }
 
     /// Wraps every run; what is added first is outermost.

@@ -22,13 +22,15 @@ package final class Claimed: Sendable {
     package let tenant: String?
     /// The gates at which it holds a slot, to be given back with its end.
     package let gates: [Int64]
+    /// The same where there is but one.
+    package let gate: Int64?
 
     package init(
         seq: Int64, id: Int64, number: Int64, kind: Int32, lane: Lane, attempt: Int16 = 0, crashes: Int16 = 0,
         enqueuedAt: Date = .distantPast, claimedAt: Date = .distantPast, args: [UInt8] = [], maxAttempts: Int16? = nil,
         keyed: Bool = false, expired: Bool = false, options: [UInt8]? = nil, metadata: [UInt8]? = nil,
         tags: [String] = [],
-        tenant: String? = nil, gates: [Int64] = []
+        tenant: String? = nil, gates: [Int64] = [], gate: Int64? = nil
     ) {
         self.seq = seq
         self.id = id
@@ -48,6 +50,7 @@ package final class Claimed: Sendable {
         self.tags = tags
         self.tenant = tenant
         self.gates = gates
+        self.gate = gate
     }
 }
 
@@ -116,14 +119,14 @@ extension Queue {
         var found = Catch()
         let rows = try await connection.query(
             limited
-                ? "select * from millrace.claim_limited($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+                ? "select * from millrace.claim_limited($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true)"
                 : "select * from millrace.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
             [
                 .int8(session), .int8(number), .int4s(kinds), .int4s(stretches.map(\.lane.queue)),
                 .int4s(stretches.map(\.lane.code)), .int8s(stretches.map(\.floor)), .int8s(stretches.map(\.ceiling)),
                 .int4s(stretches.map(\.limit)), .int4(Int32(wanted)), .int4s(shortQueues), .int4s(longQueues),
             ]
-        ) { row throws(PostgresError) in try answer(row) }
+        ) { row throws(PostgresError) in try answer(row, limited: limited) }
         found.jobs.reserveCapacity(rows.count)
         for row in rows {
             switch row {
@@ -146,7 +149,8 @@ extension Queue {
         case heldBack(Int32)
     }
 
-    private static func answer(_ row: Row) throws(PostgresError) -> Answer {
+    /// `limited`: the answer of `claim_limited`, which has a column more.
+    private static func answer(_ row: Row, limited: Bool) throws(PostgresError) -> Answer {
         if row.isNull(4) { return .gates(try row.ints(18)) }
         let queue = Int32(try row.int(4))
         if row.isNull(0) { return .heldBack(queue) }
@@ -160,7 +164,8 @@ extension Queue {
                 enqueuedAt: try row.date(8), claimedAt: try row.date(17), args: try row.json(9),
                 maxAttempts: try row.optionalInt(10).map { Int16($0) }, keyed: try row.bool(11),
                 expired: try row.bool(12), options: row.optionalJSON(13), metadata: row.optionalJSON(14),
-                tags: row.isNull(15) ? [] : try row.strings(15), tenant: row.optionalString(16), gates: gates))
+                tags: row.isNull(15) ? [] : try row.strings(15), tenant: row.optionalString(16), gates: gates,
+                gate: limited ? try row.optionalInt(19) : nil))
     }
 
     package static func horizon(on connection: Connection) async throws(PostgresError) -> Horizon {

@@ -19,6 +19,9 @@ package struct Bulkhead: Sendable {
         return true
     }
 
+    /// One more than there are, if need be: for what must not wait.
+    package mutating func enterAnyway() { taken += 1 }
+
     package mutating func queue() -> Int64 {
         last += 1
         line.append(last)
@@ -36,7 +39,7 @@ package struct Bulkhead: Sendable {
     /// Whose turn it is now; the slot has passed to them.
     package mutating func leave() -> Int64? {
         tidy()
-        guard first < line.count else {
+        guard first < line.count, taken <= slots else {
             taken -= 1
             return nil
         }

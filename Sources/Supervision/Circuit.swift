@@ -14,6 +14,21 @@ package struct Circuit: Sendable {
     package private(set) var isDetached = false
     /// Calls that came since the last flush, let through or not.
     package var asked = 0
+    package private(set) var totals = Totals()
+
+    /// What became of all calls since the process began.
+    package struct Totals: Sendable, Equatable {
+        package var ok = 0
+        package var failed = 0
+        package var throttled = 0
+        package var unknown = 0
+        /// Not let through.
+        package var refused = 0
+        /// Let through because an operator wants to observe, and for no other reason.
+        package var wouldRefuse = 0
+
+        package init() {}
+    }
 
     package init(_ settings: Breaker.Settings) {
         own = Breaker(settings)
@@ -22,12 +37,31 @@ package struct Circuit: Sendable {
 
     package mutating func admit(at now: Moment) -> Admission {
         asked += 1
-        switch mirror.decide(at: now) {
-        case .go(let permit): return .go(permit)
-        case .refused(let until): return .refused(until: until)
-        case .override: return .go(Permit(right: .plain, generation: -1))
-        case .ask: return own.admit(at: now)
+        let admission =
+            switch mirror.decide(at: now) {
+            case .go(let permit): Admission.go(permit)
+            case .refused(let until): Admission.refused(until: until)
+            case .override: overridden(at: now)
+            case .ask: own.admit(at: now)
+            }
+        if case .refused = admission { totals.refused += 1 }
+        return admission
+    }
+
+    /// For what must not be held back: it goes, as a probe if one is to be had, else by its own right, which decides nothing.
+    package mutating func admitVital(at now: Moment) -> Permit {
+        if case .go(let permit) = admit(at: now) { return permit }
+        return Permit(right: .plain, generation: -1)
+    }
+
+    /// While an operator observes, the own judgement goes on, and is not obeyed.
+    private mutating func overridden(at now: Moment) -> Admission {
+        if case .observing = mirror.state {
+            let admission = own.admit(at: now)
+            if case .go = admission { return admission }
+            totals.wouldRefuse += 1
         }
+        return .go(Permit(right: .plain, generation: -1))
     }
 
     /// True when the fleet should hear of it at once.
@@ -44,6 +78,10 @@ package struct Circuit: Sendable {
         case .neutral: break
         }
         if kind == .unknown { counts.unknown = 1 }
+        totals.ok += Int(counts.ok)
+        totals.failed += Int(counts.failed)
+        totals.throttled += Int(counts.throttled)
+        totals.unknown += Int(counts.unknown)
         if took >= own.settings.slow, counts.ok + counts.failed > 0 { counts.slow = 1 }
         if counts.calls > 0 { window.add(counts, took: took.nanoseconds / 1000, at: now) }
         var tells = mirror.record(permit, mark)
@@ -120,6 +158,7 @@ package struct Circuit: Sendable {
     /// A copy of what holds for all classes begins with nothing of its own.
     mutating func becomeOwn() {
         asked = 0
+        totals = Totals()
         mirror.becomeOwn()
     }
 

@@ -19,6 +19,7 @@ final class Desk: Sendable {
         var waiters: [Int64: CheckedContinuation<Bool, Never>] = [:]
         /// Got their slot, or gave up, before they were in line.
         var early: [Int64: Bool] = [:]
+        var quota: (used: Int64, until: Moment?)?
         var news = PaceNews()
         var sent: [String: Entry] = [:]
 
@@ -118,6 +119,19 @@ final class Desk: Sendable {
         return entrance
     }
 
+    /// For what must not wait, whatever breaker, bulkhead, pace and operator say. It takes a slot, and a place in the pace, so that others
+    /// make room.
+    func enterVital(_ name: String, at now: Moment) -> Permit {
+        state.withLock { state in
+            var circuit = state.circuit(name, settings)
+            let permit = circuit.admitVital(at: now)
+            state.circuits[name] = circuit
+            state.bulkhead.enterAnyway()
+            _ = state.bucket.take(at: now)
+            return permit
+        }
+    }
+
     /// True: go on, the slot is ours. False: cancelled, or the deadline has passed.
     func waitInLine(_ ticket: Int64, until deadline: Moment?) async -> Bool {
         let timer = deadline.map { deadline in
@@ -204,16 +218,26 @@ final class Desk: Sendable {
         }
     }
 
-    func heardQuota(used: Int64?, limit: Int64?, resets: Duration?) {
+    func heardQuota(used: Int64?, limit: Int64?, resets: Duration?, at now: Moment) {
         state.withLock { state in
+            if let used { state.quota = (used, until: resets.map { now + $0 }) }
             state.news.quotaUsed = used
             state.news.quotaLimit = limit
             state.news.quotaResets = resets
         }
     }
 
+    /// As the provider said last, until it begins anew.
+    func quotaUsed(at now: Moment) -> (used: Int64, resets: Duration?)? {
+        state.withLock { state in
+            guard let quota = state.quota else { return nil }
+            guard let until = quota.until else { return (quota.used, nil) }
+            return until > now ? (quota.used, until - now) : nil
+        }
+    }
+
     func earn() { state.withLock { $0.budget.earn() } }
-    func spendRetry() -> Bool { state.withLock { $0.budget.spend() } }
+    func spendRetry() -> Bool { state.withLock { $0.budget.spend(at: .now) } }
 }
 
 extension Desk.State {

@@ -9,6 +9,8 @@ package struct Refusal: Error, Sendable, Equatable, CustomStringConvertible {
         case pace
         case busy
         case retries
+        /// What is left of a quota is kept for others.
+        case reserve
     }
 
     package var provider: String
@@ -17,10 +19,18 @@ package struct Refusal: Error, Sendable, Equatable, CustomStringConvertible {
     /// When asking again may help.
     package var wait: Duration?
 
+    package init(provider: String, why: Why, reason: String? = nil, wait: Duration? = nil) {
+        self.provider = provider
+        self.why = why
+        self.reason = reason
+        self.wait = wait
+    }
+
     package var kind: ErrorClass {
         switch why {
         case .open, .forced, .ramping: .unavailable
         case .pace, .busy, .retries: .throttled
+        case .reserve: .quota
         }
     }
 
@@ -37,6 +47,7 @@ package struct Refusal: Error, Sendable, Equatable, CustomStringConvertible {
             case .ramping: "\(provider) has just come back, and gets only a part of its calls yet"
             case .pace: "\(provider) is called as often as it allows; the next place comes too late"
             case .busy: "all slots for calls of \(provider) were taken for too long"
+            case .reserve: "what is left of the quota of \(provider) is kept for what cannot wait\(told)"
             case .retries: "too many of the calls of \(provider) are second attempts"
             }
         return wait.map { "\(sentence); ask again in \(Int($0.inSeconds.rounded(.up))) s" } ?? sentence

@@ -1,10 +1,12 @@
-/// How many of the calls may be second attempts: each first one earns a share of a retry, up to a small reserve.
+/// How many of the calls may be second attempts: each first one earns a share of a retry, and each second a whole one, up to a small
+/// reserve. Without the second there would be none at all once nothing new comes, and what is in doubt could never be settled.
 package struct RetryBudget: Sendable, Equatable {
-    /// So many are there without having been earned.
+    /// So many are there at most.
     package static let reserve = 10.0
 
     package let share: Double
     private var credit = reserve
+    private var counted: Moment?
 
     package init(share: Double) {
         self.share = share
@@ -14,7 +16,9 @@ package struct RetryBudget: Sendable, Equatable {
         credit = min(Self.reserve, credit + share)
     }
 
-    package mutating func spend() -> Bool {
+    package mutating func spend(at now: Moment) -> Bool {
+        if let counted, now > counted { credit = min(Self.reserve, credit + (now - counted).inSeconds) }
+        counted = now
         guard credit >= 1 else { return false }
         credit -= 1
         return true

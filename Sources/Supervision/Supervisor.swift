@@ -54,23 +54,31 @@ package actor Supervisor {
         self.log = log
     }
 
+    /// What a provider said last of how much of its quota is used, and when it begins anew.
+    package nonisolated func quotaUsed(of provider: String) -> (used: Int64, resets: Duration?)? {
+        desk(of: provider).quotaUsed(at: .now)
+    }
+
     /// Calls `body` if the provider is to be called now. `deadline` bounds the whole: waiting for its turn, and the call, which is
     /// cancelled then.
     ///
+    /// - Parameter isVital: A person's safety may hang on it: it is called now, and its outcome counts like any other.
     /// - Throws: a ``Refusal`` when it was not called; what `body` throws, which is a ``Fault`` if it is to count.
     package nonisolated func call<Value: Sendable>(
         _ provider: String, class name: String = "default", deadline: Duration? = nil, isRetry: Bool = false,
-        _ body: @Sendable (Call) async throws -> Value
+        isVital: Bool = false, _ body: @Sendable (Call) async throws -> Value
     ) async throws -> Value {
         let desk = desk(of: provider)
         let limit = deadline ?? desk.limits.timeout
         let until = limit.map { Moment.now + $0 }
-        if isRetry {
+        if isVital {
+            desk.earn()
+        } else if isRetry {
             guard desk.spendRetry() else { throw Refusal(provider: provider, why: .retries) }
         } else {
             desk.earn()
         }
-        let permit = try await enter(desk, name, until: until)
+        let permit = isVital ? desk.enterVital(name, at: .now) : try await enter(desk, name, until: until)
         let began = Moment.now
         let call = Call(desk: desk, deadline: until, wake: wake)
         do {
@@ -214,6 +222,6 @@ package struct Call: Sendable {
     }
 
     package func heardQuota(used: Int64?, limit: Int64?, resets: Duration?) {
-        desk.heardQuota(used: used, limit: limit, resets: resets)
+        desk.heardQuota(used: used, limit: limit, resets: resets, at: .now)
     }
 }

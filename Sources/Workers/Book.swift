@@ -134,9 +134,11 @@ package struct Book: Sendable {
         return leases[run.job.number] != nil
     }
 
-    /// A run is over; its end, if there is one to tell, waits for the next flush.
-    mutating func ended(_ run: Run, _ end: Ended?) {
-        guard running.removeValue(forKey: Key(run.job)) != nil else { return }
+    /// A run is over; its end, if there is one to tell, waits for the next flush. True when its queue was at its bound until now:
+    /// claims have passed it over.
+    @discardableResult mutating func ended(_ run: Run, _ end: Ended?) -> Bool {
+        guard running.removeValue(forKey: Key(run.job)) != nil else { return false }
+        let wasFull = bounds[run.job.lane.queue].map { (perQueue[queue(of: run.job)] ?? 0) == $0 } ?? false
         leave(run.job)
         runningPerQueue[queue(of: run.job), default: 1] -= 1
         if let end, leases[run.job.number] != nil {
@@ -144,6 +146,7 @@ package struct Book: Sendable {
         } else {
             totals.refused += 1
         }
+        return wasFull
     }
 
     private mutating func leave(_ job: Claimed) {
@@ -199,6 +202,7 @@ package struct Book: Sendable {
             counts[end.job.number, default: (0, 0)].all += 1
             guard !end.isRecorded else { continue }
             counts[end.job.number]?.toRecord += 1
+            if let gate = end.job.gate { slots[SlotKey(number: end.job.number, gate: gate), default: 0] += 1 }
             for gate in end.job.gates { slots[SlotKey(number: end.job.number, gate: gate), default: 0] += 1 }
         }
         for (number, count) in counts where count.toRecord > 0 {

@@ -45,3 +45,27 @@ extension Handler {
         }
     }
 }
+
+extension Handler {
+    /// One of chunks that reads the arguments itself: for rooms with several kinds of one shape.
+    package init(
+        plainChunks size: Int, kind: String, queue: String? = nil, waiting: Duration,
+        body: @escaping @Sendable ([(args: [UInt8], context: Context)]) async throws -> [Verdict]
+    ) {
+        let whole: @Sendable ([ChunkItem<Plain>]) async throws -> [Verdict] = { items in
+            try await body(items.map { ($0.job.args, $0.context) })
+        }
+        self.init(kind: kind, queue: queue) { args, context in
+            try await Chunks.verdicts([ChunkItem(job: Plain(args: args), context: context)], whole)[0]
+        }
+        chunks = Chunks(size: max(1, size), waiting: max(.zero, waiting)) { slots in
+            Gatherer(
+                size: min(size, slots), waiting: max(.zero, waiting), decode: { Plain(args: $0) }, body: whole)
+        }
+    }
+
+    private struct Plain: Job {
+        static let kind = "of any kind"
+        var args: [UInt8]
+    }
+}

@@ -83,20 +83,22 @@ final class Desk: Sendable {
         return run
     }
 
-    func ended(_ run: Run, _ end: Ended?) {
-        let (isRoomNew, isFirst, isLast) = state.withLock { state in
+    /// True when the run's queue was at its bound until now.
+    func ended(_ run: Run, _ end: Ended?) -> Bool {
+        let (isRoomNew, isFirst, isLast, wasFull) = state.withLock { state in
             let before = state.demand.wanted(slots: state.book.slots, held: state.book.held)
-            state.book.ended(run, end)
+            let wasFull = state.book.ended(run, end)
             state.demand.ended(1, at: .now)
             let after = state.demand.wanted(slots: state.book.slots, held: state.book.held)
             return (
                 (before == 0 && after > 0) || state.draining, state.book.pendingCount == 1 || state.draining,
-                state.book.isEmpty || state.draining
+                state.book.isEmpty || state.draining, wasFull
             )
         }
         if isRoomNew { room.fire() }
         if isFirst { flush.fire() }
         if isLast { changed.fire() }
+        return wasFull
     }
 
     func takeFlush() -> Flush? {

@@ -109,7 +109,9 @@ extension Worker {
             if info.retention == 2 { table.long.append(info.id) }
             guard bounds.isEmpty || bounds[info.name] != nil else { continue }
             if !info.paused { table.open.append(info.id) }
-            if let bound = bounds[info.name] ?? nil { desk.setBound(bound, line: info.id, of: info.main) }
+            if let bound = (bounds[info.name] ?? nil) ?? options.bounds[info.name] {
+                desk.setBound(bound, line: info.id, of: info.main)
+            }
         }
         if !bounds.isEmpty {
             table.serves = Set(infos.filter { bounds[$0.name] != nil }.map(\.id))

@@ -58,7 +58,7 @@ extension Worker {
     private func perform(_ run: Run) async {
         let job = run.job
         guard let kind = run.kind else {
-            desk.ended(run, Ended(job: job, outcome: .released, wait: .zero))
+            leave(run, Ended(job: job, outcome: .released, wait: .zero))
             return
         }
         let options = job.options.flatMap { try? JSONDecoder().decode(RunOptions.self, from: Data($0)) }
@@ -80,7 +80,12 @@ extension Worker {
         } else {
             log.debug("a run ended", run.data)
         }
-        desk.ended(run, end)
+        leave(run, end)
+    }
+
+    /// Claims passed its queue over while that was at its bound, and sleep now: they are told.
+    private func leave(_ run: Run, _ end: Ended?) {
+        if desk.ended(run, end) { wakeups.hint(run.job.lane) }
     }
 
     private func judge(_ run: Run, kind: WorkedKind, pauses: RunOptions.Pauses?) async -> Ended? {

@@ -17,6 +17,8 @@ package final class Worker: Sendable {
         /// None: every queue. A number bounds how many of a queue's jobs run here at once.
         package var queues: [(name: String, slots: Int?)] = []
         package var slots = 100
+        /// Of queues that must not take all slots for themselves, where ``queues`` says nothing of them.
+        package var bounds: [String: Int] = [:]
         package var name: String
         package var drainDeadline = Duration.seconds(30)
         package var poll = Duration.seconds(1)

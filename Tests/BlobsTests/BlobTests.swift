@@ -255,7 +255,7 @@ import Testing
     @Test func `a place is read strictly`() {
         #expect(BlobPlace("postgres") == .postgres)
         #expect(BlobPlace("dir:/var/lib/millrace/blobs/") == .directory("/var/lib/millrace/blobs"))
-        for text in ["", "dir:", "dir:relative", "dir:/a/../b", "s3://bucket", "postgres:", "Postgres", "/var/blobs"] {
+        for text in ["", "dir:", "dir:relative", "dir:/a/../b", "s3://b", "postgres:", "Postgres", "/var/blobs"] {
             #expect(BlobPlace(text) == nil, "\(text)")
         }
     }

@@ -4,9 +4,10 @@ import Testing
 
 @testable import Calendars
 
-/// Every zone of the system, ten years, and expressions that hit every gap and overlap, against Python's zoneinfo: see
-/// Reference/fires.py.
+/// Every zone of the system, and expressions that hit every gap and overlap, against Python's zoneinfo: see Reference/fires.py.
+/// Three years of fires are compared; with `MILLRACE_YEARS=10` ten, which takes three times as long.
 @Suite struct ReferenceTests {
+    private static let years = ProcessInfo.processInfo.environment["MILLRACE_YEARS"].flatMap { Int($0) } ?? 3
     private static let python = ["/usr/bin/python3", "/usr/local/bin/python3"].first { (path: String) in
         access(path, X_OK) == 0
     }
@@ -25,17 +26,77 @@ import Testing
         let totals = try await withThrowingTaskGroup(of: Totals.self) { group in
             for half in halves.values {
                 group.addTask {
-                    let answer = try await Self.ask(python, about: half)
+                    let answer = try await Self.ask(python, "fires.py", "2026", "\(Self.years)", about: half)
                     return try await Self.aside { try Self.compare(answer) }
                 }
             }
             return try await group.reduce(into: Totals()) { $0.add($1) }
         }
         #expect(totals.zones == names.count)
-        #expect(totals.fires > 1_000_000)
+        #expect(totals.fires > Self.years * 100_000)
         print(
             "compared \(totals.zones) zones, \(totals.expressions.count) expressions, \(totals.fires) fires",
-            "from 2026 to 2036 in \(began.duration(to: .now)); \(totals.differences) differences")
+            "from 2026 to \(2026 + Self.years) in \(began.duration(to: .now)); \(totals.differences) differences")
+    }
+
+    /// See Reference/days.py.
+    @Test func `every day of every zone from 1990 to 2040 begins when an independent calculation says`() async throws {
+        guard let python = Self.python else {
+            print("SKIPPED: there is no python3, and without it nothing to compare the days of all zones with")
+            return
+        }
+        let names = Self.files.names
+        let answer = try await Self.ask(python, "days.py", "1990", "2040", about: names)
+        let (days, compared, odd) = try await Self.aside { try Self.compareDays(answer) }
+        #expect(compared == names.count)
+        #expect(days > 5_000_000)
+        print("compared the beginnings of \(days) days in \(compared) zones from 1990 to 2040")
+        for line in odd { print(line) }
+    }
+
+    private static func compareDays(_ answer: [UInt8]) throws -> (days: Int, zones: Int, odd: [String]) {
+        var (days, compared, differences) = (0, 0, 0)
+        var zone = Zone.utc
+        var odd: [(kind: String, day: String, zones: [String])] = []
+        for line in answer.split(separator: 10) {
+            let parts = line.split(separator: 9).map { String(decoding: $0, as: UTF8.self) }
+            switch parts[0] {
+            case "zone":
+                zone = try files.zone(parts[1])
+                compared += 1
+            case "same":
+                let other = try files.zone(parts[1])
+                #expect(other.line == zone.line && other.horizon == zone.horizon, "\(zone.name) and \(other.name)")
+            default:
+                let (first, count, after) = (try #require(Int(parts[1])), try #require(Int(parts[2])), Int64(parts[3]))
+                for number in first..<first + count {
+                    let date = CivilDate(dayNumber: number)
+                    let begin = zone.startOfDay(date)
+                    days += 1
+                    if begin - Int64(number) * 86_400 != after {
+                        differences += 1
+                        if differences < 10 { Issue.record("\(zone.name): \(date) begins at \(begin)") }
+                    }
+                    // Far from any change there is nothing odd, and most days are.
+                    guard count < 3 || number == first || number == first + count - 1 else { continue }
+                    let midnight = Int64(number) * 86_400
+                    let kind =
+                        if !zone.has(date) { "never was" } else if zone.wall(at: begin) != midnight {
+                            "has no midnight"
+                        } else if zone.instants(showing: midnight).count == 2 { "has two midnights" } else { "" }
+                    guard !kind.isEmpty else { continue }
+                    if let known = odd.firstIndex(where: { $0.kind == kind && $0.day == "\(date)" }) {
+                        odd[known].zones.append(zone.name)
+                    } else {
+                        odd.append((kind, "\(date)", [zone.name]))
+                    }
+                }
+            }
+        }
+        let lines = odd.sorted { ($0.day, $0.kind) < ($1.day, $1.kind) }.map { entry in
+            "\(entry.day) \(entry.kind): \(entry.zones.joined(separator: ", "))"
+        }
+        return (days, compared, lines)
     }
 
     private struct Totals {
@@ -118,7 +179,9 @@ import Testing
         }
     }
 
-    private static func ask(_ python: String, about names: [String]) async throws -> [UInt8] {
+    private static func ask(_ python: String, _ script: String, _ words: String..., about names: [String]) async throws
+        -> [UInt8]
+    {
         let directory = FileManager.default.temporaryDirectory
         let input = directory.appending(path: "millrace-zones-\(UUID().uuidString)")
         let output = directory.appending(path: "millrace-fires-\(UUID().uuidString)")
@@ -127,10 +190,10 @@ import Testing
         try Data().write(to: output)
         let process = Process()
         process.executableURL = URL(filePath: python)
-        process.arguments = [
-            URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Reference/fires.py").path,
-            "2026", "10",
-        ]
+        process.arguments =
+            [
+                URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Reference/\(script)").path
+            ] + words
         process.environment = ["PYTHONTZPATH": files.directory]
         process.standardInput = try FileHandle(forReadingFrom: input)
         process.standardOutput = try FileHandle(forWritingTo: output)

@@ -2,7 +2,7 @@
 
 /// What reads bytes from outside: fed by deploy/fuzz, and by a test with every file under Tests/Corpora.
 enum Target: String, CaseIterable {
-    case cron, zone, arguments, batch, duration, instant, settings, connection
+    case cron, zone, arguments, batch, duration, instant, settings, connection, template
 
     /// Reads the bytes; the answer is a complaint if what was accepted does not survive being written and read again.
     func take(_ bytes: [UInt8]) -> String? {
@@ -15,6 +15,7 @@ enum Target: String, CaseIterable {
         case .instant: instant(bytes)
         case .settings: settings(bytes)
         case .connection: connection(bytes)
+        case .template: template(bytes)
         }
     }
 

@@ -72,6 +72,29 @@ package final class RawConnection: Sendable {
 
     init(_ descriptor: Int32) { self.descriptor = Mutex(descriptor) }
 
+    /// As a client, to a port of this machine.
+    package convenience init(to port: Int) throws {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var name = sockaddr_in()
+        name.sin_family = sa_family_t(AF_INET)
+        name.sin_port = in_port_t(port).bigEndian
+        name.sin_addr.s_addr = in_addr_t(0x7f00_0001).bigEndian
+        let isConnected = withUnsafePointer(to: &name) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        guard isConnected else {
+            let number = errno
+            close(descriptor)
+            throw RawServer.NoSocket(number: number)
+        }
+        self.init(descriptor)
+    }
+
+    /// To be read again.
+    func put(back bytes: [UInt8]) { rest.withLock { $0 = bytes + $0 } }
+
     /// What has come, at most so much; nil at the end.
     package func read(_ most: Int = 65_536) -> [UInt8]? {
         let kept = rest.withLock { rest in

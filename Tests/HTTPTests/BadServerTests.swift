@@ -76,7 +76,7 @@ import Testing
     func `each misbehaviour has its name and says how far the request came`(_ one: Case) async throws {
         try await withServer(one.serve) { _, url in
             let client = HTTPClient()
-            var request = HTTPRequest("POST", url, body: .bytes([1]))
+            var request = patient("POST", url, body: .bytes([1]))
             request.limits.bodyBytes = 1 << 20
             request.limits.total = .seconds(one.kind == .timedOut(.total) ? 1 : 60)
             request.limits.stall = .seconds(one.kind == .timedOut(.stall) ? 1 : 50)
@@ -99,7 +99,7 @@ import Testing
             connection.write("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
             while connection.write("x") { pause(milliseconds: 20) }
         } _: { _, url in
-            var request = HTTPRequest("GET", url)
+            var request = patient("GET", url)
             request.limits.total = .milliseconds(1500)
             request.limits.stall = .seconds(60)
             let error = try await failure { _ = try await HTTPClient().send(request) }
@@ -113,7 +113,7 @@ import Testing
             connection.write("HTTP/1.1 103 Early Hints\r\nX-Early: 1\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n")
             connection.answer("final")
         } _: { _, url in
-            let response = try await HTTPClient().send(HTTPRequest("GET", url))
+            let response = try await HTTPClient().send(patient("GET", url))
             #expect(response.status == 200 && response.text == "final")
             #expect(!response.headers.contains("X-Early"))
         }
@@ -142,9 +142,9 @@ import Testing
     @Test func `what must not happen twice is not sent twice when a kept connection dies`() async throws {
         try await withServer(Self.diesOnSecond) { server, url in
             let client = HTTPClient()
-            let first = try await client.send(HTTPRequest("POST", url))
+            let first = try await client.send(patient("POST", url))
             #expect(first.status == 200)
-            let error = try await failure { _ = try await client.send(HTTPRequest("POST", url)) }
+            let error = try await failure { _ = try await client.send(patient("POST", url)) }
             #expect(error?.kind == .dropped && error?.outcomeIsUnknown == true)
         }
     }
@@ -153,7 +153,7 @@ import Testing
         try await withServer(Self.diesOnSecond) { server, url in
             let client = HTTPClient()
             for _ in 0..<2 {
-                let response = try await client.send(HTTPRequest("POST", url, headers: ["Idempotency-Key": "k"]))
+                let response = try await client.send(patient("POST", url, headers: ["Idempotency-Key": "k"]))
                 #expect(response.text == "first")
             }
             #expect(server.accepted == 2)

@@ -22,7 +22,7 @@ import Testing
             let go = AsyncStream<Void>.makeStream()
             let task = Task {
                 for await _ in go.stream {}  // ends when it is cancelled
-                return try await failure { _ = try await client.send(HTTPRequest("GET", url)) }
+                return try await failure { _ = try await client.send(patient("GET", url)) }
             }
             task.cancel()
             let error = try await task.value
@@ -37,7 +37,7 @@ import Testing
             if connection.readHead() != nil { heads.withLock { $0 += 1 } }
             connection.waitForEnd()
         } _: { _, url in
-            let error = try await cancelled(HTTPClient(), HTTPRequest("GET", url)) { heads.withLock { $0 } == 1 }
+            let error = try await cancelled(HTTPClient(), patient("GET", url)) { heads.withLock { $0 } == 1 }
             #expect(error?.kind == .cancelled && error?.stage == .sent)
         }
     }
@@ -47,7 +47,7 @@ import Testing
         try await withServer {
             $0.waitForEnd()
         } _: { server, _ in
-            let request = HTTPRequest("GET", "https://127.0.0.1:\(server.port)/")
+            let request = patient("GET", "https://127.0.0.1:\(server.port)/")
             let error = try await cancelled(HTTPClient(), request) { server.accepted == 1 }
             #expect(error?.kind == .cancelled && error?.stage == .unsent)
         }
@@ -62,7 +62,7 @@ import Testing
         } _: { _, url in
             let task = Task {
                 try await failure {
-                    try await HTTPClient().stream(HTTPRequest("GET", url)) { _, body in
+                    try await HTTPClient().stream(patient("GET", url)) { _, body in
                         _ = try await body.next()
                         sent.withLock { $0 = true }
                         _ = try await body.next()
@@ -85,13 +85,13 @@ import Testing
             var configuration = HTTPClient.Configuration()
             configuration.loop.mostInFlight = 1
             let client = HTTPClient(configuration)
-            let first = Task { try await failure { _ = try await client.send(HTTPRequest("GET", url)) } }
+            let first = Task { try await failure { _ = try await client.send(patient("GET", url)) } }
             while heads.withLock({ $0 }) == 0 { await Task.yield() }
-            var brief = HTTPRequest("GET", url)
+            var brief = patient("GET", url)
             brief.limits.total = .milliseconds(50)
             let late = try await failure { _ = try await client.send(brief) }
             #expect(late?.kind == .timedOut(.total) && late?.stage == .unsent)
-            let waiting = Task { try await failure { _ = try await client.send(HTTPRequest("GET", url)) } }
+            let waiting = Task { try await failure { _ = try await client.send(patient("GET", url)) } }
             for _ in 0..<100 { await Task.yield() }
             waiting.cancel()
             let error = try await waiting.value
@@ -116,7 +116,7 @@ import Testing
                     try await withThrowingTaskGroup(of: Void.self) { group in
                         for _ in 0..<200 {
                             group.addTask {
-                                let error = try await failure { _ = try await client.send(HTTPRequest("GET", url)) }
+                                let error = try await failure { _ = try await client.send(patient("GET", url)) }
                                 kinds.withLock { $0["\(error.map { "\($0.kind)" } ?? "none")", default: 0] += 1 }
                             }
                         }

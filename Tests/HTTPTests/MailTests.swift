@@ -49,7 +49,8 @@ import Testing
         defer { server.stop() }
         var configuration = MailTransport.Configuration(host: "127.0.0.1", port: server.port, security: .none)
         configuration.name = "worker.example"
-        configuration.limits.total = .seconds(20)
+        configuration.idleLife = .seconds(600)
+        configuration.limits.total = .seconds(120)
         return try await body(server, try MailTransport(configuration), heard)
     }
 

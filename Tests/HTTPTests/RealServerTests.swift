@@ -14,7 +14,7 @@ import Testing
         try await withNginx { server in
             let client = client(server)
             let fresh = try await withThrowingTaskGroup(of: HTTPResponse.self) { group in
-                for _ in 0..<64 { group.addTask { try await client.send(HTTPRequest("GET", "\(server.tls)/small")) } }
+                for _ in 0..<64 { group.addTask { try await client.send(patient("GET", "\(server.tls)/small")) } }
                 var fresh = 0
                 for try await response in group {
                     #expect(response.head.version == "2" && response.text == "a few bytes")
@@ -23,7 +23,7 @@ import Testing
                 return fresh
             }
             #expect(fresh == 1)
-            var old = HTTPRequest("GET", "\(server.tls)/agent")
+            var old = patient("GET", "\(server.tls)/agent")
             old.version = .http1
             let answer = try await client.send(old)
             #expect(answer.head.version == "1.1" && answer.text == "Millrace")
@@ -33,7 +33,7 @@ import Testing
     @Test func `a certificate that nobody vouches for is refused`() async throws {
         try await withNginx { server in
             let untrusting = try await failure {
-                _ = try await HTTPClient().send(HTTPRequest("GET", "\(server.tls)/small"))
+                _ = try await HTTPClient().send(patient("GET", "\(server.tls)/small"))
             }
             #expect(untrusting?.kind == .tls && untrusting?.stage == .unsent && untrusting?.code == 60)
             var configuration = HTTPClient.Configuration()
@@ -41,7 +41,7 @@ import Testing
                 certificates: server.certificates.authority, names: ["other.example:\(server.port):127.0.0.1"])
             let misnamed = try await failure {
                 _ = try await HTTPClient(configuration).send(
-                    HTTPRequest("GET", "https://other.example:\(server.port)/small"))
+                    patient("GET", "https://other.example:\(server.port)/small"))
             }
             #expect(misnamed?.kind == .tls && misnamed?.stage == .unsent)
         }
@@ -50,13 +50,13 @@ import Testing
     @Test func `a reader that stands still does not hold up its neighbours on the same connection`() async throws {
         try await withNginx { server in
             let client = client(server)
-            var request = HTTPRequest("GET", "\(server.tls)/large")
+            var request = patient("GET", "\(server.tls)/large")
             request.limits.bodyBytes = 1 << 30
             let count = try await client.stream(request) { head, body in
                 #expect(head.version == "2")
                 var count = try await body.next()?.count ?? 0
                 for _ in 0..<20 {
-                    let small = try await client.send(HTTPRequest("GET", "\(server.tls)/small"))
+                    let small = try await client.send(patient("GET", "\(server.tls)/small"))
                     #expect(small.text == "a few bytes" && small.head.wasReused)
                 }
                 while let bytes = try await body.next() { count += bytes.count }
@@ -69,7 +69,7 @@ import Testing
     @Test func `redirects are answers unless asked for, bounded, and never lead out of https`() async throws {
         try await withNginx { server in
             let client = client(server)
-            var request = HTTPRequest("GET", "\(server.tls)/here")
+            var request = patient("GET", "\(server.tls)/here")
             let answer = try await client.send(request)
             #expect(answer.status == 302)
             request.redirects = .followed(most: 3)
@@ -104,7 +104,7 @@ import Testing
                 ]
                 let client = HTTPClient()
                 for path in ["/near", "/far"] {
-                    var request = HTTPRequest("GET", "\(here)\(path)", headers: headers)
+                    var request = patient("GET", "\(here)\(path)", headers: headers)
                     request.redirects = .followed(most: 1)
                     let answer = try await client.send(request)
                     #expect(answer.text == "there")
@@ -126,7 +126,7 @@ import Testing
         try await withProgram(nghttpd, ["--no-tls", "-a", "127.0.0.1", "-d", directory, "\(port)"], port: port) {
             let client = HTTPClient()
             for number in 0..<3 {
-                var request = HTTPRequest("GET", "http://127.0.0.1:\(port)/small")
+                var request = patient("GET", "http://127.0.0.1:\(port)/small")
                 request.version = .http2
                 let response = try await client.send(request)
                 #expect(response.head.version == "2" && response.text == "over h2c")
@@ -141,7 +141,7 @@ import Testing
             configuration.loop.trust = Trust(
                 certificates: server.certificates.authority, names: ["hooks.example:\(server.port):127.0.0.1"])
             let trusting = HTTPClient(configuration)
-            let request = HTTPRequest("GET", "https://hooks.example:\(server.port)/small")
+            let request = patient("GET", "https://hooks.example:\(server.port)/small")
             let first = try await trusting.send(request)
             #expect(first.text == "a few bytes")
             // No two clients share a loop; these do, so that only the second look stands between.

@@ -101,7 +101,7 @@ import Testing
                 }
             ) { outer, url in
                 let client = HTTPClient(.strict(try AllowedHosts(url)))
-                var request = HTTPRequest("GET", url)
+                var request = patient("GET", url)
                 let answer = try await client.send(request)
                 #expect(answer.status == 302)
                 request.redirects = .followed(most: 3)

@@ -12,7 +12,7 @@ import Testing
             connection.answer("received", status: "201 Created", headers: "X-One: a\r\nx-one:  b \r\nX-Empty:\r\n")
         } _: { _, url in
             let client = HTTPClient()
-            var request = HTTPRequest("POST", "\(url)/things?n=1#part", headers: ["X-Key": "1", "X-Nothing": ""])
+            var request = patient("POST", "\(url)/things?n=1#part", headers: ["X-Key": "1", "X-Nothing": ""])
             request.body = .bytes(Array("hello".utf8))
             let response = try await client.send(request)
             #expect(response.status == 201)
@@ -69,7 +69,7 @@ import Testing
             ]
             for (name, value) in bad {
                 let error = try await failure {
-                    _ = try await client.send(HTTPRequest("GET", url, headers: [name: value]))
+                    _ = try await client.send(patient("GET", url, headers: [name: value]))
                 }
                 #expect(error?.kind == .invalid && error?.stage == .unsent, "\(name.debugDescription)")
             }
@@ -82,7 +82,7 @@ import Testing
                 "http://a b/", "http://a\r\nb/", "http://user@127.0.0.1/", "http://user:secret@127.0.0.1/",
                 "http://127.0.0.1:99999/", "http://127.0.0.1/\0", "//127.0.0.1/", "/path",
             ] {
-                let error = try await failure { _ = try await client.send(HTTPRequest("GET", url)) }
+                let error = try await failure { _ = try await client.send(patient("GET", url)) }
                 #expect(error?.kind == .invalid, "\(url.debugDescription)")
                 #expect(error?.description.contains("secret") == false)
             }
@@ -98,7 +98,7 @@ import Testing
         text += "\(request) \(String(reflecting: request))"
         #expect(!text.contains("hidden") && !text.contains("h.example"))
         let error = try await failure {
-            _ = try await HTTPClient().send(HTTPRequest("GET", "http://127.0.0.1:1/?token=hidden"))
+            _ = try await HTTPClient().send(patient("GET", "http://127.0.0.1:1/?token=hidden"))
         }
         #expect(error?.kind == .connect && error?.code == 7)
         #expect(error?.sentence == "no connection could be made: Connection refused")
@@ -109,16 +109,16 @@ import Testing
         try await withServer(answering { _, connection in connection.answer("ok") }) { server, url in
             let client = HTTPClient()
             for number in 0..<20 {
-                let response = try await client.send(HTTPRequest("GET", url))
+                let response = try await client.send(patient("GET", url))
                 #expect(response.head.wasReused == (number > 0))
             }
             #expect(server.accepted == 1)
             var young = HTTPClient.Configuration()
             young.loop.connectionLife = .seconds(1)
             let other = HTTPClient(young)
-            _ = try await other.send(HTTPRequest("GET", url))
+            _ = try await other.send(patient("GET", url))
             try await Task.sleep(for: .milliseconds(2100))
-            #expect(try await other.send(HTTPRequest("GET", url)).head.wasReused == false)
+            #expect(try await other.send(patient("GET", url)).head.wasReused == false)
         }
     }
 
@@ -127,12 +127,12 @@ import Testing
             $0.waitForEnd()
         } _: { server, url in
             let client = HTTPClient()
-            async let running = failure { _ = try await client.send(HTTPRequest("GET", url)) }
+            async let running = failure { _ = try await client.send(patient("GET", url)) }
             while server.accepted == 0 { await Task.yield() }
             client.close()
             let ended = try await running
             #expect(ended?.kind == .closed)
-            let later = try await failure { _ = try await client.send(HTTPRequest("GET", url)) }
+            let later = try await failure { _ = try await client.send(patient("GET", url)) }
             #expect(later?.kind == .closed && later?.outcomeIsUnknown == false)
         }
     }

@@ -17,7 +17,7 @@ import Testing
             }
             connection.waitForEnd()
         } _: { _, url in
-            var request = HTTPRequest("GET", url)
+            var request = patient("GET", url)
             request.limits.bodyBytes = total
             let count = try await HTTPClient().stream(request) { head, body in
                 #expect(head.status == 200)
@@ -47,7 +47,7 @@ import Testing
             connection.waitForEnd()
             ended.withLock { $0 = true }
         } _: { _, url in
-            let child = try await HTTPClient().stream(HTTPRequest("GET", url)) { _, body in
+            let child = try await HTTPClient().stream(patient("GET", url)) { _, body in
                 _ = try await body.next()
                 return try start("sleep", ["600"])
             }
@@ -64,7 +64,7 @@ import Testing
             while connection.write("4\r\nmore\r\n") { pause(milliseconds: 1) }
             ended.withLock { $0 = true }
         } _: { _, url in
-            let first = try await HTTPClient().stream(HTTPRequest("GET", url)) { _, body in try await body.next() }
+            let first = try await HTTPClient().stream(patient("GET", url)) { _, body in try await body.next() }
             #expect(first?.isEmpty == false)
             try await soon("the server notices") { ended.withLock { $0 } }
         }
@@ -99,7 +99,7 @@ import Testing
                 return index > pieces ? nil : [UInt8](repeating: UInt8(truncatingIfNeeded: index), count: size)
             }
             let client = HTTPClient()
-            var request = HTTPRequest("PUT", url, body: body)
+            var request = patient("PUT", url, body: body)
             request.limits.stall = nil
             let sending = Task { [request] in try await client.send(request) }
             var last = -1
@@ -133,7 +133,7 @@ import Testing
                 .stream(length: 2) { [1, 2, 3] },
             ]
             for body in bodies {
-                let error = try await failure { _ = try await client.send(HTTPRequest("PUT", url, body: body)) }
+                let error = try await failure { _ = try await client.send(patient("PUT", url, body: body)) }
                 #expect(error?.kind == .source)
             }
         }
@@ -149,7 +149,7 @@ import Testing
                 try await Task.sleep(for: .seconds(3600))
                 return [1]
             }
-            let response = try await HTTPClient().send(HTTPRequest("PUT", url, body: body))
+            let response = try await HTTPClient().send(patient("PUT", url, body: body))
             #expect(response.status == 413)
         }
     }

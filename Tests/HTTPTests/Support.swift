@@ -41,9 +41,20 @@ func failure(_ body: () async throws -> Void) async throws -> TransferError? {
 
 /// Looks again and again until `condition` holds.
 func soon(_ what: String, _ condition: () async throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .seconds(90)
     while try await !condition() {
         guard ContinuousClock.now < deadline else { throw Failed(description: "did not happen: \(what)") }
         try await Task.sleep(for: .milliseconds(5))
     }
+}
+
+/// A request whose limits no busy machine reaches: where a limit is not what a test is about.
+func patient(
+    _ method: String, _ url: String, headers: HTTPHeaders = [:], body: HTTPRequest.Body = .none
+) -> HTTPRequest {
+    var request = HTTPRequest(method, url, headers: headers, body: body)
+    request.limits.total = .seconds(300)
+    request.limits.stall = .seconds(250)
+    request.limits.connect = .seconds(60)
+    return request
 }

@@ -13,7 +13,7 @@ import Testing
     private func curl(_ arguments: String..., input: Data = Data()) async throws -> (output: Data, code: Int32) {
         let process = Process()
         process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["curl", "--silent", "--show-error", "--max-time", "60"] + arguments
+        process.arguments = ["curl", "--silent", "--show-error", "--max-time", "600"] + arguments
         let file = FileManager.default.temporaryDirectory.appending(path: "listener-\(UUID().uuidString)")
         try input.write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }

@@ -1,3 +1,4 @@
+import Supervision
 import Testing
 
 @testable import MillraceCommand
@@ -57,6 +58,37 @@ private func load(
         ]
         #expect(settings.problems.count == names.count)
         for (problem, name) in zip(settings.problems, names) { #expect(problem.hasPrefix(name)) }
+    }
+
+    @Test func `what is set of the supervision reaches it`() {
+        let settings = load([
+            "MILLRACE_BREAKER_FAILURES": "7", "MILLRACE_BREAKER_OPEN": "90s", "MILLRACE_BREAKER_QUORUM": "3",
+            "MILLRACE_RETRY_BUDGET": "5%", "MILLRACE_PROVIDER_RESEND_SLOTS": "8",
+            "MILLRACE_PROVIDER_RESEND_RATE": "120/1m", "MILLRACE_PROVIDER_WEBHOOK_TIMEOUT": "15s",
+        ])
+        #expect(settings.problems.isEmpty && settings.warnings.isEmpty, "\(settings.problems) \(settings.warnings)")
+        let options = settings.supervision
+        #expect(options.breaker.failures == 7 && options.breaker.open == .seconds(90) && options.quorum == 3)
+        #expect(options.breaker.window == .seconds(30) && options.breaker.probes == 2 && options.retryShare == 0.05)
+        #expect(
+            options.providers == [
+                "resend": .init(slots: 8, rate: 2), "webhook": .init(timeout: .seconds(15)),
+            ])
+    }
+
+    @Test func `what is wrong with the supervision's is refused with its variable`() {
+        let settings = load([
+            "MILLRACE_BREAKER_FAILURES": "0", "MILLRACE_RETRY_BUDGET": "120%", "MILLRACE_PROVIDER_RESEND_SLOTS": "none",
+            "MILLRACE_PROVIDER_RESEND_RATE": "10", "MILLRACE_PROVIDER_RESEND_TIMEOUT": "1ms",
+        ])
+        #expect(settings.problems.count == 5, "\(settings.problems)")
+        for name in ["BREAKER_FAILURES", "RETRY_BUDGET", "RESEND_SLOTS", "RESEND_RATE", "RESEND_TIMEOUT"] {
+            #expect(settings.problems.contains { $0.hasPrefix("MILLRACE_") && $0.contains(name) }, "\(name)")
+        }
+        #expect(
+            load(["MILLRACE_PROVIDER_RESEND_SLOT": "3"]).warnings.contains {
+                $0.contains("MILLRACE_PROVIDER_RESEND_SLOT")
+            })
     }
 
     @Test func `a secret has one place`() {

@@ -176,7 +176,7 @@ import Testing
                         let connection = try await database.connect()
                         var order: [String] = []
                         var since: Int64 = 0
-                        try await eventually("all are read", within: .seconds(60)) {
+                        try await eventually("all are read") {
                             let page = try await Queue.eventChanges(since: since, page: 50, on: connection)
                             order += page.map(\.id)
                             since = page.last?.seq ?? since
@@ -198,7 +198,10 @@ import Testing
             let publisher = try await database.connect()
             let sleeper = try await database.connect()
             let count =
-                "select count(*) from pg_locks where locktype = 'advisory' and objid = 64 and mode = 'ShareLock'"
+                """
+                select count(*) from pg_locks where locktype = 'advisory' and objid = 64 and mode = 'ShareLock'
+                   and database = (select oid from pg_database where datname = current_database())
+                """
             try await publisher.run("begin")
             try await publish(publisher, 1)
             #expect(

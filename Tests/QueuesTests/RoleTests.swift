@@ -54,6 +54,33 @@ import Testing
         }
     }
 
+    @Test func `a client hands in mail where it may, and sees and cancels its own messages only`() async throws {
+        try await Self.withRoles { database, owner, roles in
+            let client = try await database.connect(as: roles.client)
+            let neighbour = try await database.connect(as: roles.neighbour)
+            let send = "select millrace.mail_send(array['a@b.example'], 's', 't')"
+            #expect(try await client.refusal(of: send)?.sqlState == "42501")
+            try await owner.run("select millrace.grant_enqueue('\(roles.client)', 'mail.send')")
+            let id = try await client.value("millrace.mail_send(array['a@b.example'], 's', 't')") ?? ""
+            #expect(try await client.value("select status from millrace.mail_message('\(id)')") == "queued")
+            #expect(try await neighbour.value("select status from millrace.mail_message('\(id)')") == nil)
+            #expect(try await neighbour.refusal(of: "select millrace.mail_cancel('\(id)')")?.sqlState == "P0002")
+            let taken = "select millrace.mail_send(array['a@b.example'], 's', 't', id => '\(id)')"
+            #expect(try await neighbour.refusal(of: taken)?.sqlState == "23505")
+            for call in ["mail_suppress('a@b.example', 'x')", "mail_erase('a@b.example')", "mail_list()"] {
+                #expect(try await client.refusal(of: "select millrace.\(call)")?.sqlState == "42501", "\(call)")
+            }
+            try await client.run("select set_config('request.jwt.claims', '{\"sub\": \"u1\"}', false)")
+            let own = try await client.value("millrace.mail_send(array['a@b.example'], 's', 't')") ?? ""
+            #expect(
+                try await owner.value("select sender || ' ' || tenant from millrace.mail where id = '\(own)'")
+                    == "u1 u1")
+            let another = "select millrace.mail_send(array['a@b.example'], 's', 't', sender => 'u2')"
+            #expect(try await client.refusal(of: another)?.sqlState == "42501")
+            #expect(try await client.bool("select millrace.mail_cancel('\(own)')"))
+        }
+    }
+
     @Test func `a client replaces its own waiting job, and nobody else's`() async throws {
         try await Self.withRoles { database, owner, roles in
             try await owner.run("select millrace.grant_enqueue('\(roles.client)')")
@@ -94,6 +121,19 @@ import Testing
     static let doors: Set<String> = [
         "enqueue", "enqueue_many", "enqueue_copied", "enqueue_numbered", "cancel", "flow_cancel", "flow_tree",
         "job", "own_jobs", "now", "event_publish", "flag_on",
+        "mail_send", "mail_password_reset", "mail_account_verification", "mail_welcome", "mail_account_notification",
+        "mail_cancel", "mail_reschedule", "mail_message",
+        "family_create", "family_zone", "family_join", "family_leave", "person_erase", "mood_log", "mood_log_many",
+        "mood_delete", "moods", "hobby_save", "hobbies", "hobby_presets", "hobby_seen", "cards", "card_answer",
+        "quest_today", "quest_complete", "quest_complete_many", "quest_undo", "quest_history", "points", "streak",
+        "weekly_stats",
+        "document_upload", "document_register", "document_delete", "document_retry", "document_text", "document_search",
+        "document",
+        "document_list",
+        "device_add", "device_remove", "notice_preferences",
+        "check_in", "check_in_arm", "check_in_disarm", "check_in_set_interval", "check_in_pause", "check_in_alarm",
+        "check_in_drill", "check_in_contact", "check_in_contact_remove", "check_in_consent_ask", "check_in_accept",
+        "check_in_respond", "check_in_show",
     ]
 
     /// Every function is called, every table, view and sequence is tried: whatever is added to the schema is tried as well.
@@ -187,6 +227,67 @@ import Testing
                 "select * from millrace.provider_events", "select millrace.provider_workers('mailer')",
                 "select millrace.provider_flush(1, 'w', '[]', '{}', null)", "select millrace.provider_tidy()",
                 "select millrace.flag_on('f', 'k')", "select millrace.flag_list()",
+                "select * from millrace.templates", "select millrace.template_source('welcome', '{en}')",
+                "select millrace.mail_take('{}', '{}', '{}', null, null, null)",
+                "select millrace.mail_freeze('{}', '{}', '{}', '{}', '{}', '{}', '{}', 'a', 'b')",
+                "select millrace.mail_batch_open('p', '{}', true, 1, 1, 0, 0, 0, 0)",
+                "select millrace.mail_batch_again(1, null, 1, 1)",
+                "select millrace.mail_batch_record('{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')",
+                "select millrace.mail_letters('{}')", "select millrace.mail_route_by('a', 'a', null)",
+                "select millrace.mail_told('templateLoaded', null, 't', true, null)",
+                "select millrace.mail_event('p', 'e', 'sent', null, null)", "select millrace.mail_silent(1, 5)",
+                "select millrace.mail_asked('{}')", "select millrace.mail_forsaken()",
+                "select millrace.mail_retire(86400)", "select millrace.mail_changes()", "select millrace.mail_state()",
+                "select millrace.mail_list()", "select millrace.mail_story(gen_random_uuid())",
+                "select millrace.mail_unsubscribe('x')", "select * from millrace.mail_messages",
+                "select * from millrace.mail_attempts", "select * from millrace.mail_events",
+                "select * from millrace.mail_analytics", "select millrace.mail_welcome('a@b.example', 'A')",
+                "select millrace.family_create('f', 'UTC')", "select millrace.family_join('f', 'p', 'parent')",
+                "select millrace.quest_complete('f', 'p', actor => 'p')", "select * from millrace.families",
+                "select * from millrace.quests", "select millrace.points_award('p', 1, 'k', 'r')",
+                "select * from millrace.quest_rollover()", "select * from millrace.quest_rollover_due()",
+                "select millrace.quest_zones_check()", "select millrace.quest_state()",
+                "select millrace.quest_rules_set('{}')", "select millrace.notice_send('p', 'k', key => 'n')",
+                "select millrace.notice_move('p', 'n', now())", "select millrace.notice_cancel('p', 'n')",
+                "select millrace.document_list()", "select millrace.document_story(gen_random_uuid())",
+                "select millrace.document_progress(gen_random_uuid())", "select millrace.documents_changes()",
+                "select millrace.document_output_of(gen_random_uuid(), 'pdf')", "select millrace.document_state()",
+                "select millrace.document_take('1-1-1', gen_random_uuid(), 1)",
+                "select millrace.document_stage('1-1-1', gen_random_uuid(), 1, 'inspect')",
+                "select millrace.document_received('1-1-1', gen_random_uuid(), 1, 'x', 1)",
+                "select millrace.document_inspected('1-1-1', gen_random_uuid(), 1, '{}', 'm', 1, false, false, '[]', 1)",
+                "select millrace.document_waiting(gen_random_uuid())", "select millrace.document_cached(null, 'x')",
+                "select millrace.document_pages_put('1-1-1', gen_random_uuid(), 1, '[]', 1, true)",
+                "select millrace.document_spread('1-1-1', gen_random_uuid(), 1)",
+                "select millrace.document_ended('1-1-1', gen_random_uuid(), 1, 'failed', 'internal', 's', '[]', 1)",
+                "select millrace.document_contents(gen_random_uuid(), 1, 5, true)", "select millrace.documents_check()",
+                "select * from millrace.documents", "select * from millrace.document_pages",
+                "select * from millrace.quotas", "select millrace.document_search('word')",
+                "select millrace.device_add('p', 'fcm', 'token-0001')", "select millrace.device_list()",
+                "select millrace.notice_preferences('p', 'UTC', '0:00', '0:00', '{}', null)",
+                "select millrace.notice_take(true, 1, 1, 1)", "select millrace.notice_next(true)",
+                "select millrace.notice_mail(1, '[]')", "select millrace.notice_record(1, '[]')",
+                "select millrace.notice_state()", "select millrace.notice_list()", "select * from millrace.notices",
+                "select millrace.notice_story(gen_random_uuid())", "select millrace.device_remove('token-0001')",
+                "select millrace.provider_token_take('t', 1, 1)", "select millrace.provider_token_put('t', 1, '{}', 0)",
+                "select millrace.link_key_set(sha256('k'), 'https://a.example')",
+                "select millrace.document_upload('a.pdf', 'application/pdf', 1)", "select millrace.blob_sweep_turn()",
+                "select millrace.webhook_fan_out()",
+                "select millrace.webhook_claim(1, 1, 1, 1, '{}', 1, 'o')", "select millrace.webhook_wait()",
+                "select millrace.webhook_record(1, gen_random_uuid(), '{}', 'delivered', '{}', 200, null, null)",
+                "select millrace.webhook_consent(gen_random_uuid(), 'allowed', 'o', 1, null, null)",
+                "select millrace.webhook_target(gen_random_uuid())", "select millrace.webhook_state()",
+                "select millrace.webhook_secrets('k')", "select * from millrace.webhooks",
+                "select * from millrace.webhook_deliveries",
+                #"select millrace.check_in_contact('p', 'c', 1, '{"mail": "c@example.com"}', actor => 'p')"#,
+                "select millrace.check_in_confirm('p', 'c')", "select millrace.check_in_arm('p', actor => 'p')",
+                "select millrace.check_in('p', actor => 'p')", "select * from millrace.watch_step('w')",
+                "select millrace.watch_wanted()",
+                "select * from millrace.check_in_state()", "select millrace.check_in_drill('p', 'p')",
+                "select millrace.check_in_resolve(id, 'r') from millrace.alarms",
+                "select millrace.alarm_page(null, gen_random_uuid())", "select * from millrace.checkin_changes()",
+                "select millrace.watch_contacts('p')", "select millrace.check_in_show('p', 'p')",
+                "select * from millrace.check_ins", "select * from millrace.alarm_history",
                 "select millrace.schedule_problem(1, 1, 'p')",
                 "select millrace.schedule_advance(1, 1, null, array[clock_timestamp()], null, null, 0, clock_timestamp())",
             ] {
@@ -198,7 +299,16 @@ import Testing
                     try await worker.refusal(of: "select millrace.schedule_\(verb)('s')")?.sqlState == "42501",
                     "\(verb)")
             }
-            for call in ["provider_force('mailer', 'open', 'why')", "flag_set('f', 1)"] {
+            for call in [
+                "provider_force('mailer', 'open', 'why')", "flag_set('f', 1)", "template_use('welcome', 0)",
+                "template_publish('welcome', 'S', null, 'T', '{}')", "template_history('welcome')",
+                "mail_erase('a@b.example')", "mail_resolve(gen_random_uuid(), 'accepted')",
+                "mail_unsuppress('a@b.example', '*')",
+                "quest_audit()", "quest_repair('f')", "quota_set('t', 'pages', 5)",
+                "webhook_add('https://a.example/', '{*}')",
+                "webhook_rotate(gen_random_uuid())", "webhook_remove(gen_random_uuid())",
+                "webhook_enable(gen_random_uuid())", "webhook_redeliver(gen_random_uuid())",
+            ] {
                 #expect(try await worker.refusal(of: "select millrace.\(call)")?.sqlState == "42501", "\(call)")
             }
             #expect(try await worker.refusal(of: "select millrace.job_delete(\(id))")?.sqlState == "42501")
@@ -220,7 +330,20 @@ import Testing
                 "select millrace.schedule_run('s')", "select millrace.schedule_fires('s')",
                 "select * from millrace.schedules", "select millrace.schedule_remove('s')",
                 "select millrace.provider_force('mailer', 'open', 'why')", "select millrace.flag_set('f', 1)",
+                "select millrace.mail_suppress('a@b.example', 'why')", "select millrace.mail_suppressions()",
+                "select millrace.mail_unsuppress('a@b.example', '*')", "select millrace.mail_erase('a@b.example')",
+                "select * from millrace.mail_messages", "select * from millrace.mail_analytics",
+                "select millrace.quest_audit()", "select millrace.quest_repair('f')", "select * from millrace.notices",
+                "select millrace.quota_set('t', 'pages', 5)", "select * from millrace.quotas",
+                "select millrace.webhook_add('https://a.example/', '{*}', 'binary', null, true, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11')",
+                "select millrace.webhook_rotate('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11')",
+                "select millrace.webhook_enable('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11')",
+                "select * from millrace.webhooks",
+                "select millrace.webhook_redeliver(id, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11') from millrace.events",
+                "select millrace.webhook_remove('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11')",
                 "select * from millrace.providers", "select * from millrace.provider_events",
+                "select millrace.template_publish('welcome', 'S', null, 'T', '{}')", "select * from millrace.templates",
+                "select millrace.template_use('welcome', 0)", "select millrace.template_history('welcome')",
             ] {
                 #expect(try await admin.refusal(of: call) == nil, "\(call)")
             }

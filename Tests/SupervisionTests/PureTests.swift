@@ -96,9 +96,22 @@ import Testing
         var spent = 0
         for _ in 0..<1000 {
             budget.earn()
-            while budget.spend() { spent += 1 }
+            while budget.spend(at: .start) { spent += 1 }
         }
         #expect((205...210).contains(spent))
+    }
+
+    @Test func `when nothing new comes, what is in doubt can still be tried again, once a second`() {
+        var budget = RetryBudget(share: 0)
+        var spent = 0
+        for tenth in 0...6000 {
+            if budget.spend(at: Moment.start.after(tenth * 100)) { spent += 1 }
+        }
+        #expect((600...612).contains(spent))
+        while budget.spend(at: Moment.start.after(600_000)) {}
+        var atOnce = 0
+        while budget.spend(at: Moment.start.after(90_000_000)) { atOnce += 1 }
+        #expect(atOnce == 10, "what was not spent is not saved up beyond the reserve")
     }
 
     @Test(

@@ -1,7 +1,12 @@
+import Fakes
 import Foundation
 import Postgres
 import TestSupport
 import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
 
 /// The real executable stores blobs, and is killed at it.
 @Suite struct BlobProcessTests {
@@ -76,7 +81,7 @@ import Testing
             let s3 = try MillraceProcess(
                 ["blobs", "list"], database: database.url, environment: ["MILLRACE_BLOBS": "s3://bucket"])
             #expect(try await s3.ended() == 2)
-            #expect(s3.output.contains("dir:<absolute path> or postgres; this version knows no s3"))
+            #expect(s3.output.contains("MILLRACE_BLOBS lies in S3: AWS_ACCESS_KEY_ID is needed too"))
 
             let id = "0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e"
             #expect(try await run("events", "publish", "a.b", "/t", #"{"n": 1}"#, "--id", id).output == id)
@@ -87,6 +92,69 @@ import Testing
             #expect(try await run("events", "show", id, "--json").output.contains(#""seq": 1"#))
             #expect(try await run("events", "list").output.contains("a.b"))
             #expect(try await run("events", "show", "0198c1f2-7a3e-7000-8000-5a1f2b3c4d5f").code == 3)
+        }
+    }
+
+    @Test func `whoever has a link puts one file and gets one file, through a worker whose blobs lie in S3`()
+        async throws
+    {
+        try await withDatabase { database in
+            let fake = try FakeS3()
+            defer { fake.stop() }
+            let port = try freePort()
+            let worker = try await MillraceProcess.worker(
+                "blobs", database: database.url, ["--listen", "127.0.0.1:\(port)"],
+                environment: [
+                    "MILLRACE_PUBLIC_URL": "http://127.0.0.1:\(port)", "MILLRACE_SECRET": "a secret of some length",
+                    "MILLRACE_BLOBS": "s3://bucket/files", "S3_ENDPOINT": fake.endpoint, "AWS_REGION": FakeS3.region,
+                    "AWS_ACCESS_KEY_ID": FakeS3.accessKey, "AWS_SECRET_ACCESS_KEY": FakeS3.secretKey,
+                ])
+            let owner = try await database.connect()
+            try await eventually("the database knows how links are made; \(worker.output)") {
+                try await owner.bool("select count(*) = 2 from millrace.setting where name in ('link_key', 'link_url')")
+            }
+            let content = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+            let link = try await owner.column(
+                "select unnest(array[url, id::text]) from millrace.upload_link(100000, 'application/pdf')")
+            func ask(
+                _ method: String, _ url: String, _ headers: [String: String] = [:], _ body: Data? = nil
+            ) async throws -> (status: Int, headers: HTTPURLResponse, body: Data) {
+                var request = URLRequest(url: try #require(URL(string: url)), timeoutInterval: 60)
+                request.httpMethod = method
+                for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
+                request.httpBody = body
+                let (data, response) = try await URLSession.shared.data(for: request)
+                let told = try #require(response as? HTTPURLResponse)
+                return (told.statusCode, told, data)
+            }
+            let pdf = ["Content-Type": "application/pdf"]
+            #expect(try await ask("PUT", link[0], ["Content-Type": "text/html"], content).status == 415)
+            #expect(try await ask("PUT", link[0], pdf, content.dropLast()).status == 400)
+            #expect(try await ask("PUT", link[0] + "0", pdf, content).status == 404)
+            #expect(fake.keys.isEmpty)
+            for _ in 0..<2 { #expect(try await ask("PUT", link[0], pdf, content).status == 201) }
+            #expect(try await ask("PUT", link[0], pdf, Data(count: 100_000)).status == 409)
+            let blob = try await owner.value("encode(millrace.upload_blob('\(link[1])'), 'hex')") ?? ""
+            #expect(fake.object("files/\(blob.prefix(2))/\(blob.dropFirst(2))") == Array(content))
+
+            let down =
+                try await owner.value("millrace.blob_link('\\x\(blob)', 'application/pdf', 'Zeugnis 1.pdf')") ?? ""
+            let whole = try await ask("GET", down)
+            #expect(whole.status == 200 && whole.body == content)
+            #expect(whole.headers.value(forHTTPHeaderField: "Content-Type") == "application/pdf")
+            #expect(
+                whole.headers.value(forHTTPHeaderField: "Content-Disposition")
+                    == "attachment; filename*=UTF-8''Zeugnis%201.pdf")
+            let part = try await ask("GET", down, ["Range": "bytes=99990-"])
+            #expect(part.status == 206 && part.body == content.suffix(10))
+            #expect(part.headers.value(forHTTPHeaderField: "Content-Range") == "bytes 99990-99999/100000")
+            #expect(try await ask("GET", down, ["Range": "bytes=100000-"]).status == 416)
+            let over = try await owner.value("millrace.blob_link('\\x\(blob)', 'a/b', null, '-1 hour')") ?? ""
+            #expect(try await ask("GET", over).status == 410)
+            #expect(!worker.output.contains(String(down.suffix(64))))
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended() == 0)
+            await owner.close()
         }
     }
 }

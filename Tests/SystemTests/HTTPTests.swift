@@ -8,26 +8,26 @@ import Testing
     import FoundationNetworking
 #endif
 
+/// A port that was free a moment ago.
+func freePort() throws -> Int {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(descriptor) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let bound = withUnsafeMutablePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0
+        }
+    }
+    try #require(bound)
+    return Int(UInt16(bigEndian: address.sin_port))
+}
+
 /// What the real executable answers over HTTP.
 @Suite struct HTTPTests {
     private static let token = "a-token-of-some-length"
-
-    /// A port that was free a moment ago.
-    private func freePort() throws -> Int {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let bound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0
-            }
-        }
-        try #require(bound)
-        return Int(UInt16(bigEndian: address.sin_port))
-    }
 
     /// 0 when nobody answers.
     private func get(_ port: Int, _ path: String, token: String? = nil) async -> (status: Int, body: String) {
@@ -55,13 +55,13 @@ import Testing
             #expect(metrics.status == 200 && metrics.body.contains("\nmillrace_worker_ready 1\n"))
             #expect(metrics.body.contains("millrace_http_requests_total{status=\"4xx\"} 1\n"))
             try await cluster.stop(.fast, deadline: .seconds(60))
-            try await eventually("it knows that the database is away", within: .seconds(60)) {
+            try await eventually("it knows that the database is away") {
                 let answer = await get(port, "/readyz")
                 return answer.status == 503 && answer.body.contains("cut off from the database")
             }
             #expect(await get(port, "/livez").status == 200)
             _ = try await cluster.start(deadline: .seconds(120))
-            try await eventually("it is ready again", within: .seconds(60)) { await get(port, "/readyz").status == 200 }
+            try await eventually("it is ready again") { await get(port, "/readyz").status == 200 }
             #expect(!worker.output.contains(Self.token))
             worker.signal(SIGTERM)
             #expect(try await worker.ended() == 0)

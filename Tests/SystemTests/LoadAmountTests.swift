@@ -56,7 +56,7 @@ import Testing
 
     private func load(_ arguments: [String], in database: TestDatabase) async throws -> Report {
         let process = try MillraceProcess(["load"] + arguments + ["--json"], database: database.url)
-        let code = try await process.ended(within: .seconds(240))
+        let code = try await process.ended(within: .seconds(600))
         let lines = process.output.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(code == 0, "\(process.output)")
         // On a pipe, progress is a few lines.

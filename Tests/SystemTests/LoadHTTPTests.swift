@@ -41,7 +41,7 @@ import Testing
                 "load", "http", "--url", "http://127.0.0.1:\(server.port)/", "--requests", "200", "--in-flight", "4",
                 "--rounds", "1", "--json",
             ], database: "", environment: environment)
-        let code = try await process.ended(within: .seconds(120))
+        let code = try await process.ended(within: .seconds(600))
         #expect(code == 0, "\(process.output)")
         let lines = process.output.split(separator: "\n", omittingEmptySubsequences: false)
         let start = try #require(lines.firstIndex(of: "{"), "\(process.output)")

@@ -24,7 +24,7 @@ import Testing
             try await Task.sleep(for: .seconds(2))  // the watchers have seen the victim alive
             let killed = try await connection.value("clock_timestamp()") ?? ""
             victim.signal(SIGKILL)
-            try await eventually("all 1000 run again", within: .seconds(45)) {
+            try await eventually("all 1000 run again") {
                 try await connection.int(
                     "select coalesce(sum(l.n), 0) from millrace.lease l join millrace.session s on s.id = l.session where s.name <> 'victim'"
                 ) == 1000
@@ -69,7 +69,7 @@ import Testing
                 let other = try await MillraceProcess.worker("other", database: pooled.location, slots: 200)
                 let killed = try await connection.value("clock_timestamp()") ?? ""
                 victim.signal(SIGKILL)
-                try await eventually("all 200 run again", within: .seconds(60)) {
+                try await eventually("all 200 run again") {
                     try await connection.int(
                         "select coalesce(sum(l.n), 0) from millrace.lease l join millrace.session s on s.id = l.session where s.name <> 'victim'"
                     ) == 200
@@ -169,7 +169,7 @@ import Testing
                 select (select id from millrace.session), 9, now(), 1, job, job, array[job] from gone;
                 commit
                 """)
-            try await eventually("the job has run", within: .seconds(45)) {
+            try await eventually("the job has run") {
                 try await connection.int("select count(*) from millrace.history where outcome = 1") == 1
             }
             #expect(try await connection.int("select count(*) from millrace.lease where number = 9") == 0)

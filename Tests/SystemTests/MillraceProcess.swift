@@ -5,6 +5,7 @@ import TestSupport
 final class MillraceProcess: @unchecked Sendable {  // Process is not Sendable; each is used by one test at a time
     private let process = Process()
     private let log: URL
+    private let outbox = FileManager.default.temporaryDirectory.appending(path: "millrace-outbox-\(UUID().uuidString)")
 
     var pid: pid_t { process.processIdentifier }
 
@@ -17,6 +18,7 @@ final class MillraceProcess: @unchecked Sendable {  // Process is not Sendable; 
         var environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("MILLRACE_") }
         environment["DATABASE_URL"] = url
         environment["MILLRACE_LISTEN"] = "off"  // many of them run at once
+        environment["MILLRACE_MAIL_OUTBOX"] = outbox.path  // and none leaves mails in the checkout
         process.environment = environment.merging(extra) { $1 }
         process.standardError = sink
         process.standardOutput = sink
@@ -27,6 +29,7 @@ final class MillraceProcess: @unchecked Sendable {  // Process is not Sendable; 
     deinit {
         if process.isRunning { kill(pid, SIGKILL) }
         try? FileManager.default.removeItem(at: log)
+        try? FileManager.default.removeItem(at: outbox)
     }
 
     /// A worker for the practice kinds, once it has said that it is up.
@@ -54,7 +57,7 @@ final class MillraceProcess: @unchecked Sendable {  // Process is not Sendable; 
     }
 
     /// Waits for its end; the exit code, or the signal as a negative number.
-    func ended(within limit: Duration = .seconds(60)) async throws -> Int32 {
+    func ended(within limit: Duration = .seconds(240)) async throws -> Int32 {
         try await eventually("process \(pid) has ended; it says: \(output)", within: limit) { !process.isRunning }
         return process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
     }

@@ -32,7 +32,7 @@ import Workers
             try await Task.sleep(for: .seconds(40))
             _ = try await cluster.start(deadline: .seconds(60))
             connection = try await Connection.open(ConnectionOptions(location: cluster.url()))
-            try await eventually("all 3200 have ended", within: .seconds(60)) {
+            try await eventually("all 3200 have ended") {
                 try await connection.int("select count(distinct id) from millrace.history where outcome = 1") == 3200
             }
             #expect(try await connection.int("select count(*) from millrace.history where outcome = 1") == 3200)

@@ -31,7 +31,7 @@ import Workers
             let workers = try (1...5).map { number in
                 try MillraceProcess(["worker", "--practice", "--name", "w\(number)"], database: database.url)
             }
-            try await eventually("all five are up, nothing is due, and all jobs are done", within: .seconds(60)) {
+            try await eventually("all five are up, nothing is due, and all jobs are done") {
                 try await connection.bool(
                     """
                     select (select count(*) = 5 from millrace.workers)
@@ -167,7 +167,7 @@ import Workers
                 try await connection.value("select problem from millrace.schedules")?.contains("tzdata") == true
             }
             let rich = try await MillraceProcess.worker("rich", database: database.url)
-            try await eventually("the other plans it", within: .seconds(60)) {
+            try await eventually("the other plans it") {
                 try await connection.bool("select next_at is not null and problem is null from millrace.schedules")
             }
             for worker in [poor, rich] {

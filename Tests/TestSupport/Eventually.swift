@@ -10,7 +10,7 @@ package struct NeverHappened: Error, CustomStringConvertible {
 
 /// Looks again and again until `condition` holds; throws when it does not within `limit`.
 package func eventually(
-    _ what: String, within limit: Duration = .seconds(90), _ condition: () async throws -> Bool
+    _ what: String, within limit: Duration = .seconds(240), _ condition: () async throws -> Bool
 ) async throws {
     let deadline = ContinuousClock.now + limit
     while try await !condition() {

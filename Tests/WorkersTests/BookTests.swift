@@ -198,9 +198,14 @@ import Testing
         let third = try some(book.next())
         #expect(third.id == 3)
         #expect(holds(book.next() == nil))
-        book.ended(first, Ended(job: first.job, outcome: .succeeded))
-        let freed = try some(book.next())
-        #expect(freed.id == 2)
+        #expect(!holds(book.ended(makeRun(third), nil)), "it never ran here")
+        #expect(
+            !holds(book.ended(first, Ended(job: first.job, outcome: .succeeded))),
+            "the second was taken beyond the bound")
+        let second = makeRun(try some(book.next()))
+        #expect(second.job.id == 2)
+        _ = book.started(second)
+        #expect(holds(book.ended(second, nil)), "claims have passed its queue over until now")
     }
 
     @Test func `suspects are counted, and a lone one excludes all others`() throws {

@@ -50,8 +50,11 @@ begin
             or exists (select from millrace.limit_rule r where r.scope = 'queue' and r.name = q.name)
             or exists (select from millrace.limit_rule r where r.scope = 'tenant' and r.name = q.tenant and (r.concurrency is not null or r.rate is not null))
     ) then
-        return query select * from millrace.claim_limited(the_session, the_number, the_kinds, the_queues, the_lanes, floors, ceilings,
-            limits, wanted, short_queues, long_queues);
+        return query
+        select c.seq, c.id, c.number, c.kind, c.queue, c.lane, c.attempt, c.crashes, c.enqueued_at, c.args, c.max_attempts, c.keyed, c.expired,
+               c.options, c.metadata, c.tags, c.tenant, c.claimed_at, c.gates
+          from millrace.claim_limited(the_session, the_number, the_kinds, the_queues, the_lanes, floors, ceilings,
+                                      limits, wanted, short_queues, long_queues) c;
         return;
     end if;
     return query

@@ -1,14 +1,14 @@
 -- A claim (see claim.sql) where gates stand. First the gates of queues and tenants are locked and say how much to take at most; then, for the
 -- jobs taken, those of their keys. Each lock is followed by a statement of its own, which sees what the last holder committed.
--- A job whose key's gate is shut is parked with it; one that its queue's or tenant's gate refuses after all goes back in line.
+-- Where each job holds one slot, whoever asks for a compact answer gets its gate as it is, and not in an array of one. A job whose key's gate is shut is parked with it; one that its queue's or tenant's gate refuses after all goes back in line.
 create or replace function millrace.claim_limited(
     the_session bigint, the_number bigint, the_kinds int[],
     the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
-    short_queues int[], long_queues int[]
+    short_queues int[], long_queues int[], compact boolean default false
 ) returns table (
     seq bigint, id bigint, number bigint, kind int, queue int, lane int, attempt smallint, crashes smallint,
     enqueued_at timestamptz, args jsonb, max_attempts smallint, keyed boolean, expired boolean,
-    options jsonb, metadata jsonb, tags text[], tenant text, claimed_at timestamptz, gates bigint[]
+    options jsonb, metadata jsonb, tags text[], tenant text, claimed_at timestamptz, gates bigint[], gate bigint
 )
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -161,7 +161,7 @@ begin
         select g.seq, g.job, g.number, g.kind, g.queue, g.lane, g.attempt, g.crashes,
                j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
                j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m), false),
-               j.options, j.metadata, j.tags, j.tenant, (select m.t from moment m), null::bigint[]
+               j.options, j.metadata, j.tags, j.tenant, (select m.t from moment m), null::bigint[], null::bigint
           from gone g
           cross join lateral (                             -- see claim()
               select * from millrace.job i
@@ -169,7 +169,7 @@ begin
         if counting <> '{}' then
             return query
             select null::bigint, null::bigint, null::bigint, null::int, null::int, null::int, null::smallint, null::smallint, null::timestamptz, null::jsonb,
-                   null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, null::timestamptz, counting;
+                   null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, null::timestamptz, counting, null::bigint;
         end if;
     elsif all_pass and places <> '{}' then
         -- All pass, as they mostly do, at different gates. From here on only gates that count are of interest.
@@ -185,6 +185,7 @@ begin
                array_agg(case when l.tenant_gate = any (counting) then l.tenant_gate end order by l.place)
           into line_queue_gates, line_tenant_gates
           from unnest(line_queue_gates, line_tenant_gates) with ordinality l(queue_gate, tenant_gate, place);
+        compact := compact and one_each;
         return query
         with gone as materialized (
             delete from millrace.ready r where r.ctid = any (places)
@@ -193,8 +194,9 @@ begin
                     + case when r.lane & 3 = 3 then 4 else 0 end as number,
                 case when r.queue = any (keyed_lines) then
                     coalesce(r.gate, millrace.gate_of('key', (select j.limit_key from millrace.job j where j.id = r.job))) end as key_gate,
-                line_queue_gates[array_position(line_ids, r.queue)] as queue_gate,
-                line_tenant_gates[array_position(line_ids, r.queue)] as tenant_gate
+                -- looking up an array's places costs a job more than anything else here
+                case when counting <> '{}' then line_queue_gates[array_position(line_ids, r.queue)] end as queue_gate,
+                case when counting <> '{}' then line_tenant_gates[array_position(line_ids, r.queue)] end as tenant_gate
         ), leased as (
             insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_jobs, slot_gates)
             select the_session, g.number, t, count(*), min(g.job), max(g.job), array_agg(g.job),
@@ -203,7 +205,7 @@ begin
                    nullif(coalesce(array_agg(g.job) filter (where not one_each and g.key_gate = any (key_gates)), '{}')
                        || array_agg(g.job) filter (where g.queue_gate is not null)
                        || array_agg(g.job) filter (where g.tenant_gate is not null), '{}'),
-                   nullif(coalesce(array_agg(g.key_gate) filter (where g.key_gate = any (key_gates)), '{}')
+                   nullif(coalesce(array_agg(g.key_gate) filter (where one_each or g.key_gate = any (key_gates)), '{}')
                        || array_agg(g.queue_gate) filter (where g.queue_gate is not null)
                        || array_agg(g.tenant_gate) filter (where g.tenant_gate is not null), '{}')
               from gone g
@@ -213,8 +215,9 @@ begin
                j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
                j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
                j.options, j.metadata, j.tags, j.tenant, t,
-               case when one_each then array[g.key_gate]
-                   else nullif(array_remove(array[case when g.key_gate = any (key_gates) then g.key_gate end, g.queue_gate, g.tenant_gate], null), '{}') end
+               case when compact then null when one_each then array[g.key_gate]
+                   else nullif(array_remove(array[case when g.key_gate = any (key_gates) then g.key_gate end, g.queue_gate, g.tenant_gate], null), '{}') end,
+               case when compact then g.key_gate end
           from gone g
           cross join lateral (                             -- see claim()
               select * from millrace.job i
@@ -279,14 +282,14 @@ begin
         select p.seq, p.job, p.number, p.kind, p.queue, p.lane, p.attempt, p.crashes,
                j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
                j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
-               j.options, j.metadata, j.tags, j.tenant, t, p.slots
+               j.options, j.metadata, j.tags, j.tenant, t, p.slots, null::bigint
           from passed p
           cross join lateral (                             -- see claim()
               select * from millrace.job i
                where i.id = p.job and i.id between (select min(b.job) from gone b) and (select max(b.job) from gone b) offset 0) j
         union all
         select j.seq, j.job, null, j.kind, j.queue, j.lane, null, null, null, null, null, null, null, null, null, null, null, null,
-               case when not j.passes_key then array[j.gate] end
+               case when not j.passes_key then array[j.gate] end, null
           from judged j where not j.passes;
     end if;
     if crowded is not null then
@@ -294,6 +297,6 @@ begin
     end if;
     return query
     select null::bigint, null::bigint, null::bigint, null::int, h.queue, null::int, null::smallint, null::smallint, null::timestamptz, null::jsonb,
-           null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, null::timestamptz, null::bigint[]
+           null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, null::timestamptz, null::bigint[], null::bigint
       from unnest(held_back) h(queue);
 end $$;

@@ -61,6 +61,19 @@ begin
     return the_id;
 end $$;
 
+-- What Millrace itself has to say: nobody need be allowed to publish for it to be said.
+create or replace function millrace.event_say(the_type text, the_source text, the_subject text, the_tenant text, the_data jsonb) returns uuid
+language plpgsql volatile as $$
+declare
+    the_id uuid := gen_random_uuid();
+begin
+    insert into millrace.event (id, type, source, subject, tenant, at, owner, data)
+    values (the_id, the_type, the_source, the_subject, the_tenant, millrace.now(), 'millrace', the_data);
+    insert into millrace.event_fresh (id) values (the_id);
+    perform millrace.event_wake();
+    return the_id;
+end $$;
+
 create or replace function millrace.event_conflict(field text, the_id uuid) returns void
 language plpgsql as $$
 begin
@@ -119,11 +132,11 @@ end $$;
 -- lock is free, so whoever has seen a number has seen, or can see, all below it. A publisher's open transaction holds nobody up; a
 -- reader's keeps others from what came since, so a reader commits each look.
 create or replace function millrace.events_number(most int default 10000) returns bigint
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     numbered bigint;
 begin
-    if not exists (select from millrace.event_fresh) or not pg_try_advisory_xact_lock(1297239621, 1) then
+    if not exists (select from millrace.event_fresh) or not pg_try_advisory_xact_lock(1297239621, 7) then
         return 0;
     end if;
     with gone as (
@@ -138,21 +151,25 @@ begin
     return numbered;
 end $$;
 
+create or replace function millrace.event_document(e millrace.event) returns jsonb
+language sql stable as $$
+    select jsonb_strip_nulls(jsonb_build_object('specversion', '1.0', 'id', e.id, 'type', e.type, 'source', e.source, 'subject', e.subject,
+               'time', to_char(e.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'tenant', e.tenant))
+           || jsonb_build_object('datacontenttype', 'application/json', 'data', e.data)
+$$;
+
 -- The feed: what came behind `since`, as CloudEvents 1.0 has it in its JSON format; the tenant is an extension. A reader keeps the last
 -- seq it has dealt with; nothing ever appears at or below it.
 create or replace function millrace.events_changes(since bigint default 0, page int default 50)
 returns table (seq bigint, at timestamptz, id uuid, change text, data jsonb)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
     if page not between 1 and 500 then
         perform millrace.refuse('a page has 1 to 500 events', 'page');
     end if;
     perform millrace.events_number();
     return query
-        select e.seq, e.at, e.id, 'published'::text,
-               jsonb_strip_nulls(jsonb_build_object('specversion', '1.0', 'id', e.id, 'type', e.type, 'source', e.source, 'subject', e.subject,
-                   'time', to_char(e.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'tenant', e.tenant))
-               || jsonb_build_object('datacontenttype', 'application/json', 'data', e.data)
+        select e.seq, e.at, e.id, 'published'::text, millrace.event_document(e)
           from millrace.event e where e.seq > coalesce(since, 0) order by e.seq limit page;
 end $$;
 
@@ -192,7 +209,7 @@ $$;
 
 -- Kept for 14 days, read or not: whoever reads has a fortnight.
 create or replace function millrace.events_expire(most int default 50000) returns bigint
-language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     gone bigint;
 begin

@@ -5,7 +5,15 @@ declare
     client text := millrace.role_name('client');
     worker text := millrace.role_name('worker');
     admin text := millrace.role_name('admin');
-    doors_client text[] := array['enqueue', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'cancel', 'flow_cancel', 'flow_tree', 'job', 'own_jobs', 'now', 'event_publish', 'flag_on'];
+    doors_client text[] := array['enqueue', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'cancel', 'flow_cancel', 'flow_tree', 'job', 'own_jobs', 'now', 'event_publish', 'flag_on',
+        'mail_send', 'mail_password_reset', 'mail_account_verification', 'mail_welcome', 'mail_account_notification', 'mail_cancel', 'mail_reschedule', 'mail_message',
+        'family_create', 'family_zone', 'family_join', 'family_leave', 'person_erase', 'mood_log', 'mood_log_many', 'mood_delete', 'moods', 'hobby_save', 'hobbies',
+        'hobby_presets', 'hobby_seen', 'cards', 'card_answer', 'quest_today', 'quest_complete', 'quest_complete_many', 'quest_undo', 'quest_history', 'points', 'streak',
+        'weekly_stats',
+        'document_upload', 'document_register', 'document_delete', 'document_retry', 'document_text', 'document_search', 'document', 'document_list',
+        'check_in', 'check_in_arm', 'check_in_disarm', 'check_in_set_interval', 'check_in_pause', 'check_in_alarm', 'check_in_drill', 'check_in_contact',
+        'check_in_contact_remove', 'check_in_consent_ask', 'check_in_accept', 'check_in_respond', 'check_in_show',
+        'device_add', 'device_remove', 'notice_preferences'];
     doors_worker text[] := array['enqueue', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'now',
         'register_kinds', 'register_queues', 'horizon', 'claim', 'claim_limited', 'lanes', 'lanes_above', 'promote', 'finish', 'complete', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
         'session_close', 'leases_held', 'leases_return', 'cancels', 'heed_cancels', 'maintain', 'queue_list', 'retentions', 'schema_state', 'depths', 'rates', 'orphans', 'outstanding', 'blocked_count',
@@ -15,12 +23,32 @@ declare
         'flows_advance', 'flows_check', 'flow_cancel', 'flow_retry', 'flow_ids', 'flow_tree', 'spawn', 'results_before', 'event_publish', 'events_changes', 'event', 'event_list',
         'provider_flush', 'provider_tidy', 'provider_workers', 'latency_quantile', 'flag_on', 'flag_list',
         'blob', 'blob_list', 'blob_touch', 'blob_upload', 'blob_stage', 'blob_store', 'blob_drop', 'blob_open', 'blob_piece', 'blob_keep', 'blob_release',
-        'blobs_forsaken', 'blob_forget', 'blob_uploads_expire'];
+        'blobs_forsaken', 'blob_forget', 'blob_uploads_expire', 'template_source', 'template_built_in',
+        'mail_send', 'mail_password_reset', 'mail_account_verification', 'mail_welcome', 'mail_account_notification', 'mail_cancel', 'mail_reschedule', 'mail_message',
+        'mail_take', 'mail_freeze', 'mail_failed', 'mail_batch_open', 'mail_batch_again', 'mail_batch_record', 'mail_letters', 'mail_route_by', 'mail_told',
+        'mail_event', 'mail_forsaken', 'mail_retire', 'mail_suppress', 'mail_unsubscribe', 'mail_silent', 'mail_asked', 'mail_changes', 'mail_state', 'mail_list', 'mail_story',
+        'family_create', 'family_zone', 'family_join', 'family_leave', 'person_erase', 'mood_log', 'mood_log_many', 'mood_delete', 'moods', 'hobby_save', 'hobbies',
+        'hobby_presets', 'hobby_seen', 'cards', 'card_answer', 'quest_today', 'quest_complete', 'quest_complete_many', 'quest_undo', 'quest_history', 'points', 'streak',
+        'weekly_stats',
+        'points_award', 'notice_send', 'notice_cancel', 'notice_move', 'quest_rollover', 'quest_rollover_due', 'quest_state', 'quest_zones_check', 'quest_rules_set',
+        'document_upload', 'document_register', 'document_delete', 'document_retry', 'document_text', 'document_search', 'document', 'document_list', 'document_story', 'document_progress',
+        'document_output_of', 'documents_changes', 'document_state', 'document_take', 'document_stage', 'document_received', 'document_inspected', 'document_waiting',
+        'document_cached', 'document_pages_put', 'document_spread', 'document_ended', 'document_contents', 'documents_check',
+        'check_in', 'check_in_arm', 'check_in_disarm', 'check_in_set_interval', 'check_in_pause', 'check_in_alarm', 'check_in_drill', 'check_in_contact',
+        'check_in_contact_remove', 'check_in_consent_ask', 'check_in_accept', 'check_in_respond', 'check_in_show',
+        'watch_step', 'watch_wanted', 'check_in_state', 'check_in_resolve', 'check_in_consent', 'check_in_confirm', 'alarm_page', 'checkin_changes', 'watch_contacts',
+        'device_add', 'device_remove', 'device_list', 'notice_preferences', 'notice_take', 'notice_next', 'notice_mail', 'notice_record',
+        'notice_state', 'notice_list', 'notice_story', 'provider_token_take', 'provider_token_put',
+        'webhook_fan_out', 'webhook_claim', 'webhook_wait', 'webhook_record', 'webhook_consent', 'webhook_target', 'webhook_state', 'webhook_secrets', 'webhook_seal',
+        'link_key_set', 'upload_arrived', 'blob_sweep_turn'];
     doors_admin text[] := doors_worker || array['job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',
         'dead_ids', 'dead_summary', 'sealed_keys', 'sealed_page', 'reseal',
         'grant_enqueue', 'revoke_enqueue', 'own_jobs', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',
         'schedule_remove', 'schedule_pause', 'schedule_resume', 'schedule_run', 'schedule_fires', 'grant_publish', 'revoke_publish',
-        'provider_force', 'flag_set'];
+        'provider_force', 'flag_set', 'template_publish', 'template_use', 'template_history',
+        'mail_resolve', 'mail_unsuppress', 'mail_suppressions', 'mail_erase',
+        'quest_audit', 'quest_repair', 'quota_set',
+        'webhook_add', 'webhook_rotate', 'webhook_remove', 'webhook_enable', 'webhook_redeliver'];
 begin
     execute 'revoke all on schema millrace from public';
     execute 'revoke all on all tables in schema millrace from public';
@@ -41,9 +69,17 @@ begin
         end if;
     end loop;
     if to_regrole(quote_ident(worker)) is not null then
-        execute format('grant select on millrace.workers, millrace.queues, millrace.limits, millrace.schedules, millrace.events, millrace.providers, millrace.provider_events to %I', worker);
+        execute format('grant select on millrace.workers, millrace.queues, millrace.limits, millrace.schedules, millrace.events, millrace.providers, millrace.provider_events, millrace.templates,
+            millrace.mail_messages, millrace.mail_attempts, millrace.mail_events, millrace.mail_analytics, millrace.families, millrace.quests, millrace.notices,
+            millrace.documents, millrace.document_pages, millrace.quotas,
+            millrace.check_ins, millrace.alarms, millrace.alarm_history,
+            millrace.webhooks, millrace.webhook_deliveries to %I', worker);
     end if;
     if to_regrole(quote_ident(admin)) is not null then
-        execute format('grant select on millrace.jobs, millrace.queues, millrace.workers, millrace.limits, millrace.schedules, millrace.events, millrace.providers, millrace.provider_events to %I', admin);
+        execute format('grant select on millrace.jobs, millrace.queues, millrace.workers, millrace.limits, millrace.schedules, millrace.events, millrace.providers, millrace.provider_events, millrace.templates,
+            millrace.mail_messages, millrace.mail_attempts, millrace.mail_events, millrace.mail_analytics, millrace.families, millrace.quests, millrace.notices,
+            millrace.documents, millrace.document_pages, millrace.quotas,
+            millrace.check_ins, millrace.alarms, millrace.alarm_history,
+            millrace.webhooks, millrace.webhook_deliveries to %I', admin);
     end if;
 end $$;

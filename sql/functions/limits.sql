@@ -161,7 +161,8 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
-set jit = off as $$
+set jit = off
+set plan_cache_mode = force_generic_plan as $$
 declare
     t timestamptz := millrace.now();
     at bigint := coalesce(after, -9223372036854775808);
@@ -173,10 +174,20 @@ declare
     wait float8;
 begin
     moved := 0; queues := '{}'; lanes := '{}';
-    perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
-    if the_gates is not null then                         -- of the many that are asked about, few hold jobs back
-        the_gates := array(select g from unnest(the_gates) g where millrace.gate_has_parked(g));
+    if the_gates is not null then                         -- of the many that are asked about, few hold jobs back, and mostly none at all
+        perform from millrace.parked p order by p.gate desc, p.lane desc, p.job desc limit 1;
+        if found then
+            the_gates := array(
+                select g.gate from unnest(the_gates) g(gate)
+                 cross join lateral (select from millrace.parked p where p.gate = g.gate order by p.lane desc, p.job desc limit 1) p);
+        else
+            the_gates := '{}';
+        end if;
+        if the_gates = '{}' and not outer_too then
+            return;
+        end if;
     end if;
+    perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
     loop
         if the_gates is null then
             select p.gate, p.job into one from millrace.parked p

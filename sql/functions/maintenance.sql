@@ -162,4 +162,8 @@ begin
     perform millrace.trace_sweep();
     perform millrace.flows_expire();
     perform millrace.events_expire();
+    perform millrace.documents_expire();
+    perform millrace.checkins_expire();
+    perform millrace.notices_expire();
+    perform millrace.webhook_tidy();
 end $$;

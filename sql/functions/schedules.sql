@@ -253,7 +253,7 @@ begin
     foreach at in array fires loop
         -- After a failover the clock may show a time again.
         continue when exists (select from millrace.schedule_fire f where f.schedule = the_id and f.fire_at = at);
-        if one.last_job is not null and one.overlap <> 'allow' and millrace.schedule_job_lives(one.last_job) then
+        if one.last_job is not null and one.overlap <> 'allow' and millrace.job_lives(one.last_job) then
             if one.overlap = 'skip' then
                 insert into millrace.schedule_fire (schedule, fire_at, what, fired_at) values (the_id, at, 'skipped', t);
                 one.skipped := one.skipped + 1;
@@ -273,11 +273,6 @@ begin
      where s.id = the_id;
     return enqueued;
 end $$;
-
-create or replace function millrace.schedule_job_lives(the_job bigint) returns boolean
-language sql volatile as $$
-    select exists (select from millrace.job(the_job) j where j.state not in ('succeeded', 'cancelled', 'dead'))
-$$;
 
 -- A worker could not understand it, or the database refused its job. Not before two seconds have passed: a worker that lacks the zone
 -- must not speak for one that has it, and fires at once.

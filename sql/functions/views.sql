@@ -141,6 +141,11 @@ begin
     end loop;
 end $$;
 
+create or replace function millrace.job_lives(the_job bigint) returns boolean
+language sql volatile as $$
+    select exists (select from millrace.job(the_job) j where j.state not in ('succeeded', 'cancelled', 'dead'))
+$$;
+
 -- A client's own jobs, newest first, a page at a time.
 create or replace function millrace.own_jobs(after bigint default null, page int default 50) returns setof millrace.jobs
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$

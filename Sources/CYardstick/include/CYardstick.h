@@ -45,6 +45,11 @@ yardstick_result yardstick_wake(
 yardstick_result yardstick_requests(
     const char *url, int version, const char *_Nullable certificates, int in_flight, int64_t requests);
 
+/// The same with POST over HTTP/2, always these headers, one a line, and this body.
+yardstick_result yardstick_posts(
+    const char *url, const char *_Nullable certificates, const char *headers, const char *body, int in_flight,
+    int64_t requests);
+
 #pragma clang assume_nonnull end
 
 #endif

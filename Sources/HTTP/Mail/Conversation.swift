@@ -28,30 +28,41 @@ struct Conversation: Sendable {
 
     /// A command goes out. Only its verb is looked at: the rest of an AUTH is secret.
     mutating func send(_ bytes: some Sequence<UInt8>) {
-        let verb = String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self).uppercased()
+        var verb: UInt64 = 0
+        for byte in bytes.prefix(8) {
+            guard byte > 0x20 else { break }
+            verb = verb << 8 | UInt64(byte & 0xdf)  // in capitals
+        }
         lines = []
         switch verb {
-        case "MAIL": (asked, stage) = (.sender, .sender)
-        case "RCPT":
+        case Self.mail: (asked, stage) = (.sender, .sender)
+        case Self.rcpt:
             (asked, stage) = (.recipient(next), .recipients)
             next += 1
-        case "DATA": (asked, stage) = (.data, .data)
-        case "RSET", "QUIT", "NOOP": asked = .aside
+        case Self.data: (asked, stage) = (.data, .data)
+        case Self.rset, Self.quit, Self.noop: asked = .aside
         default: if stage == .session { asked = .session }
         }
     }
 
+    private static let (mail, rcpt, data) = (number("MAIL"), number("RCPT"), number("DATA"))
+    private static let (rset, quit, noop) = (number("RSET"), number("QUIT"), number("NOOP"))
+    private static func number(_ verb: String) -> UInt64 { verb.utf8.reduce(0) { $0 << 8 | UInt64($1) } }
+
     /// A line of a reply comes in.
     mutating func receive(_ bytes: some Collection<UInt8>) {
         let digits = bytes.prefix(3)
-        guard digits.count == 3, let code = Int(String(decoding: digits, as: UTF8.self)), code >= 100 else { return }
+        guard digits.count == 3, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return }
+        let code = digits.reduce(0) { $0 * 10 + Int($1 & 15) }
+        guard code >= 100 else { return }
         let rest = bytes.dropFirst(3)
         lines.append(Self.clean(rest.dropFirst()))
         guard rest.first != UInt8(ascii: "-") else { return }
-        let text = lines.joined(separator: " ")
+        let text = lines.count == 1 ? lines[0] : lines.joined(separator: " ")
         lines = []
         guard asked != .aside else { return }
-        let said = MailReply(code: code, text: String(decoding: text.utf8.prefix(500), as: UTF8.self))
+        let said = MailReply(
+            code: code, text: text.utf8.count <= 500 ? text : String(decoding: text.utf8.prefix(500), as: UTF8.self))
         reply = said
         switch asked {
         case .recipient(let index) where index < recipients.count: recipients[index] = said

@@ -1,15 +1,39 @@
+import Glibc
+
 /// A message for SMTP, and who it is for.
 package struct Envelope: Sendable {
     /// Empty: nobody wants to hear of a bounce.
     package var from: String
     package var recipients: [String]
-    /// The whole message with its header, every line ended by CR LF.
-    package var message: [UInt8]
+    var message: Message
 
+    enum Message: Sendable {
+        case whole([UInt8])
+        /// Pieces, asked for one after the other as the server takes them; nil ends it.
+        case stream(length: Int, next: @Sendable () async throws -> [UInt8]?)
+    }
+
+    /// - Parameter message: With its header, every line ended by CR LF.
     package init(from: String, to recipients: [String], message: [UInt8]) {
         self.from = from
         self.recipients = recipients
-        self.message = message
+        self.message = .whole(message)
+    }
+
+    /// One that is never held as a whole; it is checked while it goes, and cut off before its end when something is wrong with it.
+    package init(
+        from: String, to recipients: [String], length: Int, next: @escaping @Sendable () async throws -> [UInt8]?
+    ) {
+        self.from = from
+        self.recipients = recipients
+        message = .stream(length: length, next: next)
+    }
+
+    var length: Int {
+        switch message {
+        case .whole(let bytes): bytes.count
+        case .stream(let length, _): length
+        }
     }
 
     /// What must not be handed to a server; names places, never addresses.
@@ -19,14 +43,13 @@ package struct Envelope: Sendable {
         for (index, recipient) in recipients.enumerated() {
             if let why = Self.complaint(about: recipient) { return "the address of recipient \(index + 1) \(why)" }
         }
-        // A line end that two servers read differently is how one message becomes two.
-        var before: UInt8 = 0
-        for byte in message {
-            if (byte == 0x0a) != (before == 0x0d) { return "the message has a line end that is not CR LF" }
-            if byte == 0 { return "the message holds a NUL" }
-            before = byte
+        switch message {
+        case .whole(let bytes):
+            var lines = LineCheck()
+            return bytes.withUnsafeBytes { lines.add($0) } ?? lines.end
+        case .stream(let length, _):
+            return length >= 2 ? nil : LineCheck().end
         }
-        return message.suffix(2).elementsEqual([0x0d, 0x0a]) ? nil : "the message does not end with a line end"
     }
 
     private static func complaint(about address: String) -> String? {
@@ -86,4 +109,36 @@ package struct MailFailure: Error, Sendable, Equatable, CustomStringConvertible 
     package var reply: MailReply?
 
     package var description: String { transfer.description }
+}
+
+/// What a message's bytes must not hold, looked for as they come.
+struct LineCheck: Sendable {
+    private var before: UInt8 = 0
+    private var last: UInt8 = 0
+
+    mutating func add(_ bytes: UnsafeRawBufferPointer) -> String? {
+        guard let base = bytes.baseAddress, !bytes.isEmpty else { return nil }
+        func find(_ byte: UInt8, _ from: Int, _ to: Int) -> Int? {
+            memchr(base + from, Int32(byte), to - from).map { $0 - UnsafeMutableRawPointer(mutating: base) }
+        }
+        // A line end that two servers read differently is how one message becomes two.
+        let complaint = "the message has a line end that is not CR LF"
+        if find(0, 0, bytes.count) != nil { return "the message holds a NUL" }
+        var start = 0
+        if last == 0x0d {
+            guard bytes[0] == 0x0a else { return complaint }
+            start = 1
+        }
+        while start < bytes.count {
+            let end = find(0x0d, start, bytes.count) ?? bytes.count
+            if find(0x0a, start, end) != nil { return complaint }
+            if end + 1 < bytes.count, bytes[end + 1] != 0x0a { return complaint }
+            start = end + 2
+        }
+        before = bytes.count > 1 ? bytes[bytes.count - 2] : last
+        last = bytes[bytes.count - 1]
+        return nil
+    }
+
+    var end: String? { before == 0x0d && last == 0x0a ? nil : "the message does not end with a line end" }
 }

@@ -10,7 +10,9 @@ final class Lanes: Sendable {
     private struct State {
         var waiting: [(delivery: MailDelivery, waiter: Waiter)] = []
         var lanes = 0
-        var idle = 0
+        /// Lanes that carry nothing: they take what waits. One is free before its last message's sender hears of its end, so that whoever
+        /// sends the next one finds the connection.
+        var free = 0
         var isClosed = false
         var running: [ObjectIdentifier: MailDelivery] = [:]
     }
@@ -33,8 +35,9 @@ final class Lanes: Sendable {
             if state.isClosed { return .closed }
             if delivery.isGivenUp { return .givenUp }
             state.waiting.append((delivery, waiter))
-            guard state.idle < state.waiting.count, state.lanes < most else { return .wait }
+            guard state.free < state.waiting.count, state.lanes < most else { return .wait }
             state.lanes += 1
+            state.free += 1
             return .grow
         }
         switch way {
@@ -74,7 +77,10 @@ final class Lanes: Sendable {
         var easy: Easy? = Easy()
         while let handle = easy, let (delivery, waiter) = next() {
             let result = delivery.perform(plan, on: handle, socket)
-            state.withLock { $0.running[ObjectIdentifier(delivery)] = nil }
+            state.withLock { state in
+                state.running[ObjectIdentifier(delivery)] = nil
+                state.free += 1
+            }
             waiter.resume(returning: result)
         }
         // The QUIT of an idle connection waits for its answer; a server that is silent is not waited for.
@@ -91,19 +97,19 @@ final class Lanes: Sendable {
                 if !state.waiting.isEmpty {
                     let first = state.waiting.removeFirst()
                     state.running[ObjectIdentifier(first.delivery)] = first.delivery
+                    state.free -= 1
                     return ((first.delivery, first.waiter), false)
                 }
                 if state.isClosed || ContinuousClock.now >= until {
                     state.lanes -= 1
+                    state.free -= 1
                     return (nil, true)
                 }
-                state.idle += 1
                 return (nil, false)
             }
             if let found { return found }
             if ends { return nil }
             turn.wait(atMost: until - .now)
-            state.withLock { $0.idle -= 1 }
         }
     }
 }

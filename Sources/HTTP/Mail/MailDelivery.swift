@@ -9,16 +9,23 @@ final class MailDelivery: Sendable {
         var conversation: Conversation
         var handedOver = 0
         var mayHaveEnded = false
+        var lines = LineCheck()
+        /// Why we cut the message off ourselves.
+        var complaint: TransferError?
     }
 
     let envelope: Envelope
     let deadline: ContinuousClock.Instant
     private let state: Mutex<State>
     private let socket = Mutex<LaneSocket?>(nil)
+    private let upload: Upload?
+    /// Lets the lane go on when its source has something, or when nobody wants it any more.
+    private let turn = Turnstile()
 
     init(_ envelope: Envelope, deadline: ContinuousClock.Instant) {
         self.envelope = envelope
         self.deadline = deadline
+        upload = if case .stream(let length, _) = envelope.message { Upload(length: length) } else { nil }
         state = Mutex(State(conversation: Conversation(recipients: envelope.recipients.count)))
     }
 
@@ -27,6 +34,7 @@ final class MailDelivery: Sendable {
     func giveUp() {
         state.withLock { $0.isGivenUp = true }
         socket.withLock { $0 }?.interrupt()
+        turn.signal()
     }
 
     /// Blocks. The handle keeps its connection for the next one.
@@ -56,12 +64,16 @@ final class MailDelivery: Sendable {
 
     /// Also for one that never began.
     func ended(_ code: CURLcode) -> Result<MailResult, MailFailure> {
-        let (conversation, mayHaveEnded, isGivenUp) = state.withLock {
-            ($0.conversation, $0.mayHaveEnded, $0.isGivenUp)
+        let (conversation, mayHaveEnded, isGivenUp, complaint) = state.withLock {
+            ($0.conversation, $0.mayHaveEnded, $0.isGivenUp, $0.complaint)
         }
         // What the server has decided stands, whatever became of the connection afterwards.
         if conversation.isDecided { return .success(conversation.result) }
         let stage: TransferError.Stage = mayHaveEnded ? .sent : .unsent
+        if let complaint, !mayHaveEnded {
+            return .failure(
+                MailFailure(transfer: complaint, recipients: conversation.recipients, reply: conversation.reply))
+        }
         let limit: TransferError.Limit = deadline <= .now ? .total : conversation.stage == .session ? .connect : .stall
         return .failure(
             MailFailure(
@@ -84,17 +96,53 @@ final class MailDelivery: Sendable {
     /// The last two bytes go alone. They are asked for when all others are with the system, and the dot follows them: so "may
     /// have ended" begins no earlier than it must.
     private func hand(to buffer: UnsafeMutableRawBufferPointer) -> Int {
-        let message = envelope.message
-        return state.withLock { state in
-            let last = message.count - 2
-            let end = state.handedOver < last ? last : message.count
-            let count = min(buffer.count, end - state.handedOver)
-            let piece = state.handedOver..<state.handedOver + count
-            message.withUnsafeBytes { buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[piece])) }
-            state.handedOver += count
-            if state.handedOver > last { state.mayHaveEnded = true }
-            return count
+        let (done, length) = (state.withLock { $0.handedOver }, envelope.length)
+        let room = UnsafeMutableRawBufferPointer(
+            rebasing: buffer[..<min(buffer.count, (done < length - 2 ? length - 2 : length) - done)])
+        guard !room.isEmpty else { return 0 }
+        switch envelope.message {
+        case .whole(let message):
+            message.withUnsafeBytes {
+                room.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[done..<done + room.count]))
+            }
+        case .stream:
+            guard pull(into: room, atEnd: done >= length - 2) else { return Int(CURL_READFUNC_ABORT) }
         }
+        return state.withLock { state in
+            state.handedOver += room.count
+            if state.handedOver > length - 2 { state.mayHaveEnded = true }
+            return room.count
+        }
+    }
+
+    /// Fills all of it from the source; waits for the source, on the lane's own thread. False when there is no more, or when what
+    /// came must not be sent.
+    private func pull(into room: UnsafeMutableRawBufferPointer, atEnd: Bool) -> Bool {
+        func fail(_ error: TransferError) -> Bool {
+            state.withLock { $0.complaint = error }
+            return false
+        }
+        guard let upload else { return false }
+        var filled = 0
+        while filled < room.count {
+            guard !isGivenUp, deadline > .now else { return false }
+            switch upload.take(into: UnsafeMutableRawBufferPointer(rebasing: room[filled...])) {
+            case .bytes(let count): filled += count
+            case .nothingYet: turn.wait(atMost: min(.seconds(1), deadline - .now))
+            case .over, .broken:
+                return fail(TransferError(.source, .unsent, "the message could not be read to its end"))
+            }
+        }
+        let complaint = state.withLock { state in
+            state.lines.add(UnsafeRawBufferPointer(room)) ?? (atEnd && filled == 2 ? state.lines.end : nil)
+        }
+        return complaint.map { fail(TransferError(.invalid, .unsent, $0)) } ?? true
+    }
+
+    /// Keeps the lane supplied until it wants no more.
+    func fill() async {
+        guard let upload, case .stream(_, let next) = envelope.message else { return }
+        await upload.fill(from: next) { self.turn.signal() }
     }
 
     private static let onTalk: curl_debug_callback = { _, kind, bytes, count, context in

@@ -52,7 +52,7 @@ struct MailPlan: Sendable {
         easy.set(CURLOPT_MAIL_RCPT, recipients)
         precondition(millrace_go_on_without_refused_recipients(easy.raw) == CURLE_OK)
         easy.set(CURLOPT_UPLOAD, true)
-        easy.set(CURLOPT_INFILESIZE_LARGE, offset: envelope.message.count)
+        easy.set(CURLOPT_INFILESIZE_LARGE, offset: envelope.length)
         easy.set(CURLOPT_TIMEOUT_MS, max(1, remaining.milliseconds))
         easy.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, configuration.limits.connect.milliseconds))
         easy.set(CURLOPT_SERVER_RESPONSE_TIMEOUT, max(1, (remaining.milliseconds + 999) / 1000))

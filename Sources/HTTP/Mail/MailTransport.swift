@@ -55,13 +55,18 @@ package final class MailTransport: Sendable {
                 recipients: Array(repeating: nil, count: envelope.recipients.count))
         }
         let delivery = MailDelivery(envelope, deadline: .now + lanes.plan.configuration.limits.total)
-        let result = await withTaskCancellationHandler {
+        guard case .stream = envelope.message else { return try await carry(delivery).get() }
+        async let _: Void = delivery.fill()  // leaving ends it
+        return try await carry(delivery).get()
+    }
+
+    private func carry(_ delivery: MailDelivery) async -> Result<MailResult, MailFailure> {
+        await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in lanes.post(delivery, continuation) }
         } onCancel: {
             delivery.giveUp()
             lanes.withdraw(delivery)
         }
-        return try result.get()
     }
 }
 

@@ -7,6 +7,8 @@ extension Settings {
         let table = table + Setting.providers(in: surroundings.environment)
         for setting in table { settings.take(setting, parsed, surroundings) }
         settings.warnAboutUnknown(surroundings.environment, known: known, table: table)
+        if table.contains(where: { $0.name == Setting.emailProvider.name }) { settings.judgeMail() }
+        if table.contains(where: { $0.name == Setting.blobs.name }) { settings.judgeBlobs() }
         return settings
     }
 

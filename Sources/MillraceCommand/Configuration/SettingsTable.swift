@@ -4,14 +4,16 @@ import Listeners
 extension Setting {
     /// Every setting there is. A room that brings its own adds a list here, and no more.
     static let all: [Setting] =
-        connection + worker + supervision + listening + storing + sealing + roles + terminal
+        connection + worker + supervision + mail + quests + webhooks + notices + checkIns + documents + listening
+        + links + storing + mailing + sealing + roles + terminal
 
     static let connection: [Setting] = [
         databaseURL, directURL, pool, statementTimeout, prepare, directory,
     ]
     static let worker: [Setting] = [queues, slots, drainTimeout, poll, practice, logLevel, logFormat]
     static let listening: [Setting] = [listen, token]
-    static let storing: [Setting] = [blobs]
+    static let storing: [Setting] = [blobs, blobsSweep] + s3
+    static let mailing: [Setting] = [locale]
     static let sealing: [Setting] = [encryptionKeys]
     static let roles: [Setting] = [clientRole, workerRole, adminRole]
     static let terminal: [Setting] = [noColor]
@@ -76,13 +78,14 @@ extension Setting {
     static let blobs = Setting(
         "blobs",
         .custom(expects: BlobPlace.expectation) { text in
-            if BlobPlace(text) != nil { return nil }
-            return text.hasPrefix("s3:")
-                ? "takes \(BlobPlace.expectation); this version knows no s3"
-                : "takes \(BlobPlace.expectation), not \(Secrets.quoted(text))"
+            BlobPlace(text) == nil ? "takes \(BlobPlace.expectation), not \(Secrets.quoted(text))" : nil
         },
         fallback: "postgres", valueName: "PLACE",
-        help: "Where blobs lie: dir:<absolute path>, seen by all workers alike, or postgres.")
+        help: "Where blobs lie: dir:<absolute path>, seen by all workers alike, s3://<bucket>/<folder>, or postgres.")
+
+    static let locale = Setting(
+        "locale", flag: "default-locale", .locale, fallback: "en", valueName: "LOCALE",
+        help: "The language of mails for whom no other is known, such as en or pt-BR.")
 
     static let encryptionKeys = Setting(
         "encryption-key",

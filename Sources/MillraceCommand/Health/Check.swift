@@ -13,7 +13,11 @@ enum Subject: String, Sendable, CaseIterable {
     case partitions
     case deadRows = "dead rows"
     case encryptionKeys = "encryption keys"
+    case webhooks
     case providers
+    case documents
+    case sandbox
+    case checkIns = "check-ins"
     case encryption
     case clock
     case notificationQueue = "notification queue"

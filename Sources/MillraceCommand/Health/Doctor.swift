@@ -1,9 +1,11 @@
 import Calendars
+import CheckIns
 import FoundationEssentials
 import Postgres
 import Queues
 import Seals
 import Supervision
+import Webhooks
 
 /// Looks at one thing after the other; what cannot be looked at is a warning of its own and stops nothing.
 struct Doctor {
@@ -23,6 +25,8 @@ struct Doctor {
         ]
         checks.append(await look(.pooler) { () throws(PostgresError) in try await pooler() })
         checks.append(Check(subject: .timeZones, result: Self.judge(.system)))
+        checks.append(Check(subject: .documents, result: Self.judge(invocation.workshop)))
+        checks.append(Check(subject: .sandbox, result: await Self.judgeSandbox(invocation.workshop)))
         let schema = await look(.schema) { () throws(PostgresError) in
             Self.judge(try await Queue.schemaState(on: connection))
         }
@@ -48,9 +52,22 @@ struct Doctor {
                 Self.judge(try await Providers.list(on: connection))
             })
         checks.append(
+            await look(.checkIns) { () throws(PostgresError) in
+                Self.judge(
+                    try await CheckInOffice.state(on: connection, deadline: .seconds(5)),
+                    links: invocation.settings.links,
+                    deadman: invocation.settings.text(.deadmanURL) != nil)
+            })
+        checks.append(
             await look(.encryptionKeys) { () throws(PostgresError) in
                 Self.judge(
                     try await Queue.sealedKeys(cap: 10_000, on: connection), keys: invocation.settings.keys)
+            })
+        checks.append(
+            await look(.webhooks) { () throws(PostgresError) in
+                Self.judge(
+                    try await WebhookDesk.state(on: connection, deadline: .seconds(10)),
+                    keys: invocation.settings.keys, knowsOrigin: invocation.settings.knowsWebhookOrigin)
             })
         return checks
     }

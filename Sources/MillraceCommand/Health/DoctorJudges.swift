@@ -1,7 +1,10 @@
 import Calendars
+import CheckIns
 import Queues
 import Seals
+import Signatures
 import Supervision
+import Webhooks
 
 /// What the facts mean; nothing here asks anybody.
 extension Doctor {
@@ -131,6 +134,24 @@ extension Doctor {
         return worst.isGrave ? .problem(sentence, advice: advice) : .warning(sentence, advice: advice)
     }
 
+    static func judge(_ state: CheckInOffice.State, links: Links?, deadman: Bool) -> Check.Result {
+        if let worst = state.findings.first {
+            return .problem(worst.sentence, advice: "see \(worst.alarm.rawValue) in deploy/README.md")
+        }
+        guard state.watches > 0 || state.open > 0 else { return .ok("nobody is watched over") }
+        guard links?.isUsable == true else {
+            return .warning(
+                "contacts are sent no links to answer with",
+                advice: "set MILLRACE_PUBLIC_URL (https) and MILLRACE_SECRET")
+        }
+        guard deadman else {
+            return .warning(
+                "nobody outside notices when all workers are down",
+                advice: "set MILLRACE_DEADMAN_URL to a service that raises the alarm when it hears nothing")
+        }
+        return .ok("\(Humane.count(state.watches)) watches, \(Humane.count(state.open)) open alarms")
+    }
+
     static func judge(_ pins: [PinRow]) -> Check.Result {
         guard let pin = pins.max(by: { $0.age < $1.age }) else { return .ok("none") }
         let what = "\(Humane.duration(.seconds(pin.age))), pid \(pin.pid), \(pin.application ?? "?")"
@@ -163,6 +184,27 @@ extension Doctor {
         // Where nobody has set any key, this may be a machine that should not have one.
         return keys.keys.isEmpty || missing.allSatisfy { $0.living == 0 }
             ? .warning(sentence, advice: advice) : .problem(sentence, advice: advice)
+    }
+
+    static func judge(_ state: WebhookDesk.State, keys: Keyring, knowsOrigin: Bool) -> Check.Result {
+        guard state.targets > 0 else { return .ok("nobody is told of events by HTTP") }
+        let missing = state.keys.filter { !keys.has($0) }
+        if !missing.isEmpty {
+            return .warning(
+                "secrets of webhooks need keys that are not in this environment: \(missing.joined(separator: ", "))",
+                advice: "add them to MILLRACE_ENCRYPTION_KEY, here and where workers run")
+        }
+        if state.unsealed > 0, !keys.keys.isEmpty {
+            return .warning(
+                "\(Humane.count(state.unsealed, "secret")) of webhooks stand in the database as they are",
+                advice: "a worker with MILLRACE_ENCRYPTION_KEY encrypts them within a minute: is one there?")
+        }
+        if !knowsOrigin {
+            return .warning(
+                "targets of webhooks are asked for their consent in the name of this machine",
+                advice: "set MILLRACE_EVENT_SOURCE, or MILLRACE_PUBLIC_URL, to the same where all workers run")
+        }
+        return .ok("\(Humane.count(state.targets)) told of events")
     }
 
     static func judge(_ sizes: [SizeRow]) -> Check.Result {

@@ -1,6 +1,12 @@
+import CheckIns
+import Documents
+import Mail
+import Notices
 import Postgres
+import Quests
 import Queues
 import Supervision
+import Webhooks
 
 /// What a section of the status learnt, or why it could not.
 enum Section<Value: Sendable>: Sendable {
@@ -27,6 +33,8 @@ struct StatusReport: Sendable {
     /// Those that need attention and those that come next; the list may be long.
     var schedules: Section<[ScheduleRow]>
     var providers: Section<[ProviderRow]>
+    /// nil: the schema knows no mail.
+    var mail: Section<MailDesk.State?>
     var orphans: Section<[Orphan]>
     var deadLastHour: Section<Int>
     var deadLastDay: Section<Int>
@@ -37,6 +45,11 @@ struct StatusReport: Sendable {
     var pins: Section<[PinRow]>
     var sizes: Section<[SizeRow]>
     var partitions: Section<Partitions>
+    var quests: Section<QuestOffice.State> = .known(.init())
+    var documents: Section<DocumentDesk.State?> = .known(nil)
+    var checkIns: Section<CheckInOffice.State> = .known(.init())
+    var notices: Section<NoticeOffice.State> = .known(.init())
+    var webhooks: Section<WebhookDesk.State> = .known(.init())
     /// nil: everything was counted.
     var cap: Int?
 
@@ -66,6 +79,9 @@ struct StatusReport: Sendable {
             },
             providers: await section { () throws(PostgresError) in
                 try await Providers.list(on: connection, deadline: patience)
+            },
+            mail: await section { () throws(PostgresError) in
+                try await MailDesk.state(on: connection, deadline: patience)
             },
             orphans: await section { () throws(PostgresError) in
                 try await Queue.orphans(on: connection, deadline: patience).map {
@@ -98,6 +114,21 @@ struct StatusReport: Sendable {
             },
             partitions: await section { () throws(PostgresError) in
                 try await Queue.partitions(on: connection, deadline: patience)
+            },
+            quests: await section { () throws(PostgresError) in
+                try await QuestOffice.state(on: connection, deadline: patience)
+            },
+            documents: await section { () throws(PostgresError) in
+                try await DocumentDesk.state(on: connection, deadline: patience)
+            },
+            checkIns: await section { () throws(PostgresError) in
+                try await CheckInOffice.state(on: connection, deadline: patience)
+            },
+            notices: await section { () throws(PostgresError) in
+                try await NoticeOffice.state(on: connection, deadline: patience)
+            },
+            webhooks: await section { () throws(PostgresError) in
+                try await WebhookDesk.state(on: connection, deadline: patience)
             }, cap: cap)
     }
 

@@ -1,5 +1,10 @@
+import CheckIns
+import Mail
+import Notices
+import Quests
 import Queues
 import Supervision
+import Webhooks
 
 /// How serious it is; the worst of all findings is the verdict.
 enum Severity: Int, Sendable, Comparable {
@@ -48,6 +53,19 @@ enum Alarm: String, Sendable, CaseIterable {
     case missedTimes = "a schedule missed times"
     case providerOpen = "a provider is not called"
     case providerForced = "an operator has forced a provider"
+    case mailSwitched = "mail goes by another service"
+    case mailParked = "messages wait for a human"
+    case lateMidnight = "families wait for their midnight"
+    case brokenFamily = "a family cannot be taken over its midnight"
+    case lateAlarm = "alarms are late"
+    case noWatchman = "nobody watches over the check-ins"
+    case unreachableAlarm = "an alarm reaches nobody"
+    case brokenWatch = "a watch cannot be dealt with"
+    case alarmsWait = "alarms wait to be handed over"
+    case alarmsLost = "nobody was told of an alarm"
+    case noticesWait = "notices wait to be sent"
+    case webhookOff = "a webhook is switched off"
+    case lateWebhooks = "events wait for their webhooks"
     case openTransaction = "a transaction has been open for long"
     case strayHistory = "history lies in a default partition"
     case testClock = "a test clock is installed"
@@ -125,6 +143,70 @@ extension StatusReport {
             default: break
             }
         }
+        if let mail = mail.value ?? nil {
+            if mail.isSwitched {
+                say(
+                    .mailSwitched, .degraded,
+                    "mail goes by \(mail.current ?? "?"), not by \(mail.chosen ?? "?"): \(mail.reason ?? "no reason given")"
+                )
+            }
+            if mail.parked > 0 {
+                say(
+                    .mailParked, .degraded,
+                    "\(Humane.count(mail.parked, "message")) \(mail.parked == 1 ? "waits" : "wait") for a human: nobody knows whether they were sent"
+                )
+            }
+        }
+        if let quests = quests.value {
+            // A wave of a hundred thousand takes a minute; a worker that is there begins within seconds.
+            if quests.due > 0, quests.lag > 300 {
+                say(
+                    .lateMidnight, .degraded,
+                    "\(Humane.count(quests.due)) families wait for their midnight, for \(Humane.duration(.seconds(quests.lag)))"
+                )
+            }
+            if quests.broken > 0 {
+                say(
+                    .brokenFamily, .degraded,
+                    "\(Humane.count(quests.broken)) families cannot be taken over their midnight")
+            }
+        }
+        for one in checkIns.value?.findings ?? [] { say(one.alarm, one.severity, one.sentence) }
+        // A life may hang on it: not to know is as bad as to be late.
+        if let reason = checkIns.reason { say(.noWatchman, .critical, "the check-ins cannot be told: \(reason)") }
+        if let notices = notices.value {
+            if notices.alarms > 0, notices.alarmAge > 10 {
+                say(
+                    .alarmsWait, .critical,
+                    "\(Humane.count(notices.alarms, "alarm")) \(notices.alarms == 1 ? "waits" : "wait") to be handed over, for \(Humane.duration(.seconds(notices.alarmAge)))"
+                )
+            }
+            if notices.lost > 0 {
+                say(
+                    .alarmsLost, .critical,
+                    "\(Humane.count(notices.lost, "alarm")) of the last hour could not be handed over to anybody")
+            }
+            if notices.plain > 0, notices.plainAge > 900 {
+                say(
+                    .noticesWait, .degraded,
+                    "\(Humane.count(notices.plain, "notice")) \(notices.plain == 1 ? "waits" : "wait") to be sent, for \(Humane.duration(.seconds(notices.plainAge)))"
+                )
+            }
+        }
+        if let webhooks = webhooks.value {
+            if webhooks.disabled > 0 {
+                say(
+                    .webhookOff, .degraded,
+                    "\(Humane.count(webhooks.disabled, "webhook")) \(webhooks.disabled == 1 ? "is" : "are") switched off"
+                )
+            }
+            // A worker that is there takes up what is due at once.
+            if webhooks.late > 300 {
+                say(
+                    .lateWebhooks, .degraded,
+                    "events wait for their webhooks for \(Humane.duration(.seconds(webhooks.late)))")
+            }
+        }
         if let pin = pins.value?.max(by: { $0.age < $1.age }), pin.age > 900 {
             say(
                 .openTransaction, .degraded,
@@ -167,5 +249,38 @@ extension StatusReport {
         case .dead: return count(deadLastDay.value)
         case .workers: return count(workers.value?.count)
         }
+    }
+}
+
+extension CheckInOffice.State {
+    /// A worker that is there raises what is due within a second, and says each two seconds that it is.
+    var findings: [Finding] {
+        var found: [Finding] = []
+        func say(_ alarm: Alarm, _ sentence: String) {
+            found.append(Finding(alarm: alarm, severity: .critical, sentence: sentence))
+        }
+        if overdue > 0, oldest > 30 {
+            say(
+                .lateAlarm,
+                "\(Humane.count(overdue)) \(overdue == 1 ? "alarm is" : "alarms are") late, the oldest by \(Humane.duration(.seconds(oldest)))"
+            )
+        }
+        if watches > 0 || open > 0, beat.map({ $0 > 60 }) ?? true {
+            say(
+                .noWatchman,
+                "nobody watches over the check-ins"
+                    + (beat.map { " since \(Humane.duration(.seconds($0)))" } ?? ": no worker has ever looked"))
+        }
+        if unreachable > 0 {
+            say(
+                .unreachableAlarm,
+                "\(Humane.count(unreachable)) \(unreachable == 1 ? "alarm reaches" : "alarms reach") nobody")
+        }
+        if broken > 0 {
+            say(
+                .brokenWatch,
+                "\(Humane.count(broken)) \(broken == 1 ? "watch or alarm" : "watches or alarms") cannot be dealt with")
+        }
+        return found
     }
 }

@@ -1,5 +1,11 @@
+import CheckIns
+import Documents
+import Mail
+import Notices
+import Quests
 import Queues
 import Supervision
+import Webhooks
 
 /// A report with its verdict, for machines and for people.
 struct StatusView {
@@ -66,6 +72,71 @@ struct StatusView {
             if providers.count > StatusReport.mostSchedules { lines.append("  and more: millrace providers list") }
         case .unavailable(let reason):
             title("providers")
+            missing(reason)
+        }
+        switch report.mail {
+        case .known(let mail):
+            if let mail, let current = mail.current {
+                title("mail")
+                let doubt = mail.unknown > 0 ? " · \(Humane.count(mail.unknown)) in doubt" : ""
+                let parked = mail.parked > 0 ? " · \(Humane.count(mail.parked)) parked" : ""
+                lines.append(
+                    "  by \(current)\(mail.isSwitched ? ", not by \(mail.chosen ?? "?")" : "")\(doubt)\(parked)")
+            }
+        case .unavailable(let reason):
+            title("mail")
+            missing(reason)
+        }
+        switch report.documents {
+        case .known(let documents):
+            if let documents, documents.processing + documents.failedToday > 0 {
+                title("documents")
+                lines.append(
+                    "  \(Humane.count(documents.processing)) being read · \(Humane.count(documents.waitingPages, "page")) to go · "
+                        + "\(Humane.count(documents.failedToday)) failed in a day")
+            }
+        case .unavailable(let reason):
+            title("documents")
+            missing(reason)
+        }
+        switch report.checkIns {
+        case .known(let state):
+            // Whoever watches nobody need not read of it.
+            if state.watches > 0 || state.open > 0 || state.beat != nil {
+                title("check-ins")
+                let beat =
+                    state.beat.map { "watched over \(Humane.duration(.seconds($0))) ago" } ?? "watched over by nobody"
+                lines.append(
+                    "  \(Humane.count(state.watches)) watches · \(Humane.count(state.open)) open alarms · \(Humane.count(state.overdue)) overdue · \(beat)"
+                )
+            }
+        case .unavailable(let reason):
+            title("check-ins")
+            missing(reason)
+        }
+        switch report.webhooks {
+        case .known(let webhooks):
+            if webhooks.targets > 0 {
+                title("webhooks")
+                let off = webhooks.disabled > 0 ? " · \(Humane.count(webhooks.disabled)) switched off" : ""
+                lines.append(
+                    "  \(Humane.count(webhooks.targets)) told of events\(off) · \(QueueDepth.counted(webhooks.waiting, cap: 10_000)) deliveries wait"
+                )
+            }
+        case .unavailable(let reason):
+            title("webhooks")
+            missing(reason)
+        }
+        switch report.notices {
+        case .known(let notices):
+            if notices.alarms + notices.plain + notices.lost > 0 {
+                title("notices")
+                lines.append(
+                    "  \(Humane.count(notices.alarms, "alarm")) and \(Humane.count(notices.plain)) others are due"
+                        + (notices.lost > 0 ? " · \(Humane.count(notices.lost)) alarms lost in the last hour" : ""))
+            }
+        case .unavailable(let reason):
+            title("notices")
             missing(reason)
         }
         title("attention")
@@ -180,6 +251,14 @@ struct StatusView {
             "dead_last_day": .of(report.deadLastDay) { .int($0) },
             "blocked": .of(report.blocked) { .int($0) },
             "providers": .of(report.providers) { .array($0.map(\.json)) },
+            "mail": .of(report.mail) { mail in
+                guard let mail else { return .null }
+                return [
+                    "chosen": JSONValue(mail.chosen), "current": JSONValue(mail.current),
+                    "since": JSONValue(mail.since),
+                    "reason": JSONValue(mail.reason), "parked": .int(mail.parked), "unknown": .int(mail.unknown),
+                ]
+            },
             "limits": .of(report.limits) { .array($0.map(\.json)) },
             "parked": .of(report.parked) { .int($0) },
             "encryption_keys": .of(report.sealed) { .array($0.map(\.json)) },
@@ -202,6 +281,36 @@ struct StatusView {
                     "strays": .int(ahead.strays),
                 ]
             },
+            "quests": .of(report.quests) {
+                ["due": .int($0.due), "oldest_seconds": .double($0.lag), "broken": .int($0.broken)]
+            },
+            "documents": .of(report.documents) { documents in
+                guard let documents else { return .null }
+                return [
+                    "processing": .int(documents.processing), "waiting_pages": .int(documents.waitingPages),
+                    "failed_last_day": .int(documents.failedToday), "oldest": JSONValue(documents.oldest),
+                ]
+            },
+            "check_ins": .of(report.checkIns) { state in
+                [
+                    "watches": .int(state.watches), "overdue": .int(state.overdue),
+                    "oldest_seconds": .double(state.oldest),
+                    "beat_seconds": state.beat.map(JSONValue.double) ?? .null, "open": .int(state.open),
+                    "unreachable": .int(state.unreachable), "broken": .int(state.broken),
+                ]
+            },
+            "notices": .of(report.notices) {
+                [
+                    "alarms": .int($0.alarms), "oldest_alarm_seconds": .double($0.alarmAge), "plain": .int($0.plain),
+                    "oldest_plain_seconds": .double($0.plainAge), "alarms_lost": .int($0.lost),
+                ]
+            },
+            "webhooks": .of(report.webhooks) {
+                [
+                    "targets": .int($0.targets), "disabled": .int($0.disabled), "waiting": .int($0.waiting),
+                    "late_seconds": .double($0.late),
+                ]
+            },
             "schema": .of(report.schema) { .int($0.version) },
             "unavailable": .object(unavailable.map { .init(key: $0.0, value: .string($0.1)) }),
         ]
@@ -211,13 +320,19 @@ struct StatusView {
         let reasons: [(String, String?)] = [
             ("queues", report.queues.reason), ("rates", report.rates.reason), ("workers", report.workers.reason),
             ("schedules", report.schedules.reason), ("providers", report.providers.reason),
+            ("mail", report.mail.reason),
+            ("documents", report.documents.reason),
             ("orphans", report.orphans.reason),
             ("dead_last_hour", report.deadLastHour.reason),
             ("dead_last_day", report.deadLastDay.reason), ("blocked", report.blocked.reason),
             ("limits", report.limits.reason),
             ("parked", report.parked.reason),
             ("encryption_keys", report.sealed.reason), ("pins", report.pins.reason), ("tables", report.sizes.reason),
-            ("partitions", report.partitions.reason), ("schema", report.schema.reason),
+            ("partitions", report.partitions.reason), ("quests", report.quests.reason),
+            ("check_ins", report.checkIns.reason),
+            ("notices", report.notices.reason),
+            ("webhooks", report.webhooks.reason),
+            ("schema", report.schema.reason),
         ]
         return reasons.compactMap { name, reason in reason.map { (name, $0) } }
     }

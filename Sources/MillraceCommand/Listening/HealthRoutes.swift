@@ -1,10 +1,14 @@
 import Listeners
+import Supervision
 import Synchronization
 import Workers
 
 /// What a probe and a collector of numbers ask of a worker.
 enum HealthRoutes {
-    static func all(of worker: Worker, counts: @escaping @Sendable () -> Listener.Counts) -> [Route] {
+    static func all(
+        of worker: Worker, supervisor: Supervisor?, rooms: @escaping @Sendable () -> [RoomGauge] = { [] },
+        counts: @escaping @Sendable () -> Listener.Counts
+    ) -> [Route] {
         [
             // The process answers. That the database is away is no reason to kill it: its handlers go on.
             Route(.get, "/livez", access: .everyone) { _ in .json("{\"live\":true}\n") },
@@ -15,7 +19,8 @@ enum HealthRoutes {
             },
             Route(.get, "/metrics", access: .token) { _ in
                 .text(
-                    Metrics.page(worker.health, counts()), type: "text/plain; version=0.0.4; charset=utf-8")
+                    Metrics.page(worker.health, counts(), supervisor?.standings ?? [], rooms: rooms()),
+                    type: "text/plain; version=0.0.4; charset=utf-8")
             },
         ]
     }

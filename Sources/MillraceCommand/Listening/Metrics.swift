@@ -1,9 +1,40 @@
 import Listeners
+import Supervision
 import Workers
+
+/// A number that a room brings, or one for each of some labels.
+struct RoomGauge: Sendable {
+    var name: String
+    /// gauge or counter.
+    var kind = "gauge"
+    var help: String
+    var values: [(labels: String, value: Double)]
+
+    init(name: String, kind: String = "gauge", help: String, value: Double) {
+        self.init(name: name, kind: kind, help: help, values: [("", value)])
+    }
+
+    init(name: String, kind: String = "gauge", help: String, values: [(labels: String, value: Double)]) {
+        self.name = name
+        self.kind = kind
+        self.help = help
+        self.values = values
+    }
+
+    var text: String {
+        let lines = values.map { labels, value in
+            let number = Int(exactly: value).map(String.init) ?? "\(value)"
+            return "millrace_\(name)\(labels) \(number)\n"
+        }
+        return "# HELP millrace_\(name) \(help)\n# TYPE millrace_\(name) \(kind)\n" + lines.joined()
+    }
+}
 
 /// The text that Prometheus reads.
 enum Metrics {
-    static func page(_ health: Worker.Health, _ listener: Listener.Counts) -> String {
+    static func page(
+        _ health: Worker.Health, _ listener: Listener.Counts, _ providers: [Standing] = [], rooms: [RoomGauge] = []
+    ) -> String {
         var page = ""
         func add(_ name: String, _ kind: String, _ help: String, _ values: [(labels: String, value: Int)]) {
             page += "# HELP millrace_\(name) \(help)\n# TYPE millrace_\(name) \(kind)\n"
@@ -29,6 +60,45 @@ enum Metrics {
             "http_requests_total", "counter", "Requests answered, by the class of their status.",
             (1...5).map { (labels: "{status=\"\($0)xx\"}", value: listener.answered[$0] ?? 0) })
         add("http_requests_broken_total", "counter", "Requests that broke off.", listener.broken)
+        for gauge in rooms { page += gauge.text }
+        guard !providers.isEmpty else { return page }
+        func perProvider(_ value: (Standing) -> Int) -> [(labels: String, value: Int)] {
+            providers.map { ("{provider=\"\(escaped($0.provider))\"}", value($0)) }
+        }
+        add("provider_calls_running", "gauge", "Calls under way.", perProvider(\.taken))
+        add("provider_calls_waiting", "gauge", "Calls that wait in line.", perProvider(\.waiting))
+        func perClass(_ more: [(String, (Standing.Class) -> Int)]) -> [(labels: String, value: Int)] {
+            providers.flatMap { provider in
+                provider.classes.flatMap { one in
+                    more.map { label, value in
+                        let place = "provider=\"\(escaped(provider.provider))\",class=\"\(escaped(one.name))\""
+                        return ("{\(place)\(label.isEmpty ? "" : ",outcome=\"\(label)\"")}", value(one))
+                    }
+                }
+            }
+        }
+        add(
+            "provider_open", "gauge", "1 while calls are not let through, but for probes.",
+            perClass([("", { $0.isOpen ? 1 : 0 })]))
+        add(
+            "provider_calls_total", "counter", "Calls, by what became of them.",
+            perClass([
+                ("ok", { $0.totals.ok }), ("failed", { $0.totals.failed }), ("throttled", { $0.totals.throttled }),
+            ]))
+        add(
+            "provider_outcomes_unknown_total", "counter", "Calls of which nobody knows what came.",
+            perClass([("", { $0.totals.unknown })]))
+        add(
+            "provider_calls_refused_total", "counter", "Calls that were not let through.",
+            perClass([("", { $0.totals.refused })]))
+        add(
+            "provider_calls_would_refuse_total", "counter",
+            "Calls let through only because an operator observes.", perClass([("", { $0.totals.wouldRefuse })]))
         return page
+    }
+
+    /// As a label's value is to be written.
+    private static func escaped(_ text: String) -> String {
+        text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
     }
 }

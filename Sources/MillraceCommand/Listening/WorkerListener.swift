@@ -1,4 +1,5 @@
 import Listeners
+import Supervision
 import Telemetry
 import Workers
 
@@ -17,7 +18,10 @@ extension Invocation {
 
     /// What answers for a worker; nil when nothing does. Of several workers on a machine the first has the usual address: the
     /// others say so and work on, unless the address was asked for.
-    func listener(for worker: Worker) throws -> Listener? {
+    func listener(
+        for worker: Worker, _ supervisor: Supervisor? = nil, more: [Route] = [],
+        rooms: @escaping @Sendable () -> [RoomGauge] = { [] }
+    ) throws -> Listener? {
         guard let address = settings.listenAddress else { return nil }
         var options = Listener.Options(address: address, token: settings.text(.token).map { Token($0) })
         options.grace = min(settings.drainTimeout, .seconds(10))
@@ -25,7 +29,10 @@ extension Invocation {
         let held = HeldListener()
         do {
             let listener = try Listener(
-                options, routes: HealthRoutes.all(of: worker, counts: { held.counts }), log: log)
+                options,
+                routes: HealthRoutes.all(of: worker, supervisor: supervisor, rooms: rooms, counts: { held.counts })
+                    + more,
+                log: log)
             held.set(listener)
             return listener
         } catch .taken(let place) where !settings.isListenAsked {

@@ -30,6 +30,7 @@ extension Invocation {
             "figures": .object(figures.map { JSONValue.Member(key: $0.0, value: $0.1) }),
             "bars": .array(bars.map(\.json)),
         ]) {
+            guard !bars.isEmpty else { return }
             var table = Table([
                 .init("what", shrinks: true), .init("bar", .trailing), .init("measured", .trailing), .init(""),
             ])

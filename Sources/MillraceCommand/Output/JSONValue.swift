@@ -70,3 +70,11 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Ex
         self = .object(elements.map { Member(key: $0.0, value: $0.1) })
     }
 }
+
+extension JSONValue {
+    /// nil: it is no array.
+    var items: [JSONValue]? {
+        guard case .array(let items) = self else { return nil }
+        return items
+    }
+}

@@ -198,10 +198,9 @@ extension Invocation {
     fileprivate func withBlobs(_ body: (any BlobStore) async throws -> ExitCode) async throws -> ExitCode {
         try await withSchema { _ in }
         let pool = Pool(try connectionOptions(), size: 4)
-        let place = BlobPlace(settings.string(.blobs)) ?? .postgres
         let outcome: Result<ExitCode, any Error>
         do {
-            outcome = .success(try await body(place.store(pool: pool)))
+            outcome = .success(try await body(settings.blobStore(pool: pool)))
         } catch let error as BlobError {
             outcome = .failure(error.failure)
         } catch let error as PostgresError {
@@ -222,7 +221,7 @@ extension BlobError {
         case .notFound:
             Failure(.notFound, description, hint: "see millrace blobs list, and MILLRACE_BLOBS in millrace config")
         case .tooLarge, .misconfigured: Failure(.misused, description)
-        case .damaged, .goneMeanwhile, .system: Failure(description)
+        case .damaged, .goneMeanwhile, .system, .away: Failure(description)
         case .database(let error): DatabaseFailure(error)
         }
     }

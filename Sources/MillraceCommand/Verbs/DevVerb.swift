@@ -78,6 +78,10 @@ struct Development: Sendable {
         } catch let error as PostgresError {
             throw DatabaseFailure(error)
         }
+        let missing = invocation.workshop.missing
+        if !missing.isEmpty {
+            console.warning("documents can not be read: not here are \(missing.joined(separator: ", "))")
+        }
         let worker = workerProcess(url: options.location)
         let tours = invocation.parsed.isOn("tour")
         return try await withThrowingTaskGroup(of: Int32?.self) { group in
@@ -140,7 +144,8 @@ struct Development: Sendable {
         let tours = invocation.parsed.isOn("tour")
         return WorkerProcess(
             arguments: [
-                "worker", "--practice", "--parent", "\(getpid())", "--slots", "\(invocation.settings.slots)",
+                "worker", "--practice", "--quests", "--checkins", "--parent", "\(getpid())", "--slots",
+                "\(invocation.settings.slots)",
                 "--log-level",
                 tours ? "warning" : invocation.settings.logLevel, "--quiet",
             ] + invocation.listenArguments, environment: environment,

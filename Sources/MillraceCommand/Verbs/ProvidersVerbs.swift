@@ -59,6 +59,10 @@ extension Command {
     static let providersClose = forcing(
         "close", summary: "Call a provider whatever its health is, until --for has passed", state: "closed",
         done: "is called whatever happens")
+    static let providersObserve = forcing(
+        "observe",
+        summary: "Call a provider whatever its health is, and count the calls that would not have been let through",
+        state: "observe", done: "is called whatever happens, and observed")
     static let providersReset = forcing(
         "reset", summary: "Let a provider's health decide again, beginning anew", state: "auto",
         done: "goes by its health again")

@@ -1,6 +1,13 @@
+import Documents
 import Listeners
+import Mail
+import MillraceMail
+import Notices
 import Postgres
+import Supervision
+import Telemetry
 import Threads
+import Webhooks
 import Workers
 
 extension Command {
@@ -14,7 +21,8 @@ extension Command {
             """,
         flags: [
             Setting.queues.flag, Setting.slots.flag, Setting.drainTimeout.flag, Setting.poll.flag,
-            Setting.practice.flag, Setting.listen.flag, Setting.token.flag,
+            Setting.practice.flag, Setting.questsOn.flag, Setting.checkInsOn.flag, Setting.noticesOn.flag,
+            Setting.webhooksOn.flag, Setting.listen.flag, Setting.token.flag,
             Setting.encryptionKeys.flag, Setting.directURL.flag, Setting.logLevel.flag, Setting.logFormat.flag,
             .single(
                 "name", "NAME", environment: .named("MILLRACE_WORKER_NAME"),
@@ -23,6 +31,9 @@ extension Command {
                 "marks", "FILE", environment: .none, hidden: true, help: "Where practice.mark notes when it began."),
             .single("ledger", "URL", environment: .none, hidden: true, help: "Run the jobs of `load ledger`."),
             .single("break", "NAME", environment: .none, hidden: true, help: "Without this safeguard."),
+            .single(
+                "alarm-lease", "DURATION", .duration(.seconds(2) ... .seconds(60)), environment: .none, hidden: true,
+                help: "How long an alarm is left to whoever took it."),
             .single(
                 "parent", "PID", .integer(0...Int(Int32.max)), environment: .none, hidden: true,
                 help: "End with this process."),
@@ -39,23 +50,31 @@ extension Command {
     ) { invocation in
         invocation.dieWithParent(invocation.parsed.integer("parent") ?? 0)
         let settings = invocation.settings
-        let pool = Pool(try invocation.connectionOptions(), size: 4)
+        let database = try invocation.connectionOptions()
+        let pool = Pool(database, size: 4)
         let marker = Practice.marker(invocation.parsed.string("marks").flatMap { Marks(path: $0) })
         let broken = invocation.parsed.string("break").flatMap { LedgerBreak(rawValue: $0) }
         var handlers = settings.practice ? Practice.handlers + [marker, Practice.recorder(pool)] : []
         if let ledger = invocation.parsed.string("ledger") {
             handlers += LedgerHandlers(pool: Pool(invocation.options(at: ledger), size: 8), broken: broken).all
         }
-        guard !handlers.isEmpty else {
-            throw Failure(
-                .misused, "this worker knows no kinds of jobs",
-                hint: "pass --practice for the practice kinds, or build a worker of your own with the Millrace library")
+        let name = invocation.parsed.string("name") ?? Worker.Options(database: database).name
+        let supervisor = try invocation.supervisor(name: name)
+        let mail = try invocation.mail(pool: Pool(database, size: 8), supervisor: supervisor)
+        handlers += MailHandlers.of(mail.post, slots: settings.slots)
+        let documents = invocation.documents(
+            pool: Pool(database, size: DocumentWiring.cores * 2 + 2), supervisor: supervisor)
+        handlers += documents?.handlers ?? []
+        if settings.runsQuests {
+            handlers.append(invocation.questHandler(pool))
+            try await invocation.applyQuestRules()
         }
-        var options = Worker.Options(
-            database: try invocation.connectionOptions(), name: invocation.parsed.string("name"))
+        var options = Worker.Options(database: database, name: name)
         options.direct = invocation.directOptions
         options.queues = settings.queues.map { (name: $0.queue, slots: $0.slots) }
         options.slots = settings.slots
+        options.bounds = MailHandlers.bounds(slots: settings.slots)
+            .merging(DocumentWiring.bounds(slots: settings.slots)) { first, _ in first }
         options.drainDeadline = settings.drainTimeout
         options.poll = settings.poll
         options.keys = settings.keys
@@ -71,15 +90,47 @@ extension Command {
         options.sweeps = broken != .noSweep
         options.service = ServiceSocket(environment: invocation.surroundings.environment)
         let worker = Worker(options: options, handlers: handlers, log: settings.log)
-        let listener = try invocation.listener(for: worker)
+        let blobs = invocation.blobs(pool: pool)
+        let routes = try MailRoutes(pool: pool, settings: settings)
+        let checkIns = try invocation.checkIns(database, pool: pool, name: name, supervisor: supervisor)
+        let notices = try invocation.notices(supervisor: supervisor)
+        let webhooks = invocation.webhooks(pool: Pool(database, size: 4), supervisor: supervisor)
+        let listener = try invocation.listener(
+            for: worker, supervisor, more: routes.all + checkIns.routes + blobs.routes,
+            rooms: {
+                mail.post.tally.gauges + checkIns.gauges + (notices?.standing.gauges ?? [])
+                    + (webhooks?.tally.gauges ?? [])
+            })
         Signals.onStop { _ in worker.drain() }
-        return try await invocation.run(worker, beside: listener)
+        if settings.mailChoice.provider == "outbox" {
+            settings.log.info(
+                "no service for mail is configured: messages become files",
+                [("mail.outbox", settings.outboxDirectory)])
+        }
+        async let _: Void = mail.run(log: settings.log)  // cancelled and awaited when we leave
+        async let _: Void? = documents?.room.watch()  // and so is this
+        async let _: Void = checkIns.run()  // as well: it watches until the last job has ended
+        async let _: Void? = notices?.run()  // so is this, and what it is about to send is sent
+        async let _: Void? = webhooks?.run()
+        async let _: Void = blobs.run()
+        return try await invocation.run(worker, beside: listener, supervisor)
     }
 }
 
 extension Invocation {
-    /// Runs a worker to its end, and turns how it ended into an exit code. The listener answers until the worker has ended: while it drains, others want to know.
-    func run(_ worker: Worker, beside listener: Listener?) async throws -> ExitCode {
+    /// What the handlers of a worker call providers through.
+    func supervisor(name: String) throws -> Supervisor {
+        var options = settings.supervision
+        options.database = try connectionOptions()
+        options.direct = directOptions
+        options.name = name
+        return Supervisor(options, log: settings.log)
+    }
+
+    /// Runs a worker to its end, and turns how it ended into an exit code. The listener answers until the worker has ended: while it
+    /// drains, others want to know; and its handlers call providers until then.
+    func run(_ worker: Worker, beside listener: Listener?, _ supervisor: Supervisor) async throws -> ExitCode {
+        async let _: Void = supervisor.run()  // cancelled and awaited when we leave
         async let answering: Void? = listener?.run()
         let outcome: Result<ExitCode, any Error>
         do {

@@ -14,7 +14,7 @@ struct LoadWorkers: Sendable {
         var mostResident = 0.0
     }
 
-    private let pids: [pid_t]
+    let pids: [pid_t]
     private let directory: String
 
     /// Where practice.mark writes when each run began; see `Marks`.
@@ -121,12 +121,8 @@ struct LoadWorkers: Sendable {
     private static func usage(of pid: pid_t) -> Usage {
         var usage = Usage()
         if let ticks = ProcessTable.ticks(of: pid) { usage.processor = ticks.own / ProcessTable.ticksPerSecond }
-        for line in ProcessTable.text("/proc/\(pid)/status").split(separator: "\n") {
-            let words = line.split(whereSeparator: \.isWhitespace)
-            guard words.count >= 2, let kilobytes = Double(words[1]) else { continue }
-            if words[0] == "VmRSS:" { usage.resident = kilobytes / 1024 }
-            if words[0] == "VmHWM:" { usage.mostResident = kilobytes / 1024 }
-        }
+        let resident = ProcessTable.resident(of: pid)
+        (usage.resident, usage.mostResident) = (Double(resident.now) / 1_048_576, Double(resident.most) / 1_048_576)
         return usage
     }
 }

@@ -24,6 +24,18 @@ enum ProcessTable {
         return Ticks(parent: parent, own: user + system, children: childUser + childSystem)
     }
 
+    /// In bytes: what it has resident, and the most it ever had. Zeros when it is gone.
+    static func resident(of pid: pid_t) -> (now: Int, most: Int) {
+        var found = (now: 0, most: 0)
+        for line in text("/proc/\(pid)/status").split(separator: "\n") {
+            let words = line.split(whereSeparator: \.isWhitespace)
+            guard words.count >= 2, let kilobytes = Int(words[1]) else { continue }
+            if words[0] == "VmRSS:" { found.now = kilobytes * 1024 }
+            if words[0] == "VmHWM:" { found.most = kilobytes * 1024 }
+        }
+        return found
+    }
+
     static func name(of pid: pid_t) -> String {
         text("/proc/\(pid)/comm").trimmingCharacters { $0.isNewline }
     }

@@ -50,7 +50,7 @@ final class LedgerChaos: Sendable {
     /// When the standby was promoted.
     var promoted: Double? { state.withLock { $0.promoted } }
 
-    func failOver(_ failover: LedgerFailover) async throws {
+    func failOver(_ failover: Failover) async throws {
         note(.failover, for: 15)
         let promoted = try await failover.strike()
         state.withLock { $0.promoted = promoted }
@@ -175,7 +175,7 @@ final class LedgerChaos: Sendable {
         case .exhaust:
             note(kind, for: 5)
             var held: [Connection] = []
-            for _ in 0..<100 {
+            for _ in 0..<200 {
                 guard let one = try? await Connection.open(world.straight, name: "exhaust") else { break }
                 held.append(one)
             }

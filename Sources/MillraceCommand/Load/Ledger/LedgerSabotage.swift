@@ -24,7 +24,7 @@ enum LedgerSabotage {
             """)
     }
 
-    private static func replace(
+    static func replace(
         _ text: String, with other: String, in function: String, on connection: Connection
     ) async throws {
         let source =

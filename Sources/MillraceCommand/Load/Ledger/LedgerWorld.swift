@@ -24,7 +24,7 @@ final class LedgerWorld: Sendable {
     let proxy: LedgerProxy
     let hasPooler: Bool
     /// nil: there is one Postgres, which comes back whenever it was stopped.
-    let failover: LedgerFailover?
+    let failover: Failover?
     private let invocation: Invocation
     private let broken: LedgerBreak?
     private let kept: KeptWorkers
@@ -34,7 +34,7 @@ final class LedgerWorld: Sendable {
         access(path, X_OK) == 0
     }
 
-    init(_ invocation: Invocation, broken: LedgerBreak?, failover: LedgerFailover.Mode?) throws {
+    init(_ invocation: Invocation, broken: LedgerBreak?, failover: Failover.Mode?) throws {
         self.invocation = invocation
         self.broken = broken
         directory = try Scratch.directory("ledger")
@@ -43,20 +43,33 @@ final class LedgerWorld: Sendable {
         do {
             cluster = try Scratch.cluster(
                 (disk?.directory ?? directory) + "/pg", invocation,
-                settings: ["max_connections": "80", "shared_buffers": "256MB", "max_wal_size": "2GB"])
+                settings: ["max_connections": "120", "shared_buffers": "256MB", "max_wal_size": "2GB"])
         } catch {
             disk?.close()
             throw error
         }
         hasPooler = Self.pooler != nil && failover == nil
         let standby = directory + "/pg2"
-        self.failover = failover.map { [cluster] in LedgerFailover($0, primary: cluster, directory: standby) }
+        self.failover = failover.map { [cluster] in Failover($0, primary: cluster, directory: standby) }
         proxy = LedgerProxy(directory: directory, port: 6001, target: "\(directory)/pg.sock")
     }
 
     /// Straight to Postgres; for the ledger itself, the producers and the checker.
     var straight: ConnectionOptions { ConnectionOptions(location: straightLocation, applicationName: "ledger") }
     private var straightLocation: String { failover?.location ?? cluster.url() }
+
+    /// For the ledger's own words. What a fault has left behind, such as no room for one more connection, may take a while to go.
+    func office() async throws(PostgresError) -> Connection {
+        let patience = ContinuousClock.now + .seconds(60)
+        while true {
+            do throws(PostgresError) {
+                return try await Connection.open(straight, name: "ledger")
+            } catch {
+                guard ContinuousClock.now < patience, !Task.isCancelled else { throw error }
+                try? await Task.sleep(for: .milliseconds(200))
+            }
+        }
+    }
 
     private func url(port: Int) -> String {
         "host=\(directory) port=\(port) user=millrace dbname=millrace"
@@ -68,7 +81,7 @@ final class LedgerWorld: Sendable {
         } catch {
             throw Failure(error.description)
         }
-        let connection = try await Connection.open(straight, name: "ledger")
+        let connection = try await office()
         _ = try await Migrator().migrate(on: connection)
         try await connection.run(
             script: """

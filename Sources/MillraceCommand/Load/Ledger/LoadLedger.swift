@@ -32,7 +32,7 @@ extension Command {
                 "break", "NAME", .choice(LedgerBreak.allCases.map(\.rawValue)), environment: .none,
                 help: "Take a safeguard out; the checker has to notice."),
             .single(
-                "failover", "MODE", .choice(LedgerFailover.Mode.allCases.map(\.rawValue)), environment: .none,
+                "failover", "MODE", .choice(Failover.Mode.allCases.map(\.rawValue)), environment: .none,
                 help:
                     "Instead of other faults the primary of two Postgres servers crashes, and its standby is promoted."),
             .toggle(
@@ -64,7 +64,7 @@ private struct LedgerScenario: Sendable {
         let seed = parsed.integer("seed").map { UInt64($0) } ?? UInt64.random(in: 0...UInt64(Int.max))
         let world = try LedgerWorld(
             invocation, broken: broken,
-            failover: parsed.string("failover").flatMap { LedgerFailover.Mode(rawValue: $0) })
+            failover: parsed.string("failover").flatMap { Failover.Mode(rawValue: $0) })
         let keeps = parsed.isOn("keep")
         invocation.console.note("seed \(seed); \(minutes) min, \(count) faults, in \(world.directory)")
         if !world.hasPooler, world.failover == nil {
@@ -93,7 +93,7 @@ private struct LedgerScenario: Sendable {
     private func play(
         _ world: LedgerWorld, minutes: Int, faults: Int, seed: UInt64
     ) async throws -> (LedgerChecker, [String], LedgerChaos) {
-        let office = try await Connection.open(world.straight, name: "ledger")
+        let office = try await world.office()
         var schedule = Schedule("ledger.tick", "*/2 * * * * *", kind: LedgerTick.kind)
         schedule.catchUp = .all(limit: 1000)
         _ = try await Queue.setSchedule(schedule, on: office)
@@ -143,7 +143,7 @@ private struct LedgerScenario: Sendable {
             return all
         }
         live.update([])
-        let office2 = try await Connection.open(world.straight, name: "ledger")
+        let office2 = try await world.office()
         try await office2.execute("select millrace.schedule_remove('ledger.tick')")
         try await settle(world, on: office2, live: live)
         let problems = try await world.stopWorkers()

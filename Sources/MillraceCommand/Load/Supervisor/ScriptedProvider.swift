@@ -1,7 +1,6 @@
 import Glibc
 import Supervision
 import Synchronization
-import Threads
 
 /// A provider on loopback that does as it is told: well, failing, refusing, slow, or with a pace that its headers tell.
 final class ScriptedProvider: Sendable {
@@ -22,55 +21,25 @@ final class ScriptedProvider: Sendable {
         var script = Script()
         var served: [Moment] = []
         var requests: [Request] = []
-        var stopping = false
     }
 
-    let port: UInt16
-    private let listener: Int32
+    private let server: Loopback.Server
     private let state = Mutex(State())
 
     init() throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let bound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                bind(listener, pointer, length) == 0 && listen(listener, 512) == 0
-                    && getsockname(listener, pointer, &length) == 0
-            }
-        }
-        guard listener >= 0, bound else { throw Failure("the scripted provider gets no port on loopback") }
-        self.listener = listener
-        port = UInt16(bigEndian: address.sin_port)
-        Thread.start(name: "provider") { self.accept() }
+        server = try Loopback.Server()
+        server.start("provider-call") { self.serve($0) }
     }
+
+    var port: UInt16 { server.port }
 
     func script(_ change: (inout Script) -> Void) { state.withLock { change(&$0.script) } }
     var requests: [Request] { state.withLock { $0.requests } }
     func requests(since moment: Moment) -> Int { state.withLock { $0.requests.count { $0.began >= moment } } }
 
-    func stop() {
-        state.withLock { $0.stopping = true }
-        shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
-    }
-
-    private func accept() {
-        while true {
-            let client = Glibc.accept(listener, nil, nil)
-            if client < 0 {
-                if state.withLock({ $0.stopping }) { return }
-                usleep(1000)
-                continue
-            }
-            Thread.start(name: "provider-call") { self.serve(client) }
-        }
-    }
+    func stop() { server.stop() }
 
     private func serve(_ client: Int32) {
-        defer { close(client) }
         var buffer = [UInt8](repeating: 0, count: 4096)
         guard recv(client, &buffer, buffer.count, 0) > 0 else { return }
         let began = Moment.now

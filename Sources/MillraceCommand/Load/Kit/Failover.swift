@@ -3,7 +3,7 @@ import Glibc
 import Postgres
 
 /// A second Postgres that follows the first, and takes its place in the middle of the load.
-struct LedgerFailover: Sendable {
+struct Failover: Sendable {
     enum Mode: String, CaseIterable, Sendable {
         /// A commit is answered when the standby has it, too.
         case synchronous

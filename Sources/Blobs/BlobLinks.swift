@@ -1,0 +1,113 @@
+import FoundationEssentials
+import Signatures
+
+/// Links that whoever has them puts or gets one blob with. `millrace.upload_link` makes the same ones.
+package struct BlobLinks: Sendable {
+    package struct Upload: Sendable, Equatable {
+        package var id: String
+        package var size: Int
+        package var type: String
+
+        package init(id: String, size: Int, type: String) {
+            self.id = id
+            self.size = size
+            self.type = type
+        }
+    }
+
+    package struct Download: Sendable, Equatable {
+        package var id: BlobID
+        package var type: String
+        /// What to call it when it is saved.
+        package var name: String?
+
+        package init(id: BlobID, type: String, name: String? = nil) {
+            self.id = id
+            self.type = type
+            self.name = name
+        }
+    }
+
+    package enum Opened<Value: Sendable & Equatable>: Sendable, Equatable {
+        case open(Value)
+        case expired
+        /// Not one of ours.
+        case foreign
+    }
+
+    /// Without a slash at its end.
+    package let publicURL: String
+    private let keys: [[UInt8]]
+
+    /// - Parameter secrets: the newest first; the others still open what they signed.
+    package init(publicURL: String, secrets: [String]) {
+        self.publicURL = publicURL.hasSuffix("/") ? String(publicURL.dropLast()) : publicURL
+        keys = secrets.map { HMAC.sha256(Array("millrace links 1".utf8), key: Array($0.utf8)) }
+    }
+
+    /// For `millrace.link_key_set`: what it opens says nothing of the secret.
+    package var newestKey: [UInt8]? { keys.first }
+
+    package func download(_ what: Download, until expiry: Int) -> String? {
+        let text = ["g", what.id.description, "\(expiry)", Self.hex(what.type), Self.hex(what.name ?? "")]
+        return sign(text.joined(separator: ".")).map { "\(publicURL)/v1/blobs/\($0)" }
+    }
+
+    package func upload(_ what: Upload, until expiry: Int) -> String? {
+        let text = ["u", what.id.filter { $0 != "-" }, "\(what.size)", "\(expiry)", Self.hex(what.type)]
+        return sign(text.joined(separator: ".")).map { "\(publicURL)/v1/uploads/\($0)" }
+    }
+
+    package func openUpload(_ token: String, at now: Int) -> Opened<Upload> {
+        guard let parts = parts(token, "u", 5), parts[1].count == 32, let size = Int(parts[2]),
+            let expiry = Int(parts[3]), let type = Self.text(parts[4])
+        else { return .foreign }
+        guard now <= expiry else { return .expired }
+        let digits = Array(parts[1])
+        let id = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(digits[$0]) }.joined(separator: "-")
+        return .open(Upload(id: id, size: size, type: type))
+    }
+
+    package func openDownload(_ token: String, at now: Int) -> Opened<Download> {
+        guard let parts = parts(token, "g", 5), let id = BlobID(parts[1]), let expiry = Int(parts[2]),
+            let type = Self.text(parts[3]), let name = Self.text(parts[4])
+        else { return .foreign }
+        guard now <= expiry else { return .expired }
+        return .open(Download(id: id, type: type, name: name.isEmpty ? nil : name))
+    }
+
+    private func sign(_ text: String) -> String? { keys.first.map { "\(text).\(Self.hex(mark(text, $0)))" } }
+
+    private func mark(_ text: String, _ key: [UInt8]) -> [UInt8] {
+        HMAC.sha256(Array("millrace link 1:\(text)".utf8), key: key)
+    }
+
+    /// What was signed, when it was by one of our keys.
+    private func parts(_ token: String, _ kind: String, _ count: Int) -> [String]? {
+        guard token.utf8.count <= 4096, let dot = token.lastIndex(of: ".") else { return nil }
+        let text = String(token[..<dot])
+        let given = Array(token[token.index(after: dot)...].utf8)
+        guard keys.contains(where: { HMAC.areEqual(Array(Self.hex(mark(text, $0)).utf8), given) }) else { return nil }
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+        return parts.count == count && parts[0] == kind ? parts : nil
+    }
+
+    private static func hex(_ text: String) -> String { hex(Array(text.utf8)) }
+
+    private static func hex(_ bytes: [UInt8]) -> String {
+        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+
+    private static func text(_ hex: String) -> String? {
+        let digits = Array(hex.utf8)
+        guard digits.count % 2 == 0 else { return nil }
+        var bytes: [UInt8] = []
+        for index in stride(from: 0, to: digits.count, by: 2) {
+            guard let byte = UInt8(String(decoding: digits[index...index + 1], as: UTF8.self), radix: 16) else {
+                return nil
+            }
+            bytes.append(byte)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+}

@@ -1,0 +1,87 @@
+import CQPDF
+import Pages
+
+extension PDF {
+    /// A page for each frame of an image: its own bytes wherever a PDF may hold them, and else what it looks like, losslessly.
+    func addImages(of file: Bytes, _ request: AssemblyRequest, _ pixels: ArraySlice<UInt8>) throws(Refusal) {
+        var rest = pixels
+        for (index, place) in request.inspection.pages.enumerated() {
+            var picture: (object: Object, isTurned: Bool)?
+            if let given = request.pictures.first(where: { $0.page == index + 1 }) {
+                let (pixels, overflow) = given.raster.width.multipliedReportingOverflow(by: given.raster.height)
+                guard !overflow, pixels > 0, pixels * given.raster.components <= rest.count else {
+                    throw Refusal(.internal, "the picture of page \(index + 1) is missing")
+                }
+                let bytes = rest.prefix(pixels * given.raster.components)
+                rest = rest.dropFirst(bytes.count)
+                let space = given.raster.components == 3 ? "/DeviceRGB" : "/DeviceGray"
+                picture = (image(bytes, given.raster.width, given.raster.height, space), true)
+            } else if request.kind == .jpeg {
+                picture = (try jpeg(file), false)
+            } else if request.kind == .png {
+                picture = try png(file).map { ($0, false) }
+            }
+            guard let picture else { throw Refusal(.internal, "page \(index + 1) has no picture to be put into a PDF") }
+            let dpi = Raster.dpi(ofImage: place)
+            // What is put in as it is may have to be turned by whoever shows it.
+            let rotation = picture.isTurned ? 0 : place.rotation
+            let isAcross = rotation % 180 != 0
+            let (width, height) = (
+                (isAcross ? place.height : place.width) * 72 / dpi, (isAcross ? place.width : place.height) * 72 / dpi
+            )
+            let page = qpdf_make_indirect_object(
+                handle,
+                parse(
+                    "<< /Type /Page /MediaBox [0 0 \(round(width)) \(round(height))] /Rotate \(rotation)"
+                        + " /Resources << /XObject << >> >> >>"))
+            let objects = qpdf_oh_get_key(handle, qpdf_oh_get_key(handle, page, "/Resources"), "/XObject")
+            set(objects, "/Picture", picture.object)
+            set(page, "/Contents", stream("q \(round(width)) 0 0 \(round(height)) 0 0 cm /Picture Do Q\n".utf8))
+            guard qpdf_add_page(handle, handle, page, QPDF_FALSE) & 2 == 0 else {
+                throw Refusal(.internal, "page \(index + 1) could not be added")
+            }
+        }
+    }
+
+    private func round(_ value: Double) -> String { String((value * 100).rounded() / 100) }
+
+    private func image(
+        _ bytes: some Collection<UInt8>, _ width: Int, _ height: Int, _ space: String, bits: Int = 8,
+        filter: String = "null", parameters: String = "null", decode: String? = nil
+    ) -> Object {
+        var dictionary = [
+            "/Type": "/XObject", "/Subtype": "/Image", "/Width": "\(width)", "/Height": "\(height)",
+            "/ColorSpace": space,
+            "/BitsPerComponent": "\(bits)",
+        ]
+        dictionary["/Decode"] = decode
+        return stream(bytes, dictionary: dictionary, filter: filter, parameters: parameters)
+    }
+
+    private func jpeg(_ file: Bytes) throws(Refusal) -> Object {
+        let header = try PictureHeader.jpeg(file)
+        let space = [1: "/DeviceGray", 3: "/DeviceRGB", 4: "/DeviceCMYK"][header.components]
+        guard let space, header.bits == 8 else {
+            throw Refusal(.unsupported, "the JPEG has colours that a PDF has not")
+        }
+        // Four inks are written the other way around.
+        return image(
+            file.memory, header.width, header.height, space, filter: "/DCTDecode",
+            decode: header.components == 4 ? "[1 0 1 0 1 0 1 0]" : nil)
+    }
+
+    /// What a PNG holds is what a PDF can, but for what shines through and for rows in another order.
+    private func png(_ file: Bytes) throws(Refusal) -> Object? {
+        guard let png = try PNGParts(file) else { return nil }
+        let header = png.header
+        let space =
+            png.palette.map { palette in
+                "[/Indexed /DeviceRGB \(palette.count / 3 - 1) <"
+                    + palette.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + ">]"
+            } ?? (header.components == 3 ? "/DeviceRGB" : "/DeviceGray")
+        return image(
+            png.data, header.width, header.height, space, bits: header.bits, filter: "/FlateDecode",
+            parameters: "<< /Predictor 15 /Colors \(header.components) /BitsPerComponent \(header.bits)"
+                + " /Columns \(header.width) >>")
+    }
+}

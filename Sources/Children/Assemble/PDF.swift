@@ -1,0 +1,97 @@
+import CQPDF
+import Pages
+
+/// A document of qpdf's.
+final class PDF {
+    typealias Object = qpdf_oh
+
+    let handle: qpdf_data
+
+    private init(_ handle: qpdf_data?) throws(Refusal) {
+        guard let handle else { throw Refusal(.memory, "no memory for the PDF") }
+        self.handle = handle
+        qpdf_silence_errors(handle)
+        qpdf_set_suppress_warnings(handle, QPDF_TRUE)
+    }
+
+    /// Without a page.
+    convenience init() throws(Refusal) {
+        try self.init(qpdf_init())
+        guard qpdf_empty_pdf(handle) & 2 == 0 else { throw Refusal(.internal, "an empty PDF could not be made") }
+    }
+
+    convenience init(_ bytes: Bytes, password: String?) throws(Refusal) {
+        try self.init(qpdf_init())
+        let start = bytes.memory.bindMemory(to: CChar.self).baseAddress
+        guard qpdf_read_memory(handle, "document", start, UInt64(bytes.count), password) & 2 == 0,
+            qpdf_push_inherited_attributes_to_page(handle) & 2 == 0
+        else {
+            if qpdf_get_error_code(handle, qpdf_get_error(handle)) == qpdf_e_password {
+                throw Refusal(password == nil ? .encrypted : .wrongPassword, "the PDF needs another password")
+            }
+            throw Refusal(.malformed, "the PDF can not be read, nor repaired")
+        }
+    }
+
+    deinit {
+        var handle: qpdf_data? = handle
+        qpdf_cleanup(&handle)
+    }
+
+    var root: Object { qpdf_get_root(handle) }
+    var pageCount: Int { max(0, Int(qpdf_get_num_pages(handle))) }
+
+    func page(_ index: Int) -> Object { qpdf_get_page_n(handle, index) }
+    func isDictionary(_ object: Object) -> Bool { qpdf_oh_is_dictionary(handle, object) != 0 }
+    func isArray(_ object: Object) -> Bool { qpdf_oh_is_array(handle, object) != 0 }
+    func isStream(_ object: Object) -> Bool { qpdf_oh_is_stream(handle, object) != 0 }
+    func release(_ object: Object) { qpdf_oh_release(handle, object) }
+
+    func value(_ object: Object, _ key: String) -> Object? {
+        qpdf_oh_has_key(handle, object, key) != 0 ? qpdf_oh_get_key(handle, object, key) : nil
+    }
+
+    func keys(_ object: Object) -> [String] {
+        var keys: [String] = []
+        qpdf_oh_begin_dict_key_iter(handle, object)
+        while qpdf_oh_dict_more_keys(handle) != 0, let key = qpdf_oh_dict_next_key(handle) {
+            keys.append(String(cString: key))
+        }
+        return keys
+    }
+
+    func name(_ object: Object) -> String? {
+        guard qpdf_oh_is_name(handle, object) != 0, let name = qpdf_oh_get_name(handle, object) else { return nil }
+        return String(cString: name)
+    }
+
+    func parse(_ text: String) -> Object { qpdf_oh_parse(handle, text) }
+    func set(_ object: Object, _ key: String, _ value: Object) { qpdf_oh_replace_key(handle, object, key, value) }
+
+    /// An indirect stream; `filter` says how the bytes are packed already.
+    func stream(
+        _ bytes: some Collection<UInt8>, dictionary: [String: String] = [:], filter: String = "null",
+        parameters: String = "null"
+    ) -> Object {
+        let stream = qpdf_oh_new_stream(handle)
+        let bytes = Array(bytes)
+        bytes.withUnsafeBufferPointer {
+            qpdf_oh_replace_stream_data(handle, stream, $0.baseAddress, $0.count, parse(filter), parse(parameters))
+        }
+        let head = qpdf_oh_get_dict(handle, stream)
+        for (key, value) in dictionary { set(head, key, parse(value)) }
+        return stream
+    }
+
+    func written() throws(Refusal) -> [UInt8] {
+        guard qpdf_init_write_memory(handle) & 2 == 0 else { throw Refusal(.internal, "the PDF could not be begun") }
+        qpdf_set_preserve_encryption(handle, QPDF_FALSE)
+        qpdf_set_object_stream_mode(handle, qpdf_o_generate)
+        qpdf_set_compress_streams(handle, QPDF_TRUE)
+        qpdf_set_deterministic_ID(handle, QPDF_TRUE)
+        guard qpdf_write(handle) & 2 == 0, let bytes = qpdf_get_buffer(handle) else {
+            throw Refusal(.malformed, "the PDF could not be written again")
+        }
+        return Array(UnsafeBufferPointer(start: bytes, count: qpdf_get_buffer_length(handle)))
+    }
+}

@@ -1,0 +1,35 @@
+import Cage
+import Frames
+import Glibc
+import Pages
+
+// Makes the PDF that can be searched: the original's pages as they are, what was read of them, and nothing that acts. It reads the
+// original from one descriptor and writes to another; the original is never written to.
+
+Cage().enter()
+
+func assemble(_ bytes: [UInt8]) throws(Refusal) -> Assembled {
+    let (request, pixels) = try Packet.open(bytes, as: AssemblyRequest.self)
+    let file = try File(Cage.Descriptor.files)
+    let pdf = request.kind == .pdf ? try PDF(file.bytes, password: request.password) : try PDF()
+    if request.kind != .pdf { try pdf.addImages(of: file.bytes, request, pixels) }
+    let removed = try Scrubber(pdf).scrub()
+    try pdf.addLayer(request)
+    let written = try pdf.written()
+    var rest = written[...]
+    while !rest.isEmpty {
+        let count = rest.withUnsafeBytes { write(Cage.Descriptor.files + 1, $0.baseAddress, $0.count) }
+        guard count > 0 || errno == EINTR else { throw Refusal(.internal, "the PDF could not be written") }
+        rest = rest.dropFirst(max(0, count))
+    }
+    return Assembled(bytes: written.count, pages: pdf.pageCount, removed: removed)
+}
+
+while let bytes = Cage.request(longest: 1 << 30) {
+    do throws(Refusal) {
+        let assembled = try assemble(bytes)
+        Cage.answer(.result, try Packet.make(assembled))
+    } catch {
+        Cage.fail(error.reason.rawValue, error.sentence)
+    }
+}

@@ -1,0 +1,122 @@
+import CTesseract
+import Glibc
+import Pages
+
+/// A picture of leptonica's, freed with its last use.
+final class Picture {
+    let pix: UnsafeMutablePointer<Pix>
+
+    init?(_ pix: UnsafeMutablePointer<Pix>?) {
+        guard let pix else { return nil }
+        self.pix = pix
+    }
+
+    deinit {
+        var handle: UnsafeMutablePointer<Pix>? = pix
+        pixDestroy(&handle)
+    }
+
+    var width: Int { Int(pixGetWidth(pix)) }
+    var height: Int { Int(pixGetHeight(pix)) }
+
+    convenience init?(_ raster: Raster) {
+        guard let pix = pixCreateNoInit(Int32(raster.width), Int32(raster.height), 8), let data = pixGetData(pix) else {
+            return nil
+        }
+        let rowBytes = Int(pixGetWpl(pix)) * 4
+        raster.pixels.withUnsafeBytes { source in
+            guard let start = source.baseAddress else { return }
+            for row in 0..<raster.height {
+                memcpy(
+                    UnsafeMutableRawPointer(data) + row * rowBytes, start + row * raster.width, raster.width)
+            }
+        }
+        pixEndianByteSwap(pix)
+        self.init(pix)
+    }
+
+    func turned(clockwise degrees: Int) -> Picture? {
+        degrees == 0 ? self : Picture(pixRotateOrth(pix, Int32(degrees / 90)))
+    }
+
+    /// Its middle, where the text is if there is any.
+    func middle(_ share: Double) -> Picture? {
+        let (w, h) = (Int32(Double(width) * share), Int32(Double(height) * share))
+        guard w > 0, h > 0, let box = boxCreate((Int32(width) - w) / 2, (Int32(height) - h) / 2, w, h) else {
+            return nil
+        }
+        var handle: UnsafeMutablePointer<CTesseract.Box>? = box
+        defer { boxDestroy(&handle) }
+        return Picture(pixClipRectangle(pix, box, nil))
+    }
+
+    /// Black and white, by what is about.
+    func binary() -> Picture? {
+        var result: UnsafeMutablePointer<Pix>?
+        let size = max(64, Int32(min(width, height)))
+        guard pixOtsuAdaptiveThreshold(pix, size, size, 0, 0, 0.1, nil, &result) == 0 else { return nil }
+        return Picture(result)
+    }
+
+    /// Without the rules of a table or a form: grey and thin, they are read as letters. Nil if there are none.
+    func withoutRules(dpi: Double) -> Picture? {
+        guard let rules = rules(dpi: dpi), let copy = Picture(pixCopy(nil, pix)) else { return nil }
+        let paper = UInt32(paperLevel)
+        return pixPaintThroughMask(copy.pix, rules.pix, 0, 0, paper) == 0 ? copy : nil
+    }
+
+    private var paperLevel: Int {
+        guard let counts = pixGetGrayHistogram(pix, 8) else { return 255 }
+        var handle: UnsafeMutablePointer<Numa>? = counts
+        defer { numaDestroy(&handle) }
+        var (best, most): (Int, Float) = (255, 0)
+        for level in 128..<256 {
+            var count: Float = 0
+            numaGetFValue(counts, Int32(level), &count)
+            if count > most { (best, most) = (level, count) }
+        }
+        return best
+    }
+
+    private func rules(dpi: Double) -> Picture? {
+        let length = Int32(max(24, dpi * 0.35))
+        guard let dark = Picture(pixThresholdToBinary(pix, Int32(max(40, paperLevel - 35)))),
+            let runs = Picture(pixOpenBrick(nil, dark.pix, length, 1)),
+            // Longer than a word whose feet touch.
+            let long = Picture(
+                pixSelectBySize(
+                    runs.pix, Int32(dpi * 1.5), 0, 8, Int32(L_SELECT_WIDTH), Int32(L_SELECT_IF_GTE), nil))
+        else { return nil }
+        // What is thick is no rule but a picture, or a heading on a bar.
+        let thick = Int32(max(6, dpi / 25))
+        guard let bars = Picture(pixOpenBrick(nil, long.pix, length, thick)),
+            let thin = Picture(pixSubtract(nil, long.pix, bars.pix))
+        else { return nil }
+        var count: Int32 = 0
+        pixCountPixels(thin.pix, &count, nil)
+        // A rule or two are no table, and do no harm.
+        guard Double(count) > 8 * dpi else { return nil }
+        return Picture(pixDilateBrick(nil, thin.pix, 3, 5))
+    }
+
+    /// By how many degrees it must be turned clockwise for its lines to be level; 0 if that can not be told, or is not worth it.
+    var skew: Double {
+        guard let binary = binary() else { return 0 }
+        var (angle, confidence): (Float, Float) = (0, 0)
+        guard pixFindSkew(binary.pix, &angle, &confidence) == 0, confidence >= 3, abs(angle) >= 0.2, abs(angle) <= 6
+        else {
+            return 0
+        }
+        return Double(angle)
+    }
+
+    /// Turned about its middle, and as large as before.
+    func straightened(by degrees: Double) -> Picture? {
+        Picture(
+            pixRotate(
+                pix, Float(degrees * .pi / 180), Int32(L_ROTATE_AREA_MAP), Int32(L_BRING_IN_WHITE), Int32(width),
+                Int32(height)))
+    }
+
+    func cleaned() -> Picture? { Picture(pixMedianFilter(pix, 3, 3)) }
+}

@@ -1,0 +1,49 @@
+/// How a value stands in a header: percent-encoded but for what is printable ASCII, and no space, quote or percent sign among it.
+enum HeaderText {
+    static func encode(_ text: String) -> String {
+        var out = ""
+        for byte in text.utf8 {
+            if (0x21...0x7E).contains(byte), byte != UInt8(ascii: "\""), byte != UInt8(ascii: "%") {
+                out.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                let digits = Array("0123456789ABCDEF".unicodeScalars)
+                out.unicodeScalars.append(contentsOf: ["%", digits[Int(byte >> 4)], digits[Int(byte & 15)]])
+            }
+        }
+        return out
+    }
+
+    /// nil: what it stands for is no text.
+    static func decode(_ value: String) -> String? {
+        var left = Array(value.utf8)[...]
+        if left.count >= 2, left.first == UInt8(ascii: "\""), left.last == UInt8(ascii: "\"") {
+            left = unquoted(left.dropFirst().dropLast())[...]
+        }
+        var out: [UInt8] = []
+        while let byte = left.popFirst() {
+            guard byte == UInt8(ascii: "%"), left.count >= 2, let high = Rules.hex(left[left.startIndex]),
+                let low = Rules.hex(left[left.startIndex + 1])
+            else {
+                out.append(byte)
+                continue
+            }
+            out.append(high << 4 | low)
+            left = left.dropFirst(2)
+        }
+        return String(validating: out, as: UTF8.self)
+    }
+
+    private static func unquoted(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+        var out: [UInt8] = []
+        var isEscaped = false
+        for byte in bytes {
+            if byte == UInt8(ascii: "\\"), !isEscaped {
+                isEscaped = true
+                continue
+            }
+            isEscaped = false
+            out.append(byte)
+        }
+        return out
+    }
+}

@@ -1,0 +1,50 @@
+package import Pages
+package import Sandbox
+
+/// Why a stage has come to nothing.
+package struct DocumentFailure: Error, Sendable, Equatable, CustomStringConvertible {
+    package var reason: Reason
+    /// For an operator; nothing of the document is in it.
+    package var sentence: String
+    /// Whether the same may go well another time: a program that crashed or was killed, not a document that can not be read.
+    package var mayGoWell: Bool
+    package var isCancelled = false
+    package var usage: Usage
+
+    package init(_ refusal: Refusal, mayGoWell: Bool = false, usage: Usage = Usage()) {
+        reason = refusal.reason
+        sentence = refusal.sentence
+        self.mayGoWell = mayGoWell
+        self.usage = usage
+    }
+
+    package var description: String { "\(reason.rawValue): \(sentence)" }
+
+    package init(_ failure: ChildFailure) {
+        let reason: Reason
+        switch failure.reason {
+        case .refused(let word): reason = Reason(rawValue: word) ?? .malformed
+        case .memory: reason = .memory
+        case .cpu, .timeout: reason = .timeout
+        case .fileSize: reason = .tooLarge
+        case .misspoke, .crash, .exited, .killed: reason = .crash
+        case .cancelled, .cannotStart: reason = .internal
+        }
+        self.init(Refusal(reason, failure.sentence), mayGoWell: !failure.isDeterministic, usage: failure.usage)
+        isCancelled = failure.reason == .cancelled
+    }
+}
+
+/// What a stage has made, and what that took.
+package struct Worked<Value: Sendable>: Sendable {
+    package var value: Value
+    package var usage: Usage
+    /// The layers of the child's cage that the kernel has refused.
+    package var refusedLayers: UInt32 = 0
+
+    package init(_ value: Value, _ usage: Usage, refusedLayers: UInt32 = 0) {
+        self.value = value
+        self.usage = usage
+        self.refusedLayers = refusedLayers
+    }
+}

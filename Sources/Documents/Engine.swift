@@ -1,0 +1,108 @@
+import Glibc
+package import Pages
+package import Sandbox
+
+/// What reads pages' pictures. One page at a time; whoever wants two read at once has two.
+package protocol Engine: Sendable {
+    /// Part of what a result is found again by.
+    var name: String { get async }
+    /// - Parameter finds: it looks for the side that is up, and straightens the page.
+    func read(
+        _ raster: Raster, finds: Bool, progress: (@Sendable (Int) -> Void)?
+    ) async throws(DocumentFailure) -> PageText
+    /// Returns when it has ended, with what it has used in all.
+    func end() async -> Usage
+}
+
+/// An engine in a child that stays warm for many pages of the same languages, and is then replaced. Any program that speaks as ours does
+/// can be one.
+package actor ChildEngine: Engine {
+    private let program: Child.Program
+    private let limits: Child.Limits
+    private let pages: Int
+    private var warm: (child: Child, read: Int)?
+    private var spent = Worked((), Usage())
+    package let name: String
+    package private(set) var refusedLayers: UInt32 = 0
+    /// What the last page took.
+    package private(set) var pageCPU: Duration = .zero
+
+    package init(_ workshop: Workshop, program: Child.Program? = nil) {
+        let languages = workshop.languages.joined(separator: "+")
+        self.program =
+            program ?? workshop.program(.ocr, ["models=\(workshop.models)", "languages=\(languages)"])
+        limits = workshop.limits(.ocr)
+        pages = workshop.enginePages
+        let engine = program?.path.split(separator: "/").last.map(String.init) ?? "tesseract"
+        name = "\(engine)/\(languages)"
+    }
+
+    package func read(
+        _ raster: Raster, finds: Bool = true, progress: (@Sendable (Int) -> Void)? = nil
+    ) async throws(DocumentFailure) -> PageText {
+        let payload = try Workshop.packet(RecognitionRequest(raster.head, finds: finds), raster.pixels)
+        do throws(ChildFailure) {
+            let child = try await ready()
+            let before = child.pid.map(Self.cpu) ?? .zero
+            let answer = try await child.ask(payload) { note in
+                if let percent = Int(String(decoding: note.prefix(3), as: UTF8.self)), (0...100).contains(percent) {
+                    progress?(percent)
+                }
+            }
+            pageCPU = (child.pid.map(Self.cpu) ?? before) - before
+            let (text, _) = try Workshop.opened(answer.payload, as: PageText.self, Usage())
+            try Workshop.trusted(text)
+            return text
+        } catch {
+            // Only what it has said itself leaves it fit for another page.
+            if case .refused = error.reason {} else { await retire() }
+            throw DocumentFailure(error)
+        }
+    }
+
+    package func end() async -> Usage {
+        await retire()
+        return spent.usage
+    }
+
+    /// What a process has computed so far, as the kernel counts it in hundredths of a second.
+    private static func cpu(of pid: Int32) -> Duration {
+        guard let file = fopen("/proc/\(pid)/stat", "r") else { return .zero }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 1024)
+        guard fgets(&line, 1024, file) != nil else { return .zero }
+        let fields =
+            String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            .split(separator: ")").last?.split(separator: " ") ?? []
+        guard fields.count > 12, let user = Int(fields[11]), let system = Int(fields[12]) else { return .zero }
+        return .milliseconds((user + system) * 10)
+    }
+
+    private func ready() async throws(ChildFailure) -> Child {
+        if let found = warm, found.read < pages, found.child.pid != nil {
+            warm = (found.child, found.read + 1)
+            return found.child
+        }
+        await retire()
+        let child = try await Child.start(program, limits: limits)
+        refusedLayers = child.refusedLayers
+        warm = (child, 1)
+        return child
+    }
+
+    private func retire() async {
+        guard let old = warm else { return }
+        warm = nil
+        if let ending = await old.child.end() { spent.add(ending.usage) }
+    }
+}
+
+extension Workshop {
+    static func trusted(_ text: PageText) throws(ChildFailure) {
+        do throws(Refusal) {
+            try text.check()
+        } catch {
+            throw ChildFailure(error.reason == .quota ? .refused("quota") : .misspoke, error.sentence)
+        }
+    }
+}

@@ -1,0 +1,68 @@
+import FoundationEssentials
+import Pages
+
+/// What becomes of a page, as the database takes it.
+struct PageResult: Encodable, Sendable {
+    enum Status: String, Encodable, Sendable {
+        case done, failed
+        /// It waits for another run of its job.
+        case again
+    }
+
+    var page: Int
+    var status: Status
+    var reason: String?
+    var sentence: String?
+    var text: String?
+    var content: PageText?
+    var key: String?
+    var words: Int?
+    var confidence: Double?
+    var rotation: Int?
+    var dpi: Double?
+    var cpu_ms: Int32
+    var cached = false
+
+    init(_ page: Int, _ text: PageText, key: String? = nil, isCached: Bool = false, cpu: Duration) {
+        let content = text.fitForPostgres
+        self.page = page
+        status = .done
+        self.text = content.text
+        self.content = content
+        self.key = key
+        words = content.wordCount
+        confidence = content.confidence
+        rotation = content.rotation
+        dpi = content.dpi
+        cpu_ms = cpu.wholeMilliseconds
+        cached = isCached
+    }
+
+    init(_ page: Int, _ failure: DocumentFailure, again: Bool = false, cpu: Duration) {
+        self.page = page
+        status = again ? .again : .failed
+        reason = failure.reason.rawValue
+        sentence = failure.sentence
+        cpu_ms = cpu.wholeMilliseconds
+    }
+
+    static func json(_ results: [PageResult]) throws -> [UInt8] { Array(try JSONEncoder().encode(results)) }
+}
+
+extension PageText {
+    /// Postgres keeps every character but one.
+    var fitForPostgres: PageText {
+        guard text.unicodeScalars.contains("\0") || words.contains(where: { $0.text.unicodeScalars.contains("\0") })
+        else { return self }
+        var clean = self
+        clean.flow = flow?.replacing("\0", with: "\u{FFFD}")
+        for block in clean.blocks.indices {
+            for line in clean.blocks[block].lines.indices {
+                for word in clean.blocks[block].lines[line].words.indices {
+                    clean.blocks[block].lines[line].words[word].text.replace("\0", with: "\u{FFFD}")
+                }
+            }
+        }
+        return clean
+    }
+}

@@ -1,0 +1,32 @@
+import CZlib
+import Pages
+
+/// A page's picture as a PNG: eight bits of grey, no filters.
+enum Preview {
+    static func png(_ raster: Raster) throws(Refusal) -> [UInt8] {
+        var rows: [UInt8] = []
+        rows.reserveCapacity((raster.width + 1) * raster.height)
+        for row in 0..<raster.height {
+            rows.append(0)
+            let start = raster.pixels.startIndex + row * raster.width
+            rows.append(contentsOf: raster.pixels[start..<start + raster.width])
+        }
+        var size = compressBound(uLong(rows.count))
+        var packed = [UInt8](repeating: 0, count: Int(size))
+        guard compress2(&packed, &size, rows, uLong(rows.count), 6) == Z_OK else {
+            throw Refusal(.internal, "the preview could not be packed")
+        }
+        let header = bigEndian(raster.width) + bigEndian(raster.height) + [8, 0, 0, 0, 0]
+        return [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a] + chunk("IHDR", header)
+            + chunk("IDAT", Array(packed.prefix(Int(size)))) + chunk("IEND", [])
+    }
+
+    private static func chunk(_ name: String, _ data: [UInt8]) -> [UInt8] {
+        let body = Array(name.utf8) + data
+        return bigEndian(data.count) + body + bigEndian(Int(crc32(0, body, uInt(body.count))))
+    }
+
+    private static func bigEndian(_ number: Int) -> [UInt8] {
+        stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: number >> $0) }
+    }
+}

@@ -1,0 +1,93 @@
+package import Pages
+package import Sandbox
+
+/// A whole document read at once, with nothing kept between its pages: for tools and tests. A worker does the same page by page.
+package struct DocumentReading: Sendable {
+    package var inspection: Inspection
+    package var texts: [Int: PageText] = [:]
+    package var failures: [Int: DocumentFailure] = [:]
+    package var usage: [Workshop.Stage: Usage] = [:]
+
+    package init(_ inspection: Inspection) {
+        self.inspection = inspection
+    }
+
+    mutating func add(_ usage: Usage, to stage: Workshop.Stage) {
+        self.usage[stage] = Worked((), self.usage[stage] ?? Usage()).adding(usage)
+    }
+}
+
+extension Workshop {
+    /// With as many pages at a time as there are engines.
+    package func read(
+        _ file: Int32, password: String? = nil, engines: [any Engine],
+        page done: (@Sendable (Int, PageText?) -> Void)? = nil
+    ) async throws(DocumentFailure) -> DocumentReading {
+        let probed = try await probe(file, password: password)
+        let inspection = probed.value
+        var reading = DocumentReading(inspection)
+        reading.add(probed.usage, to: .probe)
+        let sound = inspection.pages.indices.filter { inspection.pages[$0].refusal == nil }.map { $0 + 1 }
+        for (index, page) in inspection.pages.enumerated() {
+            if let refusal = page.refusal { reading.failures[index + 1] = DocumentFailure(refusal) }
+        }
+        do throws(DocumentFailure) {
+            let found = try await ownText(file, inspection, pages: sound, password: password)
+            reading.texts = found.value
+            reading.add(found.usage, to: .raster)
+        } catch {
+            if error.isCancelled { throw error }
+            reading.add(error.usage, to: .raster)
+        }
+        let own = reading.texts
+        func isRead(_ page: Int) -> Bool {
+            own[page].map { Leaf(inspection.pages[page - 1], own: $0) != .mixed } ?? false
+        }
+        for (page, text) in own where isRead(page) { done?(page, text) }
+        let unread = sound.filter { !isRead($0) }
+        let stage: Stage = inspection.kind == .heic ? .heic : inspection.kind.isImage ? .picture : .raster
+        await withTaskGroup(of: (Int, any Engine, Result<PageText, DocumentFailure>, Usage).self) { group in
+            var (left, free) = (unread[...], engines)
+            while true {
+                while !left.isEmpty, !free.isEmpty {
+                    let (page, engine) = (left.removeFirst(), free.removeLast())
+                    group.addTask {
+                        var spent = Usage()
+                        do throws(DocumentFailure) {
+                            if let text = own[page] {
+                                let rest = try await self.remainder(
+                                    file, inspection, page: page, own: text, password: password)
+                                spent = rest.usage
+                                guard let raster = rest.value else { return (page, engine, .success(text), spent) }
+                                let read = try await engine.read(raster, finds: false, progress: nil)
+                                let both = PageText(own: text, read: read, on: inspection.pages[page - 1])
+                                return (page, engine, .success(both), spent)
+                            }
+                            let raster = try await self.raster(file, inspection, page: page, password: password)
+                            spent = raster.usage
+                            if Leaf(inspection.pages[page - 1], own: nil, drawn: raster.value) == .blank {
+                                return (page, engine, .success(PageText(blank: raster.value)), spent)
+                            }
+                            return (
+                                page, engine, .success(try await engine.read(raster.value, finds: true, progress: nil)),
+                                spent
+                            )
+                        } catch {
+                            if spent == Usage() { spent = error.usage }
+                            return (page, engine, .failure(error), spent)
+                        }
+                    }
+                }
+                guard let (page, engine, outcome, spent) = await group.next() else { break }
+                free.append(engine)
+                reading.add(spent, to: stage)
+                switch outcome {
+                case .success(let text): reading.texts[page] = text
+                case .failure(let failure): reading.failures[page] = failure
+                }
+                done?(page, reading.texts[page])
+            }
+        }
+        return reading
+    }
+}

@@ -1,0 +1,20 @@
+package import Faults
+
+extension Fault {
+    /// Of a transfer that did not end; whether the other side may have acted on it, the error says.
+    package init(transfer error: TransferError) {
+        let kind: ErrorClass =
+            switch error.kind {
+            case .cancelled, .closed: .cancelled
+            case .timedOut(.connect): .unavailable
+            case .timedOut: .timeout
+            case _ where error.outcomeIsUnknown: .unknown
+            case .invalid, .source, .internal: .internal
+            case .refused: .permission
+            case .resolve, .connect, .tls, .dropped: .unavailable
+            case .authentication: .authentication
+            case .tooLarge, .malformed, .redirect: .transient
+            }
+        self.init(kind, code: error.code == 0 ? nil : "curl \(error.code)", error.sentence)
+    }
+}

@@ -1,0 +1,35 @@
+import Blobs
+import Listeners
+import Postgres
+import Telemetry
+
+/// What a worker does for blobs beside its jobs.
+struct BlobWiring: Sendable {
+    let store: any BlobStore
+    let links: BlobLinks?
+    let sweeps: Bool
+    let log: Log
+
+    var routes: [Route] { links.map { BlobRoutes(links: $0, store: store, log: log).all } ?? [] }
+
+    /// Until cancelled.
+    func run() async {
+        if let links {
+            // SQL makes links with the same key. When the database is away now, the next worker to start says it.
+            do {
+                try await BlobRoutes(links: links, store: store, log: log).tellDatabase()
+            } catch {
+                log.warning("the database was not told how links are signed", [("error", "\(error)")])
+            }
+        }
+        if sweeps { await BlobKeeper(store, log: log).run() }
+    }
+}
+
+extension Invocation {
+    func blobs(pool: Pool) -> BlobWiring {
+        BlobWiring(
+            store: settings.blobStore(pool: pool), links: settings.blobLinks,
+            sweeps: settings.isOn(.blobsSweep), log: settings.log)
+    }
+}

@@ -1,0 +1,230 @@
+import CheckIns
+import FoundationEssentials
+import Postgres
+
+extension Command {
+    private static let person = Argument("person", help: "who is watched over")
+
+    static let checkinsList = Command(
+        ["checkins", "list"],
+        summary: "List those who are watched over",
+        flags: [
+            .single(
+                "state", "STATE", .choice(["armed", "warned", "expired", "paused", "disarmed"]), environment: .none,
+                help: "Only watches in this state."),
+            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
+            .single("after", "PERSON", environment: .none, help: "Only people behind this one."),
+        ],
+        examples: [Example("millrace checkins list --state expired", "whose check-in is missing")]
+    ) { invocation in
+        let parsed = invocation.parsed
+        let limit = parsed.integer("limit") ?? 50
+        let rows = try await invocation.withSchema { connection in
+            try await CheckInOffice.watches(
+                state: parsed.string("state"), after: parsed.string("after"), page: limit, on: connection)
+        }.map { try JSONValue.read($0) }
+        invocation.console.list("check_ins", rows, table: CheckInTables.watches(rows))
+        if rows.count == limit, invocation.console.format == .human, let last = rows.last?["person"]?.text {
+            invocation.console.note("more may follow: --after \(last)")
+        }
+        return .done
+    }
+
+    static let checkinsShow = Command(
+        ["checkins", "show"],
+        summary: "Show a watch, its contacts and its open alarms",
+        arguments: [person],
+        examples: [Example("millrace checkins show anna", "until when, and who would be told")]
+    ) { invocation in
+        let name = invocation.parsed.string("person") ?? ""
+        let found = try await invocation.withSchema { try await CheckInOffice.watch(name, on: $0) }
+        guard let found else {
+            throw Failure(
+                .notFound, "nobody watches over \(DisplayWidth.harmless(name))", hint: "see millrace checkins list")
+        }
+        let watch = try JSONValue.read(found)
+        invocation.console.show(watch) {
+            invocation.console.print(CheckInTables.watches([watch]))
+            invocation.console.print()
+            invocation.console.print(CheckInTables.contacts(watch["contacts"]?.items ?? []))
+            if let alarms = watch["alarms"]?.items, !alarms.isEmpty {
+                invocation.console.print()
+                invocation.console.print(CheckInTables.alarms(alarms))
+            }
+        }
+        return .done
+    }
+
+    static let checkinsArm = Command(
+        ["checkins", "arm"],
+        summary: "Watch over a person, from now on",
+        discussion: """
+            Somebody must be there to be told: a contact with an address that was confirmed. Arming counts as a check-in, and \
+            sets interval, warnings and zone anew.
+            """,
+        arguments: [person],
+        flags: [
+            .single(
+                "every", "DURATION", .duration(.seconds(1) ... .seconds(86_400 * 31)), environment: .none,
+                fallback: "1h",
+                help: "The time between two check-ins at most."),
+            .single(
+                "grace", "DURATION", .duration(.zero ... .seconds(86_400)), environment: .none, fallback: "5m",
+                help: "What a shorter interval leaves at least."),
+            .repeated(
+                "warn", "DURATION", .duration(.seconds(1) ... .seconds(86_400 * 31)), environment: .none,
+                help: "When the person is reminded, before the time is up; 10m if not given."),
+            .single("zone", "ZONE", environment: .none, fallback: "UTC", help: "Whose clock messages tell."),
+        ],
+        examples: [Example("millrace checkins arm anna --every 2h --warn 15m --zone Europe/Berlin", "by hand")]
+    ) { invocation in
+        let parsed = invocation.parsed
+        let name = parsed.string("person") ?? ""
+        let warnings = parsed.durations("warn").map(\.wholeMilliseconds)
+        let expiry = try await invocation.withSchema { connection in
+            try await CheckInOffice.call(
+                """
+                select to_json(millrace.check_in_arm($1, $2 * interval '1 millisecond', $3 * interval '1 millisecond',
+                       array(select w * interval '1 millisecond' from unnest($4::bigint[]) w), $5, actor => $1)) #>> '{}'
+                """,
+                [
+                    .text(name), .int8(parsed.duration("every")?.wholeMilliseconds ?? 0),
+                    .int8(parsed.duration("grace")?.wholeMilliseconds ?? 0),
+                    .int8s(warnings.isEmpty ? [600_000] : warnings), .text(parsed.string("zone")),
+                ], on: connection)
+        }
+        return invocation.told(name, "check_in_expiration", expiry, "is watched over until")
+    }
+
+    static let checkinsDisarm = Command(
+        ["checkins", "disarm"],
+        summary: "Watch over a person no more",
+        discussion: "An alarm that is open stays open.",
+        arguments: [person],
+        flags: [.single("reason", "TEXT", environment: .none, help: "Why, for the feed.")],
+        examples: [Example("millrace checkins disarm anna --reason 'on holiday'", "nobody misses her check-ins")]
+    ) { invocation in
+        let name = invocation.parsed.string("person") ?? ""
+        let reason = invocation.parsed.string("reason")
+        let changed = try await invocation.withSchema { connection in
+            try await CheckInOffice.call(
+                "select millrace.check_in_disarm($1, $2, actor => $1)::text", [.text(name), .text(reason)],
+                on: connection)
+        }
+        invocation.console.show(["person": .string(name), "disarmed": .bool(changed == "true")]) {
+            invocation.console.print(
+                "\(DisplayWidth.harmless(name)) is \(changed == "true" ? "not watched over any more" : "disarmed already")"
+            )
+        }
+        return .done
+    }
+
+    static let checkinsPause = Command(
+        ["checkins", "pause"],
+        summary: "Miss nothing of a person for a while",
+        arguments: [person],
+        flags: [
+            .single(
+                "for", "DURATION", .duration(.seconds(1) ... .seconds(86_400 * 366)), environment: .none,
+                help: "So long."),
+            .single(
+                "until", "TIME", .custom(expects: InstantText.expectation, complaint: InstantText.complaint),
+                environment: .none, help: "Until then."),
+        ],
+        examples: [Example("millrace checkins pause anna --for 8h", "the night; the interval begins anew at its end")]
+    ) { invocation in
+        let parsed = invocation.parsed
+        let name = parsed.string("person") ?? ""
+        let span = parsed.duration("for")
+        let until = try parsed.string("until").map { try InstantText.read($0) }
+        guard (span == nil) != (until == nil) else { throw Failure(.misused, "give one of --for and --until") }
+        let expiry = try await invocation.withSchema { connection in
+            try await CheckInOffice.call(
+                """
+                select to_json(millrace.check_in_pause($1, coalesce($2, millrace.now() + $3 * interval '1 millisecond'), actor => $1)) #>> '{}'
+                """, [.text(name), .timestamp(until), .int8(span?.wholeMilliseconds)], on: connection)
+        }
+        return invocation.told(name, "check_in_expiration", expiry, "is expected to check in by")
+    }
+
+    static let checkinsCheckIn = Command(
+        ["checkins", "check-in"],
+        summary: "Check in for a person",
+        discussion: """
+            For somebody who is known to be safe. --at says when, if it lies between the last check-in and now and is not older \
+            than a day; otherwise now counts. Behind the expiry it ends the alarm, and the contacts are told.
+            """,
+        arguments: [person],
+        flags: [
+            .single(
+                "at", "TIME", .custom(expects: InstantText.expectation, complaint: InstantText.complaint),
+                environment: .none, help: "When, if not now.")
+        ],
+        examples: [Example("millrace checkins check-in anna", "prints the new expiry")]
+    ) { invocation in
+        let name = invocation.parsed.string("person") ?? ""
+        let at = try invocation.parsed.string("at").map { try InstantText.read($0) }
+        let expiry = try await invocation.withSchema { connection in
+            try await CheckInOffice.call(
+                "select to_json(millrace.check_in($1, $2, actor => $1)) #>> '{}'", [.text(name), .timestamp(at)],
+                on: connection)
+        }
+        return invocation.told(name, "check_in_expiration", expiry, "is expected to check in by")
+    }
+
+    static let checkinsInterval = Command(
+        ["checkins", "interval"],
+        summary: "Change how often a person checks in",
+        arguments: [
+            person,
+            Argument(
+                "every", .one, .duration(.seconds(1) ... .seconds(86_400 * 31)), help: "the new interval, such as 30m"),
+        ],
+        examples: [
+            Example("millrace checkins interval anna 30m", "from the last check-in on, but never sooner than the grace")
+        ]
+    ) { invocation in
+        let name = invocation.parsed.string("person") ?? ""
+        let every = invocation.parsed.duration("every")?.wholeMilliseconds
+        let expiry = try await invocation.withSchema { connection in
+            try await CheckInOffice.call(
+                "select to_json(millrace.check_in_set_interval($1, $2 * interval '1 millisecond', actor => $1)) #>> '{}'",
+                [.text(name), .int8(every)], on: connection)
+        }
+        return invocation.told(name, "check_in_expiration", expiry, "is expected to check in by")
+    }
+}
+
+extension Invocation {
+    /// One value about a person, as a sentence or an object.
+    func told(_ name: String, _ key: String, _ value: String?, _ words: String) -> ExitCode {
+        console.show(["person": .string(name), key: JSONValue(value)]) {
+            console.print("\(DisplayWidth.harmless(name)) \(value.map { "\(words) \($0)" } ?? "is not watched over")")
+        }
+        return .done
+    }
+}
+
+extension InstantText {
+    static let complaint: @Sendable (String) -> String? = { text in
+        do throws(Refusal) {
+            _ = try read(text)
+            return nil
+        } catch {
+            return error.complaint
+        }
+    }
+}
+
+extension Parsed {
+    func durations(_ name: String) -> [Duration] {
+        (flags[name]?.values ?? []).compactMap { value in
+            guard case .duration(let duration) = value else { return nil }
+            return duration
+        }
+    }
+}
+
+extension Duration {
+    var wholeMilliseconds: Int64 { components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000 }
+}

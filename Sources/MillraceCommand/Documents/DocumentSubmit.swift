@@ -1,0 +1,127 @@
+import Blobs
+import Documents
+import FoundationEssentials
+import Postgres
+
+extension Command {
+    static let documentsSubmit = Command(
+        ["documents", "submit"],
+        summary: "Hand in a document to be read",
+        discussion: """
+            The content of a file, or of standard input for -, goes among the blobs; a worker reads it page by page. Its id is \
+            printed. A file: or https:// address is fetched by the worker. With --watch its progress is shown until it has \
+            ended: exit 0 when it was read, 8 when it was not, 7 when --timeout is over.
+            """,
+        arguments: [Argument("file", .one, .path, help: "the file, an address, or - for standard input")],
+        flags: [
+            .single("title", "TEXT", environment: .none, help: "What it is called; the file's name if not given."),
+            .single("lesson", "ID", environment: .none, help: "The lesson it belongs to."),
+            .single("tenant", "TENANT", environment: .none, help: "Whose it is."),
+            .single("owner", "PERSON", environment: .none, help: "The person it belongs to."),
+            .repeated(
+                "lang", "LANGUAGE", environment: .none, help: "A language it is written in, such as eng or deu."),
+            .single(
+                "policy", "POLICY", .choice(["partial", "strict"]), environment: .none, fallback: "partial",
+                help: "Whether a page that can not be read fails the document."),
+            .single("dpi", "N", .integer(72...600), environment: .none, help: "Pages are drawn no finer; 300."),
+            .repeated(
+                "output", "KIND", .choice(["text", "json", "pdf", "preview", "report"]), environment: .none,
+                help: "What to make of it; all of it if not given."),
+            .single("password-file", "FILE", .path, environment: .none, help: "A file that holds its password."),
+            .single("id", "UUID", .messageID, environment: .none, help: "Its id; a new one if not given."),
+            .toggle("watch", environment: .none, help: "Follow it to its end."), Setting.blobs.flag,
+        ],
+        examples: [
+            Example("millrace documents submit scan.pdf --watch", "and see it being read"),
+            Example("millrace documents submit letter.png --lang deu --lang eng", "in two languages"),
+        ]
+    ) { invocation in
+        let name = invocation.parsed.string("file") ?? "-"
+        let isAddress = ["https://", "file:/", "blob:"].contains { name.hasPrefix($0) }
+        let source = isAddress ? name : "blob:\(try await invocation.stored(name))"
+        let request = try invocation.registration(source, title: isAddress || name == "-" ? nil : name)
+        let id = try await invocation.withSchema { connection in
+            try await DocumentDesk.register(Array(request.compact.utf8), on: connection)
+        }
+        guard invocation.parsed.isOn("watch") else {
+            invocation.console.show(["id": .string(id)]) { invocation.console.print(id) }
+            return .done
+        }
+        invocation.console.detail("document \(id)")
+        return try await invocation.watch(document: id)
+    }
+}
+
+extension Invocation {
+    fileprivate func stored(_ name: String) async throws -> String {
+        let chunks: Chunks
+        do throws(FileProblem) {
+            chunks = try surroundings.chunks(name)
+        } catch {
+            throw Failure(.misused, "\(Secrets.quoted(name)) \(error.complaint)")
+        }
+        return try await withBlobStore { store in
+            try await store.put(FilePieces(chunks: chunks), limit: .max).id.description
+        }
+    }
+
+    fileprivate func registration(_ source: String, title: String?) throws -> JSONValue {
+        var members: [JSONValue.Member] = [.init(key: "storage_url", value: .string(source))]
+        func add(_ name: String, _ value: JSONValue?) {
+            if let value { members.append(.init(key: name, value: value)) }
+        }
+        let file = title.map { $0.split(separator: "/").last.map(String.init) ?? $0 }
+        add("title", (parsed.string("title") ?? file.map { DisplayWidth.harmless($0) }).map(JSONValue.string))
+        for (flag, name) in [("lesson", "lesson_id"), ("tenant", "tenant"), ("owner", "actor"), ("id", "id")] {
+            add(name, parsed.string(flag).map(JSONValue.string))
+        }
+        if let path = parsed.string("password-file") { add("password", .string(try password(at: path))) }
+        var options: [JSONValue.Member] = [.init(key: "policy", value: JSONValue(parsed.string("policy")))]
+        if !parsed.list("lang").isEmpty {
+            options.append(.init(key: "languages", value: JSONValue(parsed.list("lang"))))
+        }
+        if !parsed.list("output").isEmpty {
+            options.append(.init(key: "outputs", value: JSONValue(parsed.list("output"))))
+        }
+        if let dpi = parsed.integer("dpi") { options.append(.init(key: "dpi", value: .int(dpi))) }
+        add("options", .object(options))
+        return .object(members)
+    }
+
+    /// Its first line.
+    private func password(at path: String) throws -> String {
+        do throws(FileProblem) {
+            let bytes = try surroundings.read(path, 4096).prefix { $0 != 10 && $0 != 13 }
+            guard let text = String(validating: bytes, as: UTF8.self), !text.isEmpty else {
+                throw FileProblem(complaint: "holds no password")
+            }
+            return text
+        } catch {
+            throw Failure(.misused, "\(Secrets.quoted(path)) \(error.complaint)")
+        }
+    }
+
+    /// Opens the blobs, lends them, closes them.
+    func withBlobStore<Value: Sendable>(_ body: (any BlobStore) async throws -> Value) async throws -> Value {
+        try await withSchema { _ in }
+        let pool = Pool(try connectionOptions(), size: 2)
+        let outcome: Result<Value, any Error>
+        do {
+            outcome = .success(try await body(settings.blobStore(pool: pool)))
+        } catch let error as BlobError {
+            if case .database(let error) = error {
+                outcome = .failure(DatabaseFailure(error))
+            } else {
+                outcome = .failure(Failure(error.description))
+            }
+        } catch let error as PostgresError {
+            outcome = .failure(DatabaseFailure(error))
+        } catch let error as FileProblem {
+            outcome = .failure(Failure(.misused, "the file \(error.complaint)"))
+        } catch {
+            outcome = .failure(error)
+        }
+        await pool.close()
+        return try outcome.get()
+    }
+}

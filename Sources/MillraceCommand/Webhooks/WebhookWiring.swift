@@ -1,0 +1,22 @@
+import HTTP
+import Postgres
+import Supervision
+import Webhooks
+
+extension Invocation {
+    /// What tells webhooks of events, beside a worker's jobs; nil where that was switched off.
+    func webhooks(pool: Pool, supervisor: Supervisor) -> Dispatch? {
+        guard settings.sendsWebhooks else { return nil }
+        var options = Dispatch.Options()
+        options.keys = settings.keys
+        options.poll = settings.poll
+        return Dispatch(
+            pool: pool, direct: directOptions, caller: webhookCaller(supervisor), options: options, log: settings.log)
+    }
+
+    func webhookCaller(_ supervisor: Supervisor) -> Caller {
+        Caller(
+            client: HTTPClient(.strict(settings.webhookHosts)), supervisor: supervisor,
+            origin: settings.webhookOrigin, timeout: settings.webhookTimeout)
+    }
+}

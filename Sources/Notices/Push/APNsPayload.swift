@@ -1,0 +1,57 @@
+/// What a device gets: at most 4096 bytes, so what is least needed goes first, and then the end of the text.
+struct APNsPayload {
+    static let most = 4096
+    let bytes: [UInt8]
+
+    init(_ sending: Sending, _ words: Words, isCritical: Bool) {
+        var body = words.body
+        var facts = sending.data.texts
+        while true {
+            let text = Self.text(sending, words, body: body, facts: facts, isCritical: isCritical)
+            if text.utf8.count <= Self.most || (facts.isEmpty && body.isEmpty) {
+                bytes = Array(text.utf8)
+                return
+            }
+            if facts.isEmpty {
+                body = String(body.unicodeScalars.prefix(body.unicodeScalars.count / 2))
+            } else {
+                facts = [:]
+            }
+        }
+    }
+
+    private static func text(
+        _ sending: Sending, _ words: Words, body: String, facts: [String: String], isCritical: Bool
+    ) -> String {
+        let alert = JSONPieces.object([
+            ("title", JSONPieces.quoted(words.title)), ("body", JSONPieces.quoted(body)),
+        ])
+        let loud = sending.isAlarm && isCritical
+        var aps = [
+            ("alert", alert),
+            (
+                "sound",
+                loud
+                    ? JSONPieces.object([("critical", "1"), ("name", "\"default\""), ("volume", "1.0")])
+                    : "\"default\""
+            ),
+        ]
+        if sending.isAlarm {
+            aps.append(("interruption-level", loud ? "\"critical\"" : "\"time-sensitive\""))
+            aps.append(("relevance-score", "1.0"))
+        }
+        var members = [
+            ("aps", JSONPieces.object(aps)), ("notice", JSONPieces.quoted(sending.id)),
+            ("kind", JSONPieces.quoted(sending.kind)),
+        ]
+        if let link = words.link { members.append(("url", JSONPieces.quoted(link))) }
+        if !facts.isEmpty {
+            members.append(
+                (
+                    "data",
+                    JSONPieces.object(facts.sorted { $0.key < $1.key }.map { ($0.key, JSONPieces.quoted($0.value)) })
+                ))
+        }
+        return JSONPieces.object(members)
+    }
+}

@@ -1,0 +1,109 @@
+/// A page's own text as a child says it. As JSON it would take several times as long as to find it, on both sides.
+extension OwnText {
+    package func packed() -> [UInt8] {
+        var out = Packer()
+        out.add(page)
+        out.add(text == nil ? 0 : 1)
+        guard let text else { return out.bytes }
+        out.add(text.width)
+        out.add(text.height)
+        out.add(text.dpi)
+        out.add(text.flow == nil ? 0 : 1)
+        out.add(text.flow ?? "")
+        out.add(text.blocks.count)
+        for block in text.blocks {
+            out.add(block.lines.count)
+            for line in block.lines {
+                out.add(line.words.count)
+                for word in line.words {
+                    for edge in [word.box.left, word.box.top, word.box.right, word.box.bottom] { out.add(edge) }
+                    out.add(word.text)
+                }
+            }
+        }
+        return out.bytes
+    }
+
+    /// Of these bytes nothing is believed unseen: a count is no more than what can follow it.
+    package init(packed bytes: [UInt8]) throws(Refusal) {
+        var rest = Unpacker(bytes)
+        page = try rest.number()
+        text = nil
+        guard try rest.number() == 1 else { return }
+        var text = PageText(
+            origin: .own, width: try rest.double(), height: try rest.double(), dpi: try rest.double(), blocks: [])
+        let flows = try rest.number() == 1
+        let flow = try rest.string()
+        if flows { text.flow = flow }
+        for _ in 0..<(try rest.count(ofAtLeast: 4)) {
+            var block = Block([])
+            for _ in 0..<(try rest.count(ofAtLeast: 4)) {
+                var line = Line([])
+                let words = try rest.count(ofAtLeast: 36)
+                line.words.reserveCapacity(words)
+                for _ in 0..<words {
+                    let box = Box(try rest.double(), try rest.double(), try rest.double(), try rest.double())
+                    line.words.append(Word(try rest.string(), box))
+                }
+                block.lines.append(line)
+            }
+            text.blocks.append(block)
+        }
+        guard rest.isEmpty else { throw Refusal(.internal, "a page's text has more to it than it says") }
+        self.text = text
+    }
+}
+
+private struct Packer {
+    var bytes: [UInt8] = []
+
+    mutating func add(_ number: Int) {
+        withUnsafeBytes(of: UInt32(truncatingIfNeeded: number)) { bytes.append(contentsOf: $0) }
+    }
+
+    mutating func add(_ number: Double) {
+        withUnsafeBytes(of: number.bitPattern) { bytes.append(contentsOf: $0) }
+    }
+
+    mutating func add(_ text: String) {
+        add(text.utf8.count)
+        bytes.append(contentsOf: text.utf8)
+    }
+}
+
+private struct Unpacker {
+    private let bytes: [UInt8]
+    private var at = 0
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    var isEmpty: Bool { at == bytes.count }
+
+    private mutating func take(_ count: Int) throws(Refusal) -> Range<Int> {
+        guard count <= bytes.count - at else { throw Refusal(.internal, "a page's text ends too early") }
+        defer { at += count }
+        return at..<at + count
+    }
+
+    mutating func number() throws(Refusal) -> Int {
+        let place = try take(4)
+        return Int(bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: place.lowerBound, as: UInt32.self) })
+    }
+
+    /// Of things that take so many bytes each.
+    mutating func count(ofAtLeast size: Int) throws(Refusal) -> Int {
+        let count = try number()
+        guard count <= (bytes.count - at) / size else { throw Refusal(.internal, "a page's text ends too early") }
+        return count
+    }
+
+    mutating func double() throws(Refusal) -> Double {
+        let place = try take(8)
+        return Double(
+            bitPattern: bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: place.lowerBound, as: UInt64.self) })
+    }
+
+    mutating func string() throws(Refusal) -> String {
+        String(decoding: bytes[try take(try number())], as: UTF8.self)
+    }
+}

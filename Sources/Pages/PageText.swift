@@ -1,0 +1,145 @@
+/// A place on a page, in the pixels or points of the page as it is read, from its upper left corner.
+package struct Box: Codable, Sendable, Equatable {
+    package var left: Double
+    package var top: Double
+    package var right: Double
+    package var bottom: Double
+
+    package init(_ left: Double, _ top: Double, _ right: Double, _ bottom: Double) {
+        (self.left, self.top, self.right, self.bottom) = (left, top, right, bottom)
+    }
+
+    package var width: Double { right - left }
+    package var height: Double { bottom - top }
+    package var isSound: Bool {
+        [left, top, right, bottom].allSatisfy { $0.isFinite && abs($0) <= 1e6 } && left <= right && top <= bottom
+    }
+
+    package func union(_ other: Box) -> Box {
+        Box(min(left, other.left), min(top, other.top), max(right, other.right), max(bottom, other.bottom))
+    }
+}
+
+package struct Word: Codable, Sendable, Equatable {
+    package var text: String
+    package var box: Box
+    /// From 0 to 100; a page's own text is certain.
+    package var confidence: Double
+
+    package init(_ text: String, _ box: Box, confidence: Double = 100) {
+        self.text = text
+        self.box = box
+        self.confidence = confidence
+    }
+}
+
+/// Words that stand beside each other.
+package struct Line: Codable, Sendable, Equatable {
+    package var words: [Word]
+    /// Where its letters stand, at its left end and at its right: a page may be askew.
+    package var baseline: [Double]
+
+    package init(_ words: [Word], baseline: [Double] = []) {
+        self.words = words
+        self.baseline = baseline
+    }
+
+    package var box: Box {
+        words.dropFirst().reduce(words.first?.box ?? Box(0, 0, 0, 0)) { $0.union($1.box) }
+    }
+
+    package var text: String { words.map(\.text).joined(separator: " ") }
+}
+
+package struct Block: Codable, Sendable, Equatable {
+    package enum Form: String, Codable, Sendable {
+        case text, table
+    }
+
+    package var form = Form.text
+    package var lines: [Line]
+    /// On a page of both kinds: whether the file says it.
+    package var isOwn: Bool?
+
+    package init(_ lines: [Line], form: Form = .text) {
+        self.lines = lines
+        self.form = form
+    }
+
+    package var box: Box {
+        lines.dropFirst().reduce(lines.first?.box ?? Box(0, 0, 0, 0)) { $0.union($1.box) }
+    }
+
+    package var text: String { lines.map(\.text).joined(separator: "\n") }
+}
+
+/// What is written on a page, and where.
+package struct PageText: Codable, Sendable, Equatable {
+    package enum Origin: String, Codable, Sendable {
+        /// The file says it.
+        case own
+        case read
+        /// Some of its blocks are the file's own, others were read.
+        case mixed
+    }
+
+    package var origin: Origin
+    /// The size that the boxes refer to: of the page turned so that it can be read.
+    package var width: Double
+    package var height: Double
+    package var dpi: Double
+    /// By how much the page as it is shown must be turned clockwise to be read.
+    package var rotation = 0
+    /// By how many degrees it was turned clockwise about its middle after that, for its lines to be level. The boxes are of this page.
+    package var skew = 0.0
+    package var blocks: [Block]
+    /// Mean over the words, by their length.
+    package var confidence = 100.0
+    /// How the picture was prepared: plain, or cleaned.
+    package var preparation = "plain"
+    /// Kept where the page says it better itself than its boxes do.
+    package var flow: String?
+
+    package init(origin: Origin, width: Double, height: Double, dpi: Double, blocks: [Block]) {
+        self.origin = origin
+        self.width = width
+        self.height = height
+        self.dpi = dpi
+        self.blocks = blocks
+    }
+
+    package init(blank raster: Raster) {
+        self.init(
+            origin: .read, width: Double(raster.width), height: Double(raster.height), dpi: raster.head.dpi, blocks: [])
+    }
+
+    package var words: [Word] { blocks.flatMap(\.lines).flatMap(\.words) }
+    package var wordCount: Int { blocks.reduce(0) { $0 + $1.lines.reduce(0) { $0 + $1.words.count } } }
+    package var text: String { flow ?? blocks.map(\.text).joined(separator: "\n\n") }
+
+    package static let mostWords = 50_000
+    package static let mostText = 4_000_000
+
+    package func check() throws(Refusal) {
+        var letters = flow?.utf8.count ?? 0
+        guard wordCount <= Self.mostWords else {
+            throw Refusal(.quota, "the page has more than \(Self.mostWords) words")
+        }
+        guard width > 0, height > 0, width <= 100_000, height <= 100_000, dpi > 0, dpi <= 2400,
+            [0, 90, 180, 270].contains(rotation), abs(skew) <= 45, (0...100).contains(confidence),
+            preparation.utf8.count <= 40
+        else { throw Refusal(.internal, "the engine said something impossible about a page") }
+        for word in words {
+            letters += word.text.utf8.count
+            guard word.box.isSound, (0...100).contains(word.confidence) else {
+                throw Refusal(.internal, "the engine said something impossible about a word")
+            }
+        }
+        guard letters <= Self.mostText else { throw Refusal(.quota, "the page has too much text") }
+        for line in blocks.flatMap(\.lines) {
+            guard line.baseline.isEmpty || line.baseline.count == 2, line.baseline.allSatisfy({ abs($0) <= 1e6 }) else {
+                throw Refusal(.internal, "the engine said something impossible about a line")
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+/// What a picture's first bytes say of it, before anything is decoded.
+package struct PictureHeader: Codable, Sendable, Equatable {
+    package var width: Int
+    package var height: Int
+    package var dpi: Double?
+    /// As cameras and scanners count: 1 is upright, 3 upside down, 6 to be turned clockwise, 8 the other way.
+    package var orientation = 1
+    package var components = 1
+    package var bits = 8
+
+    package init(width: Int, height: Int) {
+        self.width = width
+        self.height = height
+    }
+
+    package var rotation: Int {
+        switch orientation {
+        case 3, 4: 180
+        case 5, 6: 90
+        case 7, 8: 270
+        default: 0
+        }
+    }
+
+    package static func png(_ bytes: Bytes) throws(Refusal) -> PictureHeader {
+        guard bytes.starts(with: "IHDR", at: 12), let width = bytes.number(16, 4), let height = bytes.number(20, 4),
+            let bits = bytes.number(24, 1), let color = bytes.number(25, 1)
+        else { throw Refusal(.malformed, "the PNG has no header") }
+        var header = PictureHeader(width: width, height: height)
+        header.bits = bits
+        header.components = [0: 1, 2: 3, 3: 1, 4: 2, 6: 4][color] ?? 1
+        var at = 33
+        // Only what comes before the picture is looked at, and not much of it.
+        for _ in 0..<64 {
+            guard let length = bytes.number(at, 4), !bytes.starts(with: "IDAT", at: at + 4) else { break }
+            if bytes.starts(with: "pHYs", at: at + 4), let x = bytes.number(at + 8, 4), bytes.number(at + 16, 1) == 1 {
+                header.dpi = believable(Double(x) * 0.0254)
+            }
+            at += 12 + length
+        }
+        return header
+    }
+
+    package static func jpeg(_ bytes: Bytes) throws(Refusal) -> PictureHeader {
+        var (at, dpi, orientation) = (2, Double?.none, 1)
+        for _ in 0..<4096 {
+            while bytes.number(at, 2) == 0xffff { at += 1 }
+            guard let marker = bytes.number(at, 2), marker >> 8 == 0xff else { break }
+            if marker == 0xffd8 || marker == 0xff01 || (0xffd0...0xffd7).contains(marker) {
+                at += 2
+                continue
+            }
+            guard marker != 0xffd9, marker != 0xffda, let length = bytes.number(at + 2, 2), length >= 2 else { break }
+            switch marker {
+            case 0xffc0...0xffcf where ![0xffc4, 0xffc8, 0xffcc].contains(marker):
+                guard let height = bytes.number(at + 5, 2), let width = bytes.number(at + 7, 2),
+                    let components = bytes.number(at + 9, 1), let bits = bytes.number(at + 4, 1)
+                else { throw Refusal(.malformed, "the JPEG ends in its header") }
+                var header = PictureHeader(width: width, height: height)
+                (header.dpi, header.orientation, header.components, header.bits) = (dpi, orientation, components, bits)
+                return header
+            case 0xffe0 where bytes.starts(with: "JFIF\0", at: at + 4):
+                if let unit = bytes.number(at + 11, 1), let x = bytes.number(at + 12, 2), unit == 1 || unit == 2 {
+                    dpi = believable(Double(x) * (unit == 2 ? 2.54 : 1))
+                }
+            case 0xffe1 where bytes.starts(with: "Exif\0\0", at: at + 4):
+                if let exif = bytes.slice(at + 10..<max(at + 10, min(bytes.count, at + 2 + length))),
+                    let frames = try? tiff(Bytes(exif), most: 1, isWhole: false), let frame = frames.first
+                {
+                    orientation = frame.orientation
+                    dpi = frame.dpi ?? dpi
+                }
+            default: break
+            }
+            at += 2 + length
+        }
+        throw Refusal(.malformed, "the JPEG has no size")
+    }
+
+    /// All frames; a chain that comes back to itself ends there, and one longer than `most` is refused.
+    package static func tiff(_ bytes: Bytes, most: Int, isWhole: Bool = true) throws(Refusal) -> [PictureHeader] {
+        let isBig = bytes.starts(with: "MM")
+        func number(_ at: Int, _ size: Int) -> Int? { bytes.number(at, size, bigEndian: isBig) }
+        var frames: [PictureHeader] = []
+        var seen: Set<Int> = []
+        guard var at = number(4, 4) else { throw Refusal(.malformed, "the TIFF has no directory") }
+        while at != 0 {
+            guard seen.insert(at).inserted else { break }
+            guard let entries = number(at, 2) else {
+                if frames.isEmpty { throw Refusal(.malformed, "the TIFF's directory is outside of it") }
+                break
+            }
+            guard frames.count < most else {
+                if !isWhole { break }
+                throw Refusal(.tooManyPages, "the TIFF has more than \(most) frames")
+            }
+            var frame = PictureHeader(width: 0, height: 0)
+            var (x, unit) = (Double?.none, 2)
+            for entry in 0..<entries {
+                let field = at + 2 + 12 * entry
+                guard let tag = number(field, 2), let type = number(field + 2, 2) else { break }
+                let value = number(field + 8, type == 3 ? 2 : type == 1 ? 1 : 4) ?? 0
+                switch tag {
+                case 256: frame.width = value
+                case 257: frame.height = value
+                case 258: frame.bits = (number(field + 4, 4) ?? 1) > 2 ? number(value, 2) ?? 8 : value
+                case 274: frame.orientation = (1...8).contains(value) ? value : 1
+                case 277: frame.components = value
+                case 282:
+                    if let above = number(value, 4), let below = number(value + 4, 4), below > 0 {
+                        x = Double(above) / Double(below)
+                    }
+                case 296: unit = value
+                default: break
+                }
+            }
+            if let x, unit == 2 || unit == 3 { frame.dpi = believable(x * (unit == 3 ? 2.54 : 1)) }
+            if isWhole, frame.width <= 0 || frame.height <= 0 {
+                throw Refusal(.malformed, "frame \(frames.count + 1) of the TIFF has no size")
+            }
+            frames.append(frame)
+            at = number(at + 2 + 12 * entries, 4) ?? 0
+        }
+        guard !frames.isEmpty else { throw Refusal(.malformed, "the TIFF has no frames") }
+        return frames
+    }
+
+    /// The largest picture that the boxes of an HEIC file name; the file's own picture is one of them.
+    package static func heic(_ bytes: Bytes) throws(Refusal) -> PictureHeader {
+        var found: PictureHeader?
+        var (boxes, turned) = (0, 0)
+        func walk(_ range: Range<Int>, depth: Int) throws(Refusal) {
+            var at = range.lowerBound
+            while at + 8 <= range.upperBound {
+                boxes += 1
+                guard boxes <= 10_000, depth < 8 else { throw Refusal(.malformed, "the HEIC has too many boxes") }
+                guard var size = bytes.number(at, 4) else { break }
+                var head = 8
+                if size == 1 {
+                    guard let long = bytes.number(at + 8, 8) else {
+                        throw Refusal(.malformed, "a box of the HEIC is longer than the file")
+                    }
+                    (size, head) = (long, 16)
+                }
+                if size == 0 { size = range.upperBound - at }
+                guard size >= head, size <= range.upperBound - at else {
+                    throw Refusal(.malformed, "a box of the HEIC is longer than what it is in")
+                }
+                let inside = at + head..<at + size
+                if bytes.starts(with: "meta", at: at + 4) {
+                    try walk(min(inside.lowerBound + 4, inside.upperBound)..<inside.upperBound, depth: depth + 1)
+                } else if bytes.starts(with: "iprp", at: at + 4) || bytes.starts(with: "ipco", at: at + 4) {
+                    try walk(inside, depth: depth + 1)
+                } else if bytes.starts(with: "ispe", at: at + 4), let width = bytes.number(inside.lowerBound + 4, 4),
+                    let height = bytes.number(inside.lowerBound + 8, 4),
+                    width * height > (found.map { $0.width * $0.height } ?? 0)
+                {
+                    found = PictureHeader(width: width, height: height)
+                } else if bytes.starts(with: "irot", at: at + 4) {
+                    turned = (bytes.number(inside.lowerBound, 1) ?? 0) & 3
+                }
+                at += size
+            }
+        }
+        try walk(0..<bytes.count, depth: 0)
+        guard var header = found else { throw Refusal(.malformed, "the HEIC has no picture") }
+        header.components = 3
+        // The decoder turns it, so that it comes out upright: its size is to be that of what comes out.
+        if turned % 2 == 1 { swap(&header.width, &header.height) }
+        return header
+    }
+
+    private static func believable(_ dpi: Double) -> Double? {
+        dpi >= 30 && dpi <= 2400 ? dpi : nil
+    }
+}

@@ -1,0 +1,71 @@
+/// What a page's picture is asked for with.
+package struct RasterRequest: Codable, Sendable {
+    /// From 1.
+    package var page: Int
+    package var kind: Kind
+    package var dpi: Double
+    package var mostPixels: Int
+    package var password: String?
+    /// For images: how much smaller it is made.
+    package var scale = 1.0
+    /// For images that can not be put into a PDF as they are: red, green and blue, if it has them.
+    package var keepsColor = false
+
+    package init(page: Int, kind: Kind, dpi: Double, mostPixels: Int, password: String? = nil) {
+        self.page = page
+        self.kind = kind
+        self.dpi = dpi
+        self.mostPixels = mostPixels
+        self.password = password
+    }
+}
+
+/// A page's picture: a byte a pixel, 0 is black, row after row without gaps.
+package struct Raster: Sendable, Equatable {
+    package struct Head: Codable, Sendable, Equatable {
+        package var width: Int
+        package var height: Int
+        package var dpi: Double
+        /// Bytes a pixel: 1 or 3.
+        package var components: Int
+
+        package init(width: Int, height: Int, dpi: Double, components: Int = 1) {
+            self.width = width
+            self.height = height
+            self.dpi = dpi
+            self.components = components
+        }
+    }
+
+    package var head: Head
+    package var pixels: ArraySlice<UInt8>
+
+    package var width: Int { head.width }
+    package var height: Int { head.height }
+
+    package init(head: Head, pixels: ArraySlice<UInt8>, mostPixels: Int) throws(Refusal) {
+        guard head.width > 0, head.height > 0, head.width <= 100_000, head.height <= 100_000,
+            head.width * head.height <= mostPixels, head.dpi >= 1, head.dpi <= 2400,
+            head.components == 1 || head.components == 3, head.width * head.height * head.components == pixels.count
+        else { throw Refusal(.internal, "the picture's size is not what was asked for") }
+        self.head = head
+        self.pixels = pixels
+    }
+
+    package static let caps = (low: 72.0, usual: 200.0, high: 300.0)
+
+    /// What an image says of its resolution, or what it would be were its long side that of a page.
+    package static func dpi(ofImage page: Inspection.Page) -> Double {
+        page.dpi ?? min(1200, max(70, max(page.width, page.height) / 11.7))
+    }
+
+    /// At which resolution a page is drawn: its own, never more than the cap whatever the file says, and fewer for a page so large that it
+    /// would have too many pixels. More than its own only makes the engine worse.
+    package static func dpi(for page: Inspection.Page, cap: Double, mostPixels: Int) -> Double {
+        var dpi = caps.usual
+        if let native = page.dpi, native >= 90 { dpi = native.rounded() }
+        dpi = min(max(dpi, caps.low), min(max(cap, caps.low), 600))
+        let area = page.width / 72 * (page.height / 72)
+        return area * dpi * dpi > Double(mostPixels) ? max(1, (Double(mostPixels) / area).squareRoot() * 0.999) : dpi
+    }
+}

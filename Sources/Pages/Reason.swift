@@ -1,0 +1,28 @@
+/// Why a document or a page can not be read, in one word.
+package enum Reason: String, Codable, Sendable, CaseIterable {
+    case empty
+    case unsupported
+    case malformed
+    case encrypted
+    case wrongPassword = "wrong_password"
+    case tooLarge = "too_large"
+    case tooManyPages = "too_many_pages"
+    case tooManyPixels = "too_many_pixels"
+    case quota
+    case timeout
+    case memory
+    case crash
+    case engine
+    case `internal`
+}
+
+/// A reason and a sentence for an operator.
+package struct Refusal: Error, Codable, Sendable, Equatable {
+    package var reason: Reason
+    package var sentence: String
+
+    package init(_ reason: Reason, _ sentence: String) {
+        self.reason = reason
+        self.sentence = sentence
+    }
+}

@@ -1,0 +1,94 @@
+/// What is on a page beside the words that it says itself: a picture of a letter under a stamp that says when it came.
+package enum Remainder {
+    /// A page whose own words cover most of what is dark on it has been read before: by whoever scanned it.
+    package static let worthReading = 0.4
+    /// What an engine makes of a picture without text, it is not sure of.
+    package static let leastConfidence = 60.0
+
+    /// The page's picture with its own words painted over, and the share of what is dark that is left. 0: it is empty.
+    package static func of(_ raster: Raster, _ own: PageText, on page: Inspection.Page) -> (
+        raster: Raster, share: Double
+    ) {
+        let (width, height) = (raster.width, raster.height)
+        let (across, down) = (Double(width) / page.width, Double(height) / page.height)
+        var pixels = Array(raster.pixels)
+        let paper = level(pixels)
+        let before = ink(pixels, paper)
+        for word in own.words {
+            let left = min(width, max(0, Int((word.box.left - 1) * across)))
+            let right = min(width, max(left, Int(((word.box.right + 1) * across).rounded(.up))))
+            let top = min(height, max(0, Int((word.box.top - 1) * down)))
+            let bottom = min(height, max(top, Int(((word.box.bottom + 1) * down).rounded(.up))))
+            guard left < right, top < bottom else { continue }
+            // As light as it is around the word: an edge would look like a line.
+            let rim =
+                (left..<right).flatMap { [pixels[top * width + $0], pixels[(bottom - 1) * width + $0]] }.sorted()
+            let ground = rim[rim.count / 2]
+            for row in top..<bottom {
+                for column in left..<right { pixels[row * width + column] = ground }
+            }
+        }
+        let after = ink(pixels, paper)
+        let isEmpty = after * 2000 < pixels.count
+        var masked = raster
+        masked.pixels = pixels[...]
+        return (masked, before == 0 || isEmpty ? 0 : Double(after) / Double(before))
+    }
+
+    private static func level(_ pixels: [UInt8]) -> Int {
+        var counts = [Int](repeating: 0, count: 256)
+        for pixel in pixels { counts[Int(pixel)] += 1 }
+        return counts.indices.max { counts[$0] < counts[$1] } ?? 255
+    }
+
+    private static func ink(_ pixels: [UInt8], _ paper: Int) -> Int {
+        pixels.reduce(0) { $0 + (Int($1) < paper - 60 || Int($1) > paper + 90 ? 1 : 0) }
+    }
+}
+
+extension PageText {
+    /// Of both: what the page says itself, and what was read beside it. In points of the page.
+    package init(own: PageText, read: PageText, on page: Inspection.Page) {
+        self = own
+        (width, height) = (page.width, page.height)
+        let scale = page.width / read.width
+        var found: [Block] = []
+        for block in read.blocks {
+            var some = block
+            some.isOwn = false
+            some.lines = block.lines.compactMap { line in
+                var line = line
+                line.words.removeAll { $0.confidence < Remainder.leastConfidence }
+                for index in line.words.indices {
+                    let box = line.words[index].box
+                    line.words[index].box = Box(
+                        box.left * scale, box.top * scale, box.right * scale, box.bottom * scale)
+                }
+                line.baseline = line.baseline.map { $0 * scale }
+                return line.words.isEmpty ? nil : line
+            }
+            if !some.lines.isEmpty { found.append(some) }
+        }
+        guard !found.isEmpty else { return }
+        origin = .mixed
+        preparation = read.preparation
+        for index in blocks.indices { blocks[index].isOwn = true }
+        if flow != nil { flow = ([own.text] + found.map(\.text)).joined(separator: "\n\n") }
+        blocks += found
+        let letters = words.reduce(0) { $0 + $1.text.count }
+        confidence = words.reduce(0) { $0 + $1.confidence * Double($1.text.count) } / Double(max(1, letters))
+    }
+
+    /// What a copy has to be given: the page says the rest itself. Nil: nothing.
+    package var layer: PageText? {
+        switch origin {
+        case .own: return nil
+        case .read: return self
+        case .mixed:
+            var read = self
+            read.flow = nil
+            read.blocks.removeAll { $0.isOwn == true }
+            return read
+        }
+    }
+}

@@ -1,0 +1,171 @@
+/// Words that can be searched, selected and copied, and not be seen: what is written stands in the picture below.
+package struct TextLayer: Sendable {
+    /// A code for each character that occurs, from 1: two bytes in a text, and a glyph that draws nothing.
+    private var codes: [Unicode.Scalar: Int] = [:]
+    private var order: [Unicode.Scalar] = []
+
+    package init() {}
+
+    package static let fontName = "MillraceLayer"
+
+    private mutating func code(_ scalar: Unicode.Scalar) -> Int? {
+        if let code = codes[scalar] { return code }
+        guard order.count < 65_000 else { return nil }
+        order.append(scalar)
+        codes[scalar] = order.count
+        return order.count
+    }
+
+    private mutating func string(_ text: String) -> (hex: String, count: Int) {
+        var (hex, count) = ("", 0)
+        for scalar in text.unicodeScalars where scalar.value >= 32 {
+            guard let code = code(scalar) else { continue }
+            let digits = String(code, radix: 16)
+            hex += String(repeating: "0", count: 4 - digits.count) + digits
+            count += 1
+        }
+        return (hex, count)
+    }
+
+    /// The drawing of a page's words. A letter is half as wide as it is high, and stretched until its word has the width it has.
+    package mutating func content(_ text: PageText, on page: Inspection.Page, isPixels: Bool, dpi: Double) -> String {
+        let map = Map(text, page, isPixels: isPixels, dpi: dpi)
+        var content = "q BT 3 Tr /\(Self.fontName) 1 Tf\n"
+        let usual = Self.median(text.blocks.flatMap(\.lines).map(Self.letterSize))
+        for block in text.blocks {
+            for line in block.lines {
+                let box = line.box
+                let height = Self.size(of: line, usual: usual)
+                guard height > 0 else { continue }
+                for (index, word) in line.words.enumerated() {
+                    let (hex, count) = string(word.text + (index == line.words.count - 1 ? "" : " "))
+                    let letters = index == line.words.count - 1 ? count : count - 1
+                    guard letters > 0, word.box.width > 0 else { continue }
+                    let base = Self.base(line, at: word.box, in: box, height)
+                    let stretch = word.box.width / (Double(letters) * 0.5 * height) * 100
+                    content += map.matrix(x: word.box.left, y: base, size: height, slope: line.slope)
+                    content += " Tm \(short(stretch)) Tz <\(hex)> Tj\n"
+                }
+            }
+        }
+        return content + "ET Q\n"
+    }
+
+    private static func median(_ values: [Double]) -> Double {
+        values.isEmpty ? 0 : values.sorted()[values.count / 2]
+    }
+
+    /// One and the same for lines that are about as high: those who take a page's text apart see another size as another paragraph.
+    private static func size(of line: Line, usual: Double) -> Double {
+        let height = letterSize(line)
+        guard usual > 0, height > 0 else { return 0 }
+        if height > usual * 0.7, height < usual * 1.45 { return usual }
+        return max(0.25, (height / usual * 4).rounded() / 4) * usual
+    }
+
+    /// What a font of these letters is as large as: a word that goes both above and below fills nine tenths of it.
+    private static func letterSize(_ line: Line) -> Double {
+        let usual = median(line.words.map(\.box.height))
+        return (line.words.map(\.box.height).filter { $0 < 1.7 * usual }.max() ?? 0) * 1.1
+    }
+
+    private static func base(_ line: Line, at word: Box, in box: Box, _ height: Double) -> Double {
+        guard line.baseline.count == 2, box.width > 0 else { return word.bottom - height * 0.1 }
+        return line.baseline[0] + (line.baseline[1] - line.baseline[0]) * (word.left - box.left) / box.width
+    }
+
+    /// What says which character a code is.
+    package var toUnicode: String {
+        var text = """
+            /CIDInit /ProcSet findresource begin 12 dict begin begincmap
+            /CIDSystemInfo << /Registry (Adobe) /Ordering (UCS) /Supplement 0 >> def
+            /CMapName /\(Self.fontName) def /CMapType 2 def
+            1 begincodespacerange <0000> <FFFF> endcodespacerange
+
+            """
+        for start in stride(from: 0, to: order.count, by: 100) {
+            let part = order[start..<min(order.count, start + 100)]
+            text += "\(part.count) beginbfchar\n"
+            for (offset, scalar) in part.enumerated() {
+                let units = String(scalar).utf16.map { hex($0) }.joined()
+                text += "<\(hex(UInt16(start + offset + 1)))> <\(units)>\n"
+            }
+            text += "endbfchar\n"
+        }
+        return text + "endcmap CMapName currentdict /CMap defineresource pop end end\n"
+    }
+
+    /// Every code draws the one glyph there is.
+    package var glyphs: [UInt8] { [UInt8](repeating: 0, count: 2 * (order.count + 1)) }
+
+    package var isEmpty: Bool { order.isEmpty }
+
+    private func hex(_ unit: UInt16) -> String {
+        let digits = String(unit, radix: 16, uppercase: true)
+        return String(repeating: "0", count: 4 - digits.count) + digits
+    }
+}
+
+extension Line {
+    /// How much it falls, a pixel across.
+    var slope: Double {
+        baseline.count == 2 && box.width > 0 ? (baseline[1] - baseline[0]) / box.width : 0
+    }
+}
+
+func short(_ value: Double) -> String {
+    guard value.isFinite else { return "0" }
+    let scaled = (value * 1000).rounded()
+    guard abs(scaled) < 1e15 else { return "0" }
+    let (whole, rest) = (Int(scaled) / 1000, abs(Int(scaled)) % 1000)
+    let sign = scaled < 0 && whole == 0 ? "-" : ""
+    let digits = String(rest)
+    return rest == 0 ? "\(sign)\(whole)" : "\(sign)\(whole)." + String(repeating: "0", count: 3 - digits.count) + digits
+}
+
+/// From the pixels in which a page was read to the space in which its PDF draws.
+private struct Map {
+    /// x' = a x + c y + e, y' = b x + d y + f
+    private var (a, b, c, d, e, f) = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+
+    init(_ text: PageText, _ page: Inspection.Page, isPixels: Bool, dpi: Double) {
+        // Turned back to how the page was shown when it was drawn.
+        let (w, h) = (text.width, text.height)
+        switch text.rotation {
+        case 90: (a, b, c, d, e, f) = (0, -1, 1, 0, 0, w)
+        case 180: (a, b, c, d, e, f) = (-1, 0, 0, -1, w, h)
+        case 270: (a, b, c, d, e, f) = (0, 1, -1, 0, h, 0)
+        default: break
+        }
+        let shown = text.rotation % 180 == 0 ? (w, h) : (h, w)
+        // To points, from the lower left corner.
+        let points = isPixels ? (page.width * 72 / dpi, page.height * 72 / dpi) : (page.width, page.height)
+        append(points.0 / shown.0, 0, 0, -points.1 / shown.1, 0, points.1)
+        // And from the page as it is shown to the page as it is.
+        switch page.rotation {
+        case 90: append(0, 1, -1, 0, points.1, 0)
+        case 180: append(-1, 0, 0, -1, points.0, points.1)
+        case 270: append(0, -1, 1, 0, 0, points.0)
+        default: break
+        }
+        append(1, 0, 0, 1, page.left, page.bottom)
+    }
+
+    private mutating func append(_ a2: Double, _ b2: Double, _ c2: Double, _ d2: Double, _ e2: Double, _ f2: Double) {
+        (a, b, c, d, e, f) = (
+            a * a2 + b * c2, a * b2 + b * d2, c * a2 + d * c2, c * b2 + d * d2, e * a2 + f * c2 + e2,
+            e * b2 + f * d2 + f2
+        )
+    }
+
+    func matrix(x: Double, y: Double, size: Double, slope: Double) -> String {
+        let length = (1 + slope * slope).squareRoot()
+        let (along, down) = (size / length, size * slope / length)
+        // A letter's right is the line's direction, its up is against y.
+        let numbers = [
+            a * along + c * down, b * along + d * down, a * down - c * along, b * down - d * along, a * x + c * y + e,
+            b * x + d * y + f,
+        ]
+        return numbers.map(short).joined(separator: " ")
+    }
+}

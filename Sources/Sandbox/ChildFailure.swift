@@ -1,0 +1,57 @@
+/// Why a child gave no answer.
+package struct ChildFailure: Error, Sendable, Equatable, CustomStringConvertible {
+    package enum Reason: Sendable, Equatable {
+        /// It could do its work and says that the input can not be: its word for it.
+        case refused(String)
+        /// It asked for more memory than it may have.
+        case memory
+        /// It computed for longer than it may.
+        case cpu
+        /// It took longer than it may, whatever it did.
+        case timeout
+        /// It wrote a larger file than it may.
+        case fileSize
+        /// It said something that no child of ours says, or too much of it.
+        case misspoke
+        case crash(signal: Int32)
+        /// It ended without having answered.
+        case exited(Int32)
+        /// Somebody killed it who was not us: most likely the kernel, for want of memory on the machine.
+        case killed
+        case cancelled
+        case cannotStart
+    }
+
+    package var reason: Reason
+    /// For an operator; what the child wrote is in `messages` and never here.
+    package var sentence: String
+    /// The end of what it wrote to stderr, with nothing but printable characters.
+    package var messages = ""
+    package var usage = Usage()
+
+    package init(_ reason: Reason, _ sentence: String, messages: String = "", usage: Usage = Usage()) {
+        self.reason = reason
+        self.sentence = sentence
+        self.messages = messages
+        self.usage = usage
+    }
+
+    package var description: String { sentence }
+
+    /// The same input would end the same way: trying again is of no use.
+    package var isDeterministic: Bool {
+        switch reason {
+        case .refused, .memory, .cpu, .fileSize, .misspoke: true
+        case .timeout, .crash, .exited, .killed, .cancelled, .cannotStart: false
+        }
+    }
+}
+
+/// What a child has used.
+package struct Usage: Sendable, Equatable {
+    package var cpu: Duration = .zero
+    /// The most it had in memory at once, in bytes.
+    package var peak = 0
+
+    package init() {}
+}

@@ -1,0 +1,150 @@
+import CLinux
+import Glibc
+
+/// A started program with three pipes and a process group of its own. Belongs to the thread that started it: when that ends, the
+/// kernel kills it.
+struct ChildProcess {
+    let pid: pid_t
+    let ended: Int32
+    private(set) var requests: Int32
+    let answers: Int32
+    let messages: Int32
+    /// What we had in memory at most when it was started: the kernel counts that as the child's too.
+    private let ours: Int
+
+    private struct Pipe {
+        var reading: Int32
+        var writing: Int32
+
+        init() throws(ChildFailure) {
+            var ends: [Int32] = [-1, -1]
+            guard millrace_pipe(&ends, O_CLOEXEC) == 0 else { throw .cannotStart("a pipe", errno) }
+            (reading, writing) = (ends[0], ends[1])
+        }
+    }
+
+    @available(*, noasync)
+    init(_ program: Child.Program, limits: Child.Limits, files: [Int32]) throws(ChildFailure) {
+        var toClose: [Int32] = []
+        var isStarted = false
+        defer { for descriptor in toClose { close(descriptor) } }
+        let (input, output, complaints) = (try Pipe(), try Pipe(), try Pipe())
+        toClose = [input.reading, output.writing, complaints.writing]
+        let ends = [input.writing, output.reading, complaints.reading]
+        defer { if !isStarted { for descriptor in ends { close(descriptor) } } }
+
+        // High up first: a file's place may be another's descriptor.
+        var moved: [Int32] = []
+        for file in files {
+            let high = fcntl(file, F_DUPFD_CLOEXEC, 200)
+            guard high >= 0 else { throw .cannotStart("a file", errno) }
+            toClose.append(high)
+            moved.append(high)
+        }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for (place, descriptor) in [input.reading, output.writing, complaints.writing].enumerated() {
+            posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(place))
+        }
+        for (place, descriptor) in moved.enumerated() {
+            posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(3 + place))
+        }
+        millrace_spawn_close_from(&actions, Int32(3 + moved.count))
+
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var none = sigset_t()
+        var all = sigset_t()
+        sigemptyset(&none)
+        sigfillset(&all)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setsigdefault(&attributes, &all)
+        posix_spawnattr_setpgroup(&attributes, 0)
+        posix_spawnattr_setflags(
+            &attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+
+        let own = [
+            "memory=\(limits.memory)", "cpu=\(max(1, limits.cpu.components.seconds))", "file=\(limits.fileSize)",
+            "parent=\(getpid())",
+        ]
+        let words = ([program.path] + own + program.arguments).map { strdup($0) } + [nil]
+        let environment = program.environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        defer { (words + environment).forEach { free($0) } }
+        var started = pid_t()
+        let error = posix_spawn(&started, program.path, &actions, &attributes, words, environment)
+        guard error == 0 else { throw .cannotStart(program.path, error) }
+        let watch = millrace_pidfd(started)
+        guard watch >= 0 else {
+            let error = errno
+            Glibc.kill(started, SIGKILL)
+            var status: Int32 = 0
+            waitpid(started, &status, 0)
+            throw .cannotStart("a watch on it", error)
+        }
+        isStarted = true
+        var used = rusage()
+        getrusage(RUSAGE_SELF.rawValue, &used)
+        self.ours = used.ru_maxrss * 1024
+        pid = started
+        ended = watch
+        requests = input.writing
+        answers = output.reading
+        messages = complaints.reading
+        for descriptor in ends {
+            _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        }
+    }
+
+    /// The child reads its end.
+    mutating func endRequests() {
+        if requests >= 0 { close(requests) }
+        requests = -1
+    }
+
+    /// The most it has had in memory so far, in bytes, while it lives; 0 when that can not be told.
+    var peak: Int {
+        guard let file = fopen("/proc/\(pid)/status", "r") else { return 0 }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 256)
+        while fgets(&line, 256, file) != nil {
+            guard strncmp(line, "VmHWM:", 6) == 0 else { continue }
+            return line.dropFirst(6).prefix { $0 != 0 }.reduce(0) { number, character in
+                (48...57).contains(character) ? number * 10 + Int(character - 48) : number
+            } * 1024
+        }
+        return 0
+    }
+
+    /// It, and whatever it may have started.
+    func kill() {
+        Glibc.kill(-pid, SIGKILL)
+    }
+
+    /// Waits for the end, which has come or is certain to come.
+    ///
+    /// - Parameter seen: the most that `peak` has said: good until then, where the kernel's own figure is no more than ours was.
+    @available(*, noasync)
+    mutating func reap(seen: Int) -> (status: Int32, usage: Usage) {
+        var status: Int32 = 0
+        var used = rusage()
+        while wait4(pid, &status, 0, &used) < 0, errno == EINTR {}
+        Glibc.kill(-pid, SIGKILL)  // the group may have outlived it
+        endRequests()
+        for descriptor in [answers, messages, ended] { close(descriptor) }
+        var usage = Usage()
+        for time in [used.ru_utime, used.ru_stime] {
+            usage.cpu += .seconds(time.tv_sec) + .microseconds(Int64(time.tv_usec))
+        }
+        usage.peak = used.ru_maxrss * 1024 > ours ? used.ru_maxrss * 1024 : seen
+        return (status, usage)
+    }
+}
+
+extension ChildFailure {
+    static func cannotStart(_ what: String, _ error: Int32) -> ChildFailure {
+        ChildFailure(.cannotStart, "the child could not be started: \(what): \(String(cString: strerror(error)))")
+    }
+}

@@ -1,0 +1,99 @@
+/// What becomes of a value at its place.
+enum Escape: Sendable, Equatable {
+    case none
+    /// As Mustache has it.
+    case plain
+    /// The text of HTML, or an attribute in quotes.
+    case markup
+    /// An attribute without quotes; the first thing in it must not vanish.
+    case unquoted(isFirst: Bool)
+    /// The beginning of an address.
+    case address(unquoted: Bool)
+    /// A later part of an address.
+    case component(unquoted: Bool)
+    /// A style's value.
+    case style
+}
+
+extension Escape {
+    /// Appends the value; false when it must not stand here at all.
+    func append(_ bytes: UnsafeBufferPointer<UInt8>, to out: inout [UInt8]) -> Bool {
+        switch self {
+        case .none: out.append(contentsOf: bytes)
+        case .plain, .markup: Self.markup(bytes, to: &out)
+        case .unquoted(let isFirst): Self.unquoted(bytes, isFirst: isFirst, to: &out)
+        case .address(let unquoted):
+            guard bytes.isEmpty || Address.isSafe(bytes) else { return false }
+            if unquoted { Self.unquoted(bytes, isFirst: true, to: &out) } else { Self.markup(bytes, to: &out) }
+        case .component: Self.percent(bytes, to: &out)
+        case .style:
+            guard bytes.allSatisfy(Self.isStyle) else { return false }
+            out.append(contentsOf: bytes)
+        }
+        return true
+    }
+
+    private static let special: [Bool] = {
+        var table = [Bool](repeating: false, count: 256)
+        for byte in "&<>\"'`".utf8 { table[Int(byte)] = true }
+        table[0] = true
+        return table
+    }()
+
+    private static func markup(_ bytes: UnsafeBufferPointer<UInt8>, to out: inout [UInt8]) {
+        var start = 0
+        special.withUnsafeBufferPointer { special in
+            for index in 0..<bytes.count where special[Int(bytes[index])] {
+                out.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[start..<index]))
+                start = index + 1
+                switch bytes[index] {
+                case UInt8(ascii: "&"): out.append(contentsOf: "&amp;".utf8)
+                case UInt8(ascii: "<"): out.append(contentsOf: "&lt;".utf8)
+                case UInt8(ascii: ">"): out.append(contentsOf: "&gt;".utf8)
+                case UInt8(ascii: "\""): out.append(contentsOf: "&quot;".utf8)
+                case UInt8(ascii: "'"): out.append(contentsOf: "&#39;".utf8)
+                case UInt8(ascii: "`"): out.append(contentsOf: "&#96;".utf8)
+                default: out.append(contentsOf: "\u{FFFD}".utf8)
+                }
+            }
+        }
+        out.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[start...]))
+    }
+
+    private static func unquoted(_ bytes: UnsafeBufferPointer<UInt8>, isFirst: Bool, to out: inout [UInt8]) {
+        if bytes.isEmpty {
+            // Else the next attribute would become this one's value.
+            if isFirst { out.append(contentsOf: "\"\"".utf8) }
+            return
+        }
+        for byte in bytes {
+            if isLetterOrDigit(byte) || byte >= 0x80 {
+                out.append(byte)
+            } else {
+                out.append(contentsOf: byte == 0 ? Array("\u{FFFD}".utf8) : Array("&#\(byte);".utf8))
+            }
+        }
+    }
+
+    private static let digits = Array("0123456789ABCDEF".utf8)
+
+    private static func percent(_ bytes: UnsafeBufferPointer<UInt8>, to out: inout [UInt8]) {
+        for byte in bytes {
+            if isLetterOrDigit(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F || byte == 0x7E {
+                out.append(byte)
+            } else {
+                out.append(UInt8(ascii: "%"))
+                out.append(digits[Int(byte >> 4)])
+                out.append(digits[Int(byte & 15)])
+            }
+        }
+    }
+
+    private static func isStyle(_ byte: UInt8) -> Bool {
+        isLetterOrDigit(byte) || " #%.,+-".utf8.contains(byte)
+    }
+
+    private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+        (byte | 0x20) &- 97 < 26 || byte &- 48 < 10
+    }
+}

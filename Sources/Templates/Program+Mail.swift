@@ -1,0 +1,133 @@
+extension Program {
+    /// A mail stands for itself: it calls nothing, and knows only the variables it declares.
+    func forMail(_ variables: Variables?) throws(TemplateError) {
+        if let problem = mailProblems(variables).first { throw problem }
+    }
+
+    func mailProblems(_ variables: Variables?) -> [TemplateError] {
+        var problems = calls.map {
+            problem("a mail template calls no other", at: $0.place, hint: "put the text of \($0.name) here")
+        }
+        for path in paths {
+            if path.parts.contains("") {
+                problems.append(problem("the name \(path.text) is malformed", at: path.place))
+                continue
+            }
+            guard let variables, let first = path.parts.first else { continue }
+            guard path.parts.count == 1, variables[first] != nil else {
+                problems.append(
+                    problem(
+                        "the variable \(path.text) is not declared", at: path.place,
+                        hint: "declare it in the variables, or mend its name", variable: path.text))
+                continue
+            }
+        }
+        return problems
+    }
+
+    mutating func unescape() {
+        for index in steps.indices {
+            if case .value(let path, _) = steps[index] { steps[index] = .value(path, .none) }
+        }
+    }
+
+    /// Gives each value the escape that its place asks for.
+    mutating func escapeByContext(_ variables: Variables?) throws(TemplateError) {
+        if let problem = walk(variables).problems.first { throw problem }
+    }
+
+    /// The same walk for a reader of templates: all that is wrong, and what is worth a word.
+    func review(_ variables: Variables?) -> (notices: [(Markup.Notice, at: Int)], problems: [TemplateError]) {
+        var copy = self
+        let (markup, problems) = copy.walk(variables)
+        return (markup.notices, problems)
+    }
+
+    private struct OpenSection {
+        var end: Int
+        var before: Markup
+        var path: Int
+        var place: Int
+        /// Its variable is what a dot in it means.
+        var isFor: Bool
+    }
+
+    private mutating func walk(_ variables: Variables?) -> (Markup, problems: [TemplateError]) {
+        var markup = Markup()
+        var open: [OpenSection] = []
+        var problems: [TemplateError] = []
+        for (index, step) in steps.enumerated() {
+            while let last = open.last, last.end == index { leave(&open, &markup, &problems) }
+            switch step {
+            case .text(let start, let end, _): markup.take(source[start..<end], at: start)
+            case .value(let path, let escape):
+                let within = open.last { $0.isFor }?.path
+                do throws(TemplateError) {
+                    let found = try self.escape(
+                        path, raw: escape == .none, &markup, variables, within: within, at: places[index])
+                    steps[index] = .value(path, found)
+                } catch {
+                    problems.append(error)
+                }
+            case .section(let path, let end, _, _):
+                open.append(OpenSection(end: end, before: markup, path: path, place: places[index], isFor: true))
+            case .inverted(let path, let end):
+                open.append(OpenSection(end: end, before: markup, path: path, place: places[index], isFor: false))
+            case .lineStart, .partial, .parent, .block: break
+            }
+        }
+        while !open.isEmpty { leave(&open, &markup, &problems) }
+        if markup.state != .text {
+            problems.append(
+                problem(
+                    "the HTML ends inside a tag or a comment", at: source.count, hint: "is a > or a quote missing?"))
+        }
+        return (markup, problems)
+    }
+
+    private func leave(_ open: inout [OpenSection], _ markup: inout Markup, _ problems: inout [TemplateError]) {
+        let section = open.removeLast()
+        if let joined = markup.joined(with: section.before) {
+            markup = joined
+            return
+        }
+        problems.append(
+            problem(
+                "the section \(paths[section.path].text) does not end where it began: in the text, a tag or an attribute",
+                at: section.place, hint: "a section holds whole tags, or a part of one attribute", context: true))
+    }
+
+    private func escape(
+        _ path: Int, raw: Bool, _ markup: inout Markup, _ variables: Variables?, within section: Int?, at place: Int
+    ) throws(TemplateError) -> Escape {
+        let path = paths[path]
+        let name = path.parts.isEmpty ? section.map { paths[$0].text } : path.text
+        let isHTML = name.flatMap { variables?[$0]?.kind } == .html
+        let (found, why) = markup.escape(at: place)
+        guard let found else {
+            throw problem(
+                "the variable \(path.text) stands \(why), where no value is safe", at: place,
+                hint: "put it into the text or a quoted attribute", context: true, variable: path.text)
+        }
+        markup.passed()
+        guard raw else { return found }
+        guard isHTML, markup.state == .text else {
+            throw problem(
+                "the variable \(path.text) stands unescaped", at: place,
+                hint: isHTML
+                    ? "markup can stand in the text only"
+                    : "write {{\(path.text)}}, or declare it as html if whoever sends the mail vouches for it",
+                context: true, variable: path.text)
+        }
+        return .none
+    }
+
+    private func problem(
+        _ sentence: String, at offset: Int, hint: String? = nil, context: Bool = false, variable: String? = nil
+    ) -> TemplateError {
+        let place = Place(source, offset)
+        return TemplateError(
+            context ? .context : .syntax, sentence, hint: hint, line: place.line, column: place.column,
+            variable: variable)
+    }
+}

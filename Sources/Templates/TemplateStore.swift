@@ -1,0 +1,109 @@
+package import Postgres
+import Synchronization
+package import Telemetry
+
+/// Mail templates by name and locale: what is published in the database, else what is built in. Compiled ones are kept.
+package struct TemplateStore: Sendable {
+    private struct Key: Hashable {
+        var name: String
+        var locale: String
+    }
+    private struct Entry {
+        var template: MailTemplate
+        var checked: ContinuousClock.Instant
+    }
+    private struct State {
+        var entries: [Key: Entry] = [:]
+        /// Moves with every notification: what was read before it is not kept.
+        var generation = 0
+        var hears = false
+    }
+    private final class Shelf: Sendable {
+        let state = Mutex(State())
+    }
+
+    private let pool: Pool
+    private let direct: ConnectionOptions?
+    private let defaultLocale: String
+    private let shelf = Shelf()
+
+    /// As many as a fleet of apps may have; beyond, everything is forgotten once.
+    private static let mostEntries = 1_000
+
+    /// - Parameter direct: a way around a transaction pooler, for notifications.
+    package init(pool: Pool, direct: ConnectionOptions? = nil, defaultLocale: String = "en") {
+        self.pool = pool
+        self.direct = direct
+        self.defaultLocale = defaultLocale
+    }
+
+    /// The live version for a locale, or the nearest there is: pt-BR, pt, the default, en.
+    package func template(_ name: String, locale: String? = nil) async throws -> MailTemplate {
+        let key = Key(name: name, locale: locale ?? defaultLocale)
+        let (known, generation, hears) = shelf.state.withLock { ($0.entries[key], $0.generation, $0.hears) }
+        // Without notifications a change is seen within two seconds; with them, one that was lost within a minute.
+        if let known, ContinuousClock.now - known.checked < (hears ? .seconds(60) : .seconds(2)) {
+            return known.template
+        }
+        let asked = ContinuousClock.now
+        let chain = LocaleChain.of(key.locale, fallback: defaultLocale)
+        let source = try await pool.withConnection { connection in
+            try await Self.live(name, locales: chain, on: connection)
+        }
+        guard let source else {
+            throw TemplateError(.notFound, "there is no template of that name", hint: "see millrace templates list")
+        }
+        let template: MailTemplate
+        if let known, known.template.source == source {
+            template = known.template
+        } else {
+            template = try MailTemplate(source)
+        }
+        shelf.state.withLock { state in
+            guard state.generation == generation else { return }
+            if state.entries.count >= Self.mostEntries { state.entries = [:] }
+            state.entries[key] = Entry(template: template, checked: asked)
+        }
+        return template
+    }
+
+    package func render(_ name: String, locale: String? = nil, data: TemplateValue) async throws -> RenderedMail {
+        try await template(name, locale: locale).render(data)
+    }
+
+    /// Hears of changes until cancelled, where notifications come through.
+    package func run(log: Log? = nil) async {
+        var backoff = Backoff()
+        var random = SystemRandomNumberGenerator()
+        while !Task.isCancelled {
+            do {
+                let connection = try await Connection.open(direct ?? pool.options, name: "mr-templates")
+                if await connection.isPooled {
+                    await connection.close()
+                    return
+                }
+                try await connection.listen("millrace_templates")
+                backoff.reset()
+                forget(hears: true)  // what changed before we listened
+                while !Task.isCancelled {
+                    if !(try await connection.notifications(until: .now + .seconds(30))).isEmpty { forget(hears: true) }
+                }
+                forget(hears: false)
+                await connection.close()
+            } catch {
+                forget(hears: false)
+                guard !Task.isCancelled else { return }
+                log?.debug("changes of templates are not heard of", [("error", "\(error)")])
+                try? await Task.sleep(for: backoff.next(using: &random))
+            }
+        }
+    }
+
+    private func forget(hears: Bool) {
+        shelf.state.withLock { state in
+            state.entries = [:]
+            state.generation += 1
+            state.hears = hears
+        }
+    }
+}

@@ -1,0 +1,29 @@
+/// What a mail template is rendered with, by name.
+package struct Variables: Sendable, Equatable {
+    package enum Kind: String, Sendable, CaseIterable {
+        case text, url, number
+        /// Markup that whoever sends the mail vouches for.
+        case html
+    }
+
+    package struct Variable: Sendable, Equatable {
+        package var kind = Kind.text
+        package var required = false
+        /// Characters at most.
+        package var max: Int?
+
+        package init(kind: Kind = .text, required: Bool = false, max: Int? = nil) {
+            self.kind = kind
+            self.required = required
+            self.max = max
+        }
+    }
+
+    package var all: [String: Variable]
+
+    package init(_ all: [String: Variable]) {
+        self.all = all
+    }
+
+    package subscript(name: String) -> Variable? { all[name] }
+}

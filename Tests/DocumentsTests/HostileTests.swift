@@ -1,0 +1,56 @@
+import Documents
+import Foundation
+import Pages
+import Sandbox
+import Testing
+
+/// Documents made to hurt, through all stages.
+@Suite(.serialized) struct HostileTests {
+    private func tight() -> Workshop {
+        var tight = workshop
+        tight.pageCPU = .seconds(1)
+        return tight
+    }
+
+    private func read(_ bytes: [UInt8], engine: any Engine) async throws -> Result<DocumentReading, DocumentFailure> {
+        try await withFile(bytes) { file in
+            await outcome { try await tight().read(file, engines: [engine]) }
+        }
+    }
+
+    @Test func `what would go on for ever, or fill the memory, ends with a reason`() async throws {
+        var slow = tight()
+        slow.pageCPU = .seconds(1)
+        try await withFile(endlessForms) { file in
+            let inspection = try await slow.probe(file).value
+            guard case .failure(let failure) = await outcome({ try await slow.raster(file, inspection, page: 1) })
+            else {
+                Issue.record("10^12 drawings were drawn")
+                return
+            }
+            #expect([.timeout, .memory].contains(failure.reason) && !failure.mayGoWell, "\(failure)")
+        }
+        // A lot of pixels on a very small place: not drawn as finely as it asks for.
+        var tiny = Inspection.Page(width: 36, height: 36)
+        tiny.dpi = 144_000
+        #expect(Raster.dpi(for: tiny, cap: 300, mostPixels: 1 << 25) == 300)
+        var wide = Inspection.Page(width: 14_400, height: 14_400)
+        wide.dpi = 600
+        let coarse = Raster.dpi(for: wide, cap: 300, mostPixels: 36_000_000)
+        #expect(coarse < 31 && coarse > 29)
+    }
+
+    @Test func `a page that hurts leaves the others unhurt`() async throws {
+        let engine = ChildEngine(tight())
+        let two = pdf([
+            "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R 4 0 R]/Count 2>>",
+            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 14400000 14400000]/Contents 5 0 R>>",
+            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 5 0 R"
+                + "/Resources<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>",
+            stream("", "BT /F 24 Tf 72 700 Td (Hello out there) Tj ET"),
+        ])
+        let reading = try await read(two, engine: engine).get()
+        #expect(reading.failures[1]?.reason == .tooLarge && reading.texts[2]?.text == "Hello out there")
+        _ = await engine.end()
+    }
+}

@@ -1,0 +1,141 @@
+import Documents
+import Foundation
+import Pages
+import Postgres
+import Sandbox
+import TestSupport
+import Testing
+
+/// Documents made to hurt, on the queue, with all walls and with fewer.
+@Suite(.serialized) struct HostileQueueTests {
+    private struct Case: Decodable {
+        var file: String
+        /// reject, bounded or ok.
+        var want: String
+    }
+
+    /// What the queue and the tables say of a document that has ended.
+    private struct Fate: CustomStringConvertible {
+        var file: String
+        var status: String
+        var reason: String?
+        var cpu: Int
+        var pages: [String]
+
+        var description: String { "\(file): \(status) \(reason ?? "") \(cpu) ms \(pages)" }
+    }
+
+    @Test(
+        .enabled(
+            if: ProcessInfo.processInfo.environment["MILLRACE_CORPUS"] != nil,
+            "MILLRACE_CORPUS is not set: the hostile corpus goes untried"))
+    func `every case of the corpus ends as it should`() async throws {
+        let corpus = try #require(ProcessInfo.processInfo.environment["MILLRACE_CORPUS"])
+        let directory = NSTemporaryDirectory() + "millrace-hostile-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let (status, _) = try run("python3", [corpus + "/make_hostile.py", directory])
+        try #require(status == 0, "the corpus could not be made: it needs python3-pil")
+        let cases = try JSONDecoder().decode(
+            [Case].self, from: Data(contentsOf: URL(fileURLWithPath: directory + "/hostile.json")))
+        #expect(cases.count >= 55)
+        let files = try cases.map { one in
+            (one, Array(try Data(contentsOf: URL(fileURLWithPath: directory + "/" + one.file))))
+        }
+        try await costs(of: files.filter { $0.0.want == "reject" })
+        for walls in Walls.allCases { try await play(files, walls) }
+    }
+
+    /// What is to be refused is so within 2 s and 200 MB.
+    private func costs(of files: [(Case, [UInt8])]) async throws {
+        for (one, bytes) in files {
+            let probed = try await withFile(bytes) { file in
+                await outcome { try await workshop.probe(file) }
+            }
+            guard case .failure(let failure) = probed else {
+                Issue.record("\(one.file) was taken")
+                continue
+            }
+            #expect(failure.reason != .internal && failure.reason != .crash, "\(one.file): \(failure)")
+            #expect(!failure.mayGoWell, "\(one.file)")
+            #expect(failure.usage.cpu < .seconds(2), "\(one.file): \(failure.usage)")
+            #expect(failure.usage.peak < 200 << 20, "\(one.file): \(failure.usage)")
+        }
+    }
+
+    private func play(_ files: [(Case, [UInt8])], _ walls: Walls) async throws {
+        let warnings = Warnings()
+        try await walls.withChildren { children in
+            try await withDocuments(
+                { shop, _ in
+                    shop.children = children
+                    shop.pageCPU = .seconds(1)
+                }, log: warnings.log
+            ) { bench in
+                var ids: [(Case, String)] = []
+                for (one, bytes) in files {
+                    ids.append((one, try await bench.submit(bytes, #"options => '{"outputs": ["pdf", "preview"]}'"#)))
+                }
+                try await eventually("all hostile documents have ended", within: .seconds(1800)) {
+                    try await bench.connection.bool(
+                        "not exists (select from millrace.documents where status = 'processing')")
+                }
+                for (one, id) in ids {
+                    let fate = try await fate(of: id, one.file, bench)
+                    judge(fate, one.want, walls)
+                    if fate.status == "completed" {
+                        #expect(try active(in: try await bench.output(id, "pdf")) == [], "\(walls) \(fate)")
+                    }
+                }
+                try await judgeRuns(bench, documents: ids.count)
+                #expect(try await bench.read(hello()).ended == "completed", "the worker stands still: \(walls)")
+            }
+        }
+        #expect(warnings.contains("layers of the cage") == (walls.refused != 0))
+        if walls.refused != 0 { #expect(warnings.contains("sandbox.refused=\(walls.refused)")) }
+    }
+
+    private func judge(_ fate: Fate, _ want: String, _ walls: Walls) {
+        switch want {
+        case "reject":
+            #expect(fate.status == "failed", "\(walls) \(fate)")
+            #expect(!["internal", "crash", nil].contains(fate.reason), "\(walls) \(fate)")
+            #expect(fate.cpu < 2000, "\(walls) \(fate)")
+        case "ok":
+            #expect(fate.status == "completed" && fate.reason == nil, "\(walls) \(fate)")
+            #expect(fate.pages.allSatisfy { $0.hasPrefix("done") }, "\(walls) \(fate)")
+        default:
+            #expect(["completed", "failed"].contains(fate.status), "\(walls) \(fate)")
+            #expect(fate.reason != "internal" && !fate.pages.contains { $0.contains("internal") }, "\(walls) \(fate)")
+            // The most that all stages of a page may compute, each tried twice.
+            #expect(fate.cpu < 300_000, "\(walls) \(fate)")
+        }
+    }
+
+    private func fate(of id: String, _ file: String, _ bench: DocumentBench) async throws -> Fate {
+        let row = try await bench.connection.column(
+            """
+            select x from (values (1, (select status from millrace.document where id = '\(id)')),
+                (2, (select coalesce(reason, '') from millrace.document where id = '\(id)')),
+                (3, (select cpu_ms::text from millrace.document where id = '\(id)'))) v(n, x) order by n
+            """)
+        let pages = try await bench.connection.column(
+            "select distinct concat_ws(' ', status, reason) from millrace.document_pages where document = '\(id)'")
+        return Fate(
+            file: file, status: row[0], reason: row[1].isEmpty ? nil : row[1], cpu: Int(row[2]) ?? .max, pages: pages)
+    }
+
+    /// What ends the same way each time has run once; what may end otherwise, twice.
+    private func judgeRuns(_ bench: DocumentBench, documents: Int) async throws {
+        let connection = bench.connection
+        let retried = try await connection.column("select error from millrace.history where outcome = 4")
+        for error in retried {
+            #expect(
+                error.hasPrefix("crash:") || error.hasPrefix("timeout: the child was killed after"),
+                "retried without hope: \(error)")
+        }
+        #expect(try await connection.int("select coalesce(max(tries), 0) from millrace.document_page") <= 1)
+        #expect(try await connection.int("select coalesce(max(attempt), 0) from millrace.history") <= 2)
+        #expect(try await bench.runs("document.receive") <= documents + retried.count)
+        #expect(try await connection.int("select count(*) from millrace.history where outcome = 3") == 0)
+    }
+}

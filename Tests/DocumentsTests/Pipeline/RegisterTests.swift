@@ -1,0 +1,151 @@
+import Blobs
+import Documents
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+/// What the database does by itself.
+@Suite struct RegisterTests {
+    @Test func `the same id and content is answered as the first time, another content is refused`() async throws {
+        try await withDocuments(works: false) { bench in
+            let id = UUID().uuidString.lowercased()
+            #expect(try await bench.submit(hello(), "'A', id => '\(id)', password => 'p'") == id)
+            #expect(try await bench.submit(hello(), "'A', id => '\(id)'") == id)
+            let blob = try await bench.store.put(hello())
+            for (call, code) in [
+                ("'blob:\(blob)', 'B', id => '\(id)'", "23505"),
+                ("'blob:\(String(repeating: "0", count: 64))'", "P0002"), ("'ftp://x/y'", "22023"),
+                ("'https://user@host/x'", "22023"), ("'blob:\(blob)', size => 1", "22023"),
+                ("'blob:\(blob)', options => '{\"colour\": 1}'", "22023"),
+                ("'blob:\(blob)', options => '{\"languages\": [\"../x\"]}'", "22023"),
+                ("'blob:\(blob)', options => '{\"policy\": \"lax\"}'", "22023"),
+            ] {
+                let refusal = try await bench.connection.refusal(of: "select millrace.document_register(\(call))")
+                #expect(refusal?.sqlState == code, "\(call)")
+            }
+            #expect(try await bench.connection.int("select count(*) from millrace.documents") == 1)
+            let jobs = "select count(*) from millrace.jobs where kind = 'document.receive'"
+            #expect(try await bench.connection.int(jobs) == 1)
+        }
+    }
+
+    @Test func `what was put by a link is registered once, and belongs to the document then`() async throws {
+        try await withDocuments(works: false) { bench in
+            let connection = bench.connection
+            let upload = "from millrace.document_upload('a.pdf', 'application/PDF', 3, actor => 'ann')"
+            #expect(try await connection.refusal(of: "select url \(upload)")?.sqlState == "55000")
+            try await connection.run("select millrace.link_key_set(sha256('k'), 'https://a.example')")
+            let place = try await connection.value("select storage_url \(upload)") ?? ""
+            let register = "millrace.document_register('\(place)', id => '\(UUID())', actor => 'ann')"
+            #expect(try await connection.refusal(of: "select \(register)")?.sqlState == "P0002")
+            let blob = try await bench.store.put(hello())
+            try await connection.run(
+                "select millrace.upload_arrived('\(place.dropFirst(7))', decode('\(blob)', 'hex'))")
+            let id = try await connection.value("select \(register)")
+            #expect(try await connection.value("select \(register)") == id)
+            #expect(
+                try await connection.column("select owner from millrace.blob_reference") == ["document:\(id ?? "")"])
+            #expect(
+                try await connection.refusal(of: "select millrace.document_register('\(place)', actor => 'bob')")?
+                    .sqlState == "P0002")
+            for bad in ["'', 'application/pdf', 3", "'a', 'pdf', 3", "'a', 'application/pdf', 0"] {
+                let refusal = try await connection.refusal(
+                    of: "select millrace.document_upload(\(bad), actor => 'ann')")
+                #expect(refusal?.sqlState == "22023", "\(bad)")
+            }
+        }
+    }
+
+    @Test func `what is deleted is gone, ten at a time, and only where it may be seen`() async throws {
+        try await withDocuments(works: false) { bench in
+            let connection = bench.connection
+            for n in 0..<12 { try await bench.submit(hello() + [UInt8(n)], "lesson_id => 'l', actor => 'ann'") }
+            let kept = try await bench.submit(hello(), "'kept', actor => 'bob'")
+            #expect(
+                try await connection.refusal(
+                    of: "select millrace.document_delete(array(select id from millrace.documents))")?.sqlState
+                    == "53400")
+            #expect(
+                try await connection.int(
+                    "select count(*) from millrace.document_delete(lesson_id => 'l', actor => 'bob')")
+                    == 0)
+            let delete = "select count(*) from millrace.document_delete(lesson_id => 'l', actor => 'ann') where deleted"
+            #expect(try await connection.int(delete) == 10)
+            #expect(try await connection.int(delete) == 2)
+            #expect(try await connection.int(delete) == 0)
+            #expect(try await connection.int("select count(*) from millrace.blob_reference") == 1)
+            let waiting = "select count(*) from millrace.jobs where kind = 'document.receive' and state = 'ready'"
+            #expect(try await connection.int(waiting) == 1)
+            #expect(
+                try await connection.int(
+                    "select count(*) from millrace.documents_changes(0, 100) where change = 'deleted'") == 12)
+            let erased = try await connection.value("millrace.person_erase('bob', actor => 'bob')->>'documents'")
+            #expect(erased == "1")
+            #expect(
+                try await connection.bool(
+                    "select owner is null and title is null from millrace.documents where id = '\(kept)'"))
+            #expect(try await connection.int("select count(*) from millrace.blob_reference") == 0)
+        }
+    }
+
+    @Test func `a document whose job is gone ends`() async throws {
+        try await withDocuments(works: false) { bench in
+            let connection = bench.connection
+            let id = try await bench.submit(hello(), "password => 'p'")
+            try await connection.run("select millrace.cancel(job) from millrace.document")
+            #expect(try await connection.int("select millrace.documents_check()") == 0)
+            try await connection.run("update millrace.document set changed_at = changed_at - interval '1 minute'")
+            #expect(try await connection.int("select millrace.documents_check()") == 1)
+            #expect(try await bench.ended(id) == "failed internal")
+            #expect(try await connection.int("select count(*) from millrace.document_secret") == 0)
+            #expect(try await connection.bool("select millrace.document_retry('\(id)')"))
+            #expect(try await connection.value("select status from millrace.documents") == "processing")
+        }
+    }
+
+    @Test func `a run of an earlier round, or without its lease, writes nothing`() async throws {
+        try await withDocuments(works: false) { bench in
+            let connection = bench.connection
+            let id = try await bench.submit(hello())
+            let end = { (round: Int) in
+                "select millrace.document_ended('1-1-1', '\(id)', \(round), 'failed', 'internal', 's', '[]', 1)"
+            }
+            #expect(try await connection.refusal(of: end(1))?.sqlState == "55000")
+            #expect(try await connection.bool("select not millrace.document_stage('1-1-1', '\(id)', 2, 'ocr')"))
+            #expect(try await connection.value("select status || stage from millrace.documents") == "processingreceive")
+        }
+    }
+
+    @Test func `search finds forms of words in their language, page after page`() async throws {
+        try await withDocuments(works: false) { bench in
+            let connection = bench.connection
+            let id = try await bench.submit(hello(), "'Rail', tenant => 't'")
+            try await connection.run(
+                """
+                insert into millrace.document_page (document, page, status, stage, changed_at)
+                select '\(id)', n, 'done', 'completed', now() from generate_series(1, 5) n;
+                insert into millrace.document_content (document, page, tenant, config, text, content, search)
+                select '\(id)', n, 't', c.config, c.text, '{"origin": "read"}', to_tsvector(c.config::regconfig, c.text)
+                  from generate_series(1, 5) n
+                 cross join lateral (select case when n = 5 then 'german' else 'english' end as config,
+                                            case when n = 5 then 'Die Lokomotiven fuhren' else 'The engines of railways ' || n end as text) c
+                """)
+            func found(_ query: String, _ more: String = "") async throws -> [String] {
+                try await connection.column(
+                    "select number || ' ' || highlight from millrace.document_search('\(query)'\(more))")
+            }
+            #expect(
+                try await found("engine", ", page => 2") == [
+                    "1 ⟦engines⟧ of railways", "2 ⟦engines⟧ of railways",
+                ])
+            let next = try await connection.column("select next from millrace.document_search('engine', page => 2)")
+                .last
+            #expect(try await found("engine", ", after => '\(try #require(next))'").count == 2)
+            #expect(try await found("Lokomotive") == ["5 ⟦Lokomotiven⟧ fuhren"])
+            #expect(try await found("engine -railway").isEmpty)
+            #expect(try await found("engine", ", tenant => 'u'").isEmpty)
+            #expect(try await connection.value("millrace.document_text('\(id)', 2, 2)") == "The engines of railways 2")
+        }
+    }
+}

@@ -1,0 +1,149 @@
+import Faults
+import Mail
+import Supervision
+import Testing
+
+/// A request against a provider that may lose, refuse or forget, and what it really took.
+@Suite struct CourseTests {
+    struct Provider {
+        let holds: Duration?
+        var taken = 0
+        var isKnown = false
+
+        mutating func answer(_ roll: Int, age: Duration) -> Handover {
+            if let holds, isKnown, age < holds, roll < 7 {
+                return roll < 5 ? .accepted(id: "x") : .unknown(Fault(.unknown, ""))
+            }
+            switch roll {
+            case 0...2:
+                take()
+                return .accepted(id: "x")
+            case 3:
+                take()
+                return .unknown(Fault(.unknown, ""))
+            case 4: return .unknown(Fault(.timeout, ""))
+            case 5: return .refused(Fault(isKnown && holds != nil ? .conflict : .invalid, ""))
+            case 6: return .refused(Fault(.notFound, ""))
+            case 7: return .refused(Fault(.unavailable, ""))
+            case 8: return .throttled(Fault(.throttled, "", wait: .milliseconds(1)))
+            default: return .refused(Fault(.authentication, ""))
+            }
+        }
+
+        mutating func take() {
+            taken += 1
+            isKnown = true
+        }
+    }
+
+    /// For each random life of a request: what it means is never more than what can be known.
+    @Test func `nobody else is asked in doubt, and nothing is sent twice that must not be`() {
+        var random = SplitMix(seed: 7)
+        var counts: [String: Int] = [:]
+        for _ in 0..<100_000 {
+            let holds: Duration? = random.next(3) == 0 ? nil : .seconds(86_400)
+            let mayRepeat = random.next(4) == 0
+            var provider = Provider(holds: holds)
+            var course = Course(
+                rules: .init(), count: 1, holds: holds, canAsk: false, mayRepeat: mayRepeat, isDoubtful: false)
+            var wasUnknown = false
+            var age = Duration.zero
+            life: for _ in 0..<30 {
+                age += .seconds([1, 60, 4000, 40_000][random.next(4)])
+                if let step = course.begin(age: age) {
+                    guard case .rest(let fates) = step else { Issue.record("asked what cannot be asked"); break }
+                    #expect(wasUnknown)
+                    #expect(
+                        mayRepeat ? fates == [.anew] : fates.allSatisfy { if case .parked = $0 { true } else { false } }
+                    )
+                    counts["given up", default: 0] += 1
+                    break
+                }
+                let step: Course.Step
+                if random.next(6) == 0 {
+                    step = course.notCalled(Refusal(provider: "p", why: [.open, .pace, .ramping][random.next(3)]))
+                } else {
+                    let answer = provider.answer(random.next(10), age: age)
+                    if case .unknown = answer { wasUnknown = true }
+                    step = course.answered([answer], age: age, left: .seconds(60))
+                }
+                #expect(course.isDoubtful == wasUnknown)
+                guard case .rest(let fates) = step else { continue }
+                switch fates[0] {
+                case .accepted:
+                    #expect(provider.taken >= 1)
+                    counts["accepted", default: 0] += 1
+                    break life
+                case .failed:
+                    // With a key that holds, a refusal for the letter's sake says that nothing was taken before.
+                    #expect(provider.taken == 0 || (holds != nil && age > .seconds(80_000)))
+                    counts["failed", default: 0] += 1
+                    break life
+                case .elsewhere, .later:
+                    #expect(!wasUnknown && provider.taken == 0)
+                    counts["free", default: 0] += 1
+                    break life
+                case .alone: Issue.record("a single message cannot be split")
+                case .anew:
+                    #expect(mayRepeat && wasUnknown)
+                    counts["anew", default: 0] += 1
+                    break life
+                case .parked:
+                    #expect(wasUnknown && !mayRepeat)
+                    counts["parked", default: 0] += 1
+                    break life
+                case .doubtful: #expect(wasUnknown)
+                }
+            }
+            // Within the key's time the provider itself takes it once.
+            if holds != nil, age < .seconds(80_000) { #expect(provider.taken <= 1) }
+        }
+        for what in ["accepted", "failed", "free", "parked", "given up", "anew"] {
+            #expect(counts[what, default: 0] > 100, "\(what)")
+        }
+    }
+
+    @Test func `a batch that is refused as a whole is taken apart, one that was refused in part is not`() {
+        var course = Course(
+            rules: .init(), count: 2, holds: .seconds(9), canAsk: false, mayRepeat: false, isDoubtful: false)
+        let no = Handover.refused(Fault(.invalid, "no"))
+        #expect(course.answered([no, no], age: .zero, left: .seconds(9)) == .rest([.alone, .alone]))
+        #expect(
+            course.answered([.accepted(id: "a"), no], age: .zero, left: .seconds(9))
+                == .rest([.accepted(id: "a"), .failed(Fault(.invalid, "no"))]))
+    }
+
+    @Test func `what throttles waits as it is told, while there is time`() {
+        var course = Course(rules: .init(), count: 1, holds: nil, canAsk: false, mayRepeat: false, isDoubtful: false)
+        let busy = Fault(.throttled, "busy", wait: .seconds(3))
+        #expect(course.answered([.throttled(busy)], age: .zero, left: .seconds(9)) == .again(after: .seconds(3)))
+        #expect(
+            course.answered([.throttled(busy)], age: .zero, left: .seconds(2)) == .rest([.later(busy, uses: false)]))
+    }
+
+    @Test func `a provider that can be asked is asked once its key is forgotten`() {
+        var course = Course(
+            rules: .init(), count: 1, holds: .seconds(86_400), canAsk: true, mayRepeat: false, isDoubtful: true)
+        #expect(course.begin(age: .seconds(10)) == nil)
+        #expect(course.begin(age: .seconds(86_000)) == .ask)
+        #expect(course.answered([.unknown(Fault(.unknown, ""))], age: .seconds(86_000), left: .seconds(9)) == .ask)
+        #expect(course.asked(found: "x") == .rest([.accepted(id: "x")]))
+        guard case .rest(let fates) = course.asked(found: nil), case .parked = fates[0] else {
+            Issue.record("it is not parked")
+            return
+        }
+    }
+}
+
+struct SplitMix {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+
+    mutating func next(_ bound: Int) -> Int {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        return Int((z ^ (z >> 31)) % UInt64(bound))
+    }
+}

@@ -1,0 +1,171 @@
+import Mail
+import Postgres
+import TestSupport
+import Testing
+
+@Suite struct SendTests {
+    @Test func `what could break out of its place is refused, with the field and a class`() async throws {
+        try await withMail { bench in
+            func refusal(_ call: String) async throws -> PostgresError.ServerError? {
+                try await bench.connection.refusal(of: "select millrace.\(call)")
+            }
+            for address in [
+                #"a@b.example\r\nBcc: eve@example.org"#, #"a@b.example\n"#, "a@b.example>,<eve@example.org", "<>",
+                "a b@c.example",
+                "a@b@c.example", "a@", "@b", "a@b..c", "eve@example.org <ada@example.org>", #"A\u202e <a@b.example>"#,
+                #"a@b.example\x01"#,
+                "a@b.example, c@d.example", #"A\\" <a@b.example>"#, "",
+            ] {
+                for field in ["recipients", "cc", "bcc"] {
+                    let call =
+                        field == "recipients"
+                        ? "mail_send(array[E'\(address)'], 's', 't')"
+                        : "mail_send(array['a@b.example'], 's', 't', \(field) => array[E'\(address)'])"
+                    let error = try await refusal(call)
+                    #expect(
+                        error?.sqlState == "22023" && error?.detail?.contains(#""field" : "\#(field)""#) == true,
+                        "\(call)")
+                }
+                #expect(
+                    try await refusal("mail_send(array['a@b.example'], 's', 't', reply_to => E'\(address)')") != nil)
+                #expect(try await refusal("mail_welcome(E'\(address)', 'x')") != nil)
+                #expect(try await refusal("mail_suppress(E'\(address)', 'x')") != nil)
+            }
+            for more in [
+                #"'a\r\nBcc: eve@example.org', 't'"#, "'', 't'", "'s'", "'s', 't', template => 'welcome'",
+                "null, null, template => E'a\\nb'",
+                #"'s', 't', headers => '{"X-A": "1\r\nBcc: eve@example.org"}'"#,
+                #"'s', 't', headers => '{"X A": "1"}'"#,
+                #"'s', 't', headers => '{"bcc": "eve@example.org"}'"#, #"'s', 't', headers => '{"Content-Type": "x"}'"#,
+                "'s', 't', headers => '[]'",
+                #"'s', 't', tags => '{"a b": "c"}'"#, "'s', 't', priority => 'asap'", "'s', 't', purpose => 'spam'",
+                "'s', 't', on_unknown => 'x'",
+                "'s', 't', expires_at => now() - interval '1 s'", "'s', 't', scheduled_at => 'infinity'",
+                #"'s', 't', attachments => '[{"filename": "../x", "content_type": "a/b", "data": ""}]'"#,
+                #"'s', 't', attachments => '[{"filename": "x", "content_type": "a/b\r\nX: y", "data": ""}]'"#,
+                #"'s', 't', attachments => '[{"filename": "x", "content_type": "a/b"}]'"#,
+                #"'s', 't', attachments => '[{"filename": "x", "content_type": "a/b", "data": "*"}]'"#,
+            ] {
+                let error = try await refusal(
+                    "mail_send(array['a@b.example'], \(more.hasPrefix("\'a") ? "E" + more : more))"
+                )
+                #expect(
+                    error?.sqlState == "22023" && error?.detail?.contains("invalid") == true,
+                    "\(more): \(error?.message ?? "taken")")
+            }
+            #expect(try await bench.connection.int("select count(*) from millrace.mail") == 0)
+            #expect(try await bench.connection.int("select count(*) from millrace.job") == 0)
+        }
+    }
+
+    @Test func `what each live version of a template requires is asked for when a message is handed in`() async throws {
+        try await withMail { bench in
+            func publish(_ locale: String, _ variables: String) async throws {
+                _ = try await bench.connection.value(
+                    """
+                    select millrace.template_publish('bill', 'Bill', null, 'x', '\(variables)', locale => '\(locale)')::text
+                    """)
+            }
+            func refusal(_ data: String) async throws -> PostgresError.ServerError? {
+                try await bench.connection.refusal(
+                    of: "select millrace.mail_send(array['a@b.example'], template => 'bill', data => '\(data)')")
+            }
+            #expect(try await refusal("{}") == nil)
+            try await publish(
+                "en", #"{"sum": {"type": "number", "required": true}, "name": {"required": true}, "no": {}}"#)
+            let error = try await refusal(#"{"name": " "}"#)
+            #expect(error?.sqlState == "22023" && error?.message == "the template bill requires name, sum")
+            #expect(try await refusal(#"{"name": "Ada", "sum": null}"#)?.message == "the template bill requires sum")
+            #expect(try await refusal(#"{"name": "Ada", "sum": 0}"#) == nil)
+            try await publish("de", #"{"sum": {"type": "number", "required": true}}"#)
+            #expect(try await refusal(#"{"sum": 7}"#) == nil)
+            #expect(try await refusal("{}")?.message == "the template bill requires sum")
+        }
+    }
+
+    @Test func `attachments are kept once by their hash, and more than 40 MB after base64 is refused before queueing`()
+        async throws
+    {
+        try await withMail { bench in
+            let carrier = ScriptedCarrier("resend")
+            let attachment =
+                #"[{"filename": "a.txt", "content_type": "Text/Plain", "data": "aGVsbG8=", "content_id": "c1"}]"#
+            let id = try await bench.send("attachments => '\(attachment)'")
+            try await bench.send("attachments => '\(attachment)'")
+            #expect(try await bench.connection.column("select size from millrace.blob") == ["5"])
+            #expect(try await bench.connection.int("select count(*) from millrace.blob_reference") == 2)
+            _ = try await bench.post([carrier]).run(try await bench.errands())
+            let kept = try #require(carrier.seen.letters[id]?.attachments.first)
+            #expect(
+                kept.filename == "a.txt" && kept.contentType == "text/plain" && kept.size == 5 && kept.contentID == "c1"
+            )
+            let error = try await bench.connection.refusal(
+                of: """
+                    select millrace.mail_send(array['a@b.example'], 's', 't', attachments =>
+                        jsonb_build_array(jsonb_build_object('filename', 'a', 'content_type', 'a/b', 'data', repeat('AAAA', 5000001)),
+                                          jsonb_build_object('filename', 'b', 'content_type', 'a/b', 'data', repeat('AAAA', 5000001))))
+                    """)
+            #expect(error?.sqlState == "53400" && error?.detail?.contains("too_large") == true)
+            #expect(try await bench.connection.int("select count(*) from millrace.mail") == 2)
+        }
+    }
+
+    @Test func `the same id and content is the first answer again, other content a conflict`() async throws {
+        try await withMail { bench in
+            let id = "0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e"
+            for _ in 0..<2 { #expect(try await bench.send("id => '\(id)', data => '{\"a\": null}'") == id) }
+            #expect(try await bench.connection.int("select count(*) from millrace.job") == 1)
+            for other in ["id => '\(id)', priority => 'low'", "id => '\(id)', cc => array['x@y.example']"] {
+                let error = try await bench.connection.refusal(
+                    of: "select millrace.mail_send(array['ada@example.org'], 'Hello', 'text', \(other))")
+                #expect(error?.sqlState == "23505", "\(other)")
+            }
+        }
+    }
+
+    @Test func `a rollback leaves neither message nor job, and the queue follows the priority`() async throws {
+        try await withMail { bench in
+            try await bench.connection.run("begin; select millrace.mail_welcome('a@b.example', 'A'); rollback")
+            #expect(try await bench.connection.int("select count(*) from millrace.mail") == 0)
+            for priority in ["low", "normal", "high", "urgent"] { try await bench.send("priority => '\(priority)'") }
+            try await bench.connection.run("select millrace.mail_password_reset('a@b.example', 'tok', 'u1')")
+            #expect(
+                try await bench.connection.column("select queue || ' ' || priority from millrace.jobs order by id")
+                    == ["mail 7", "mail 4", "mail.urgent 2", "mail.urgent 1", "mail.urgent 2"])
+        }
+    }
+
+    @Test func `a reset's token is in the link, and nowhere once the message is frozen`() async throws {
+        try await withMail { bench in
+            let carrier = ScriptedCarrier("resend")
+            let id =
+                try await bench.connection.value("select millrace.mail_password_reset('a@b.example', 'to ken', 'u1')")
+                ?? ""
+            _ = try await bench.post([carrier]) { $0.resetURL = "https://app.example/r?t={token}" }.run(
+                try await bench.errands())
+            #expect(carrier.seen.letters[id]?.text?.contains("https://app.example/r?t=to%20ken") == true)
+            #expect(
+                try await bench.connection.int("select count(*) from millrace.mail_content where data is not null") == 0
+            )
+            #expect(
+                try await bench.connection.int("select count(*) from millrace.job where args::text like '%ken%'") == 0)
+        }
+    }
+
+    @Test func `an attempt and an audit row can be neither changed nor taken away`() async throws {
+        try await withMail { bench in
+            try await bench.send()
+            _ = try await bench.post([ScriptedCarrier("resend")]).run(try await bench.errands())
+            try await bench.connection.run("select millrace.mail_suppress('a@b.example', 'asked')")
+            for table in ["mail_attempt", "mail_audit"] {
+                for statement in [
+                    "delete from millrace.\(table)", "truncate millrace.\(table)",
+                    "update millrace.\(table) set at = now()",
+                ] {
+                    #expect(try await bench.connection.refusal(of: statement)?.sqlState == "55000", "\(statement)")
+                }
+            }
+            #expect(try await bench.connection.column("select what from millrace.mail_audit") == ["suppress"])
+        }
+    }
+}

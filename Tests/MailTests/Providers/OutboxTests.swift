@@ -1,0 +1,40 @@
+import Faults
+import Foundation
+import Testing
+
+@testable import Mail
+
+@Suite struct OutboxTests {
+    @Test func `a letter is one file, whole, whichever attempt it is`() async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(
+            path: "millrace-outbox-\(UUID().uuidString)/a/b"
+        ).path
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let shelf = Shelf([Shelf.id(1): Array(repeating: 9, count: 10_000)])
+        let outbox = Outbox(directory: directory, blobs: shelf.source)
+        let letter = Letter.sample {
+            $0.bcc = [Mailbox(address: "hidden@reader.example")]
+            $0.attachments = [.init(filename: "a.pdf", contentType: "application/pdf", blob: Shelf.id(1), size: 10_000)]
+        }
+        let name = "20260102T030405Z-01234567-89ab-4def-8123-456789abcdef.eml"
+        for _ in 0..<2 { #expect(try await handOver(outbox, [letter]) == [.accepted(id: name)]) }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == [name])
+        let bytes = Array(try Data(contentsOf: URL(filePath: "\(directory)/\(name)")))
+        #expect(try await Message.wire(letter, showsBlindCopies: true).gather(from: shelf.source) == bytes)
+        #expect(String(decoding: bytes, as: UTF8.self).contains("Bcc: hidden@reader.example\r\n"))
+    }
+
+    @Test func `a message that can not be written whole leaves nothing`() async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "millrace-outbox-\(UUID().uuidString)")
+            .path
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let letter = Letter.sample {
+            $0.attachments = [.init(filename: "a.pdf", contentType: "application/pdf", blob: Shelf.id(1), size: 3)]
+        }
+        let handover = try await handOver(Outbox(directory: directory, blobs: Shelf().source), [letter])[0]
+        #expect(handover.verdict == "refused" && handover.kind == .internal)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory).isEmpty)
+        let blocked = Outbox(directory: "/proc/none", blobs: Shelf().source)
+        #expect(try await handOver(blocked, [.sample()])[0].kind == .unavailable)
+    }
+}

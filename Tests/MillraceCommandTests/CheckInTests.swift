@@ -1,0 +1,103 @@
+import CheckIns
+import Listeners
+import Postgres
+import Signatures
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import MillraceCommand
+
+@Suite struct CheckInCommandTests {
+    @Test func `a link shows the alarm to whoever looks, and answers it only when it is posted`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await connection.run(
+                #"select millrace.check_in_contact('<anna>', 'mum', 1, '{"mail": "mum@example.com"}', actor => '<anna>')"#
+            )
+            let ref = try #require(try await connection.value("select ref from millrace.watch_address"))
+            let links = Links(publicURL: "https://x.example/", secrets: ["a secret of ours"])
+            let routes = AlarmRoutes(pool: Pool(database.options, size: 2), log: .silent, links: links)
+            var options = Listener.Options(address: try #require(ListenAddress("127.0.0.1:0")), token: nil)
+            options.grace = .seconds(1)
+            let listener = try Listener(options, routes: routes.all, log: .silent)
+            async let running: Void = listener.run()
+            let base = "http://127.0.0.1:\(listener.address.port)"
+            func curl(_ arguments: String) throws -> String {
+                try shell("/bin/sh", script: "curl -s -m 60 -w ' %{http_code}' \(arguments)\n").output
+            }
+            func path(_ link: String?) throws -> String {
+                base + (try #require(link)).dropFirst("https://x.example".count)
+            }
+            let consent = try path(links.alarm(nil, contact: ref))
+            #expect(try curl(consent).hasSuffix(" 200"))
+            #expect(
+                try await connection.int("select count(*) from millrace.watch_address where verified_at is not null")
+                    == 0)
+            #expect(try curl("-d answer=perhaps \(consent)").hasSuffix(" 400"))
+            #expect(try curl("-d answer=yes \(consent)").contains("You have said yes"))
+            #expect(
+                try await connection.int("select count(*) from millrace.watch_address where verified_at is not null")
+                    == 1)
+
+            let alarm = try #require(
+                try await connection.value("select millrace.check_in_alarm('<anna>', 'a & b', '<anna>')"))
+            let link = try path(links.alarm(alarm, contact: ref))
+            let page = try curl(link)
+            #expect(page.contains("&lt;anna&gt; asks for help") && page.contains("a &amp; b") && page.hasSuffix(" 200"))
+            #expect(!page.contains("src=") && !page.contains("href=") && !page.contains("<script"))
+            #expect(try await connection.value("select state from millrace.alarms") == "open")
+            #expect(try curl("\(link)0").hasSuffix(" 404"))
+            #expect(try curl("-d answer=hm \(link)").hasSuffix(" 400"))
+            #expect(try curl("-d answer=on_my_way \(link)").contains("mum: I am on my way"))
+            #expect(try await connection.value("select acknowledged_by from millrace.alarms") == "mum")
+            #expect(try curl("-d answer=safe \(link)").contains("is over"))
+            #expect(try await connection.value("select state from millrace.alarms") == "resolved")
+            // Whoever is no contact any more has no link any more; another's secret opens nothing, the one before does.
+            try await connection.run("select millrace.check_in_contact_remove('<anna>', 'mum', '<anna>')")
+            #expect(try curl(link).hasSuffix(" 404"))
+            let token = try #require(links.alarmToken(alarm, contact: ref))
+            #expect(
+                Links(publicURL: "https://y", secrets: ["a newer one", "a secret of ours"]).openedAlarm(token)?.alarm
+                    == alarm)
+            #expect(Links(publicURL: "https://y", secrets: ["a newer one"]).openedAlarm(token) == nil)
+            #expect(links.opened(token) == nil)
+            listener.stop()
+            try await running
+            await connection.close()
+        }
+    }
+
+    @Test func `status and doctor say when nobody watches, when an alarm is late, and when it reaches nobody`()
+        async throws
+    {
+        var state = CheckInOffice.State()
+        #expect(state.findings.isEmpty)
+        state.watches = 3
+        #expect(state.findings.map(\.alarm) == [.noWatchman])
+        state.beat = 1
+        #expect(state.findings.isEmpty)
+        (state.overdue, state.oldest) = (2, 31)
+        state.unreachable = 1
+        state.broken = 1
+        #expect(state.findings.map(\.alarm) == [.lateAlarm, .unreachableAlarm, .brokenWatch])
+        #expect(state.findings.allSatisfy { $0.severity == .critical })
+        #expect(state.findings[0].sentence == "2 alarms are late, the oldest by 31 s")
+        #expect(Doctor.judge(state, links: nil, deadman: false).word == "problem")
+        state = CheckInOffice.State()
+        #expect(Doctor.judge(state, links: nil, deadman: false).word == "ok")
+        (state.watches, state.beat) = (1, 1)
+        #expect(Doctor.judge(state, links: nil, deadman: true).word == "warning")
+        let links = Links(publicURL: "https://x", secrets: ["s"])
+        #expect(Doctor.judge(state, links: links, deadman: false).word == "warning")
+        #expect(Doctor.judge(state, links: links, deadman: true).word == "ok")
+
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            let report = try await StatusReport.read(on: connection, cap: 10, patience: .seconds(30))
+            #expect(report.checkIns.value == CheckInOffice.State())
+            #expect(StatusView(report, failIf: nil).json["check_ins"]?["open"]?.integer == 0)
+            await connection.close()
+        }
+    }
+}

@@ -1,0 +1,188 @@
+import Faults
+import FoundationEssentials
+import Postgres
+import Supervision
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Notices
+
+/// The lanes at work.
+@Suite struct DeskTests {
+    @Test func `an alarm is taken when it is committed, not when somebody looks`() async throws {
+        try await withNotices { bench in
+            let courier = ScriptedCourier("sms")
+            try await bench.withDesk([courier]) { options in
+                options.floor = .seconds(86_400)
+            } _: { _ in
+                try await eventually("the lanes sleep, and the doorman is at his door") {
+                    try await bench.connection.int(
+                        "select count(*) from pg_locks where locktype = 'advisory' and classid = 1297239640 and granted"
+                    ) == 2
+                }
+                let alarm = try await bench.put("sms", "+4930123456", key: "a")
+                try await bench.settled(alarm, as: "accepted")
+                let plain = try await bench.put("sms", "+4930123456", key: "b", alarm: false, kind: "note")
+                try await bench.settled(plain, as: "accepted")
+                // Ten at once, of one transaction.
+                try await bench.connection.run(
+                    "select millrace.notice_put('ada', 'alarm.raised', 'sms', '+4930' || n, '{}', 'n' || n, millrace.now(), null, true) from generate_series(100001, 100300) n"
+                )
+                try await eventually("all are taken") { courier.sendings.count == 302 }
+            }
+            #expect(Set(courier.sendings.map(\.id)).count == 302)
+        }
+    }
+
+    @Test func `what is committed while the lanes fall asleep is found all the same`() async throws {
+        try await withNotices { bench in
+            let other = try await bench.database.connect()
+            // It shares the lock before anybody could see it, and commits after everybody has looked.
+            try await other.run("begin")
+            try await other.run(
+                "select millrace.notice_put('ada', 'alarm.raised', 'sms', '+4930123456', '{}', 'early', millrace.now(), null, true)"
+            )
+            let courier = ScriptedCourier("sms")
+            try await bench.withDesk([courier]) { options in
+                options.floor = .seconds(86_400)
+            } _: { _ in
+                try await eventually("the doorman waits for who writes") {
+                    try await bench.connection.int(
+                        "select count(*) from pg_locks where locktype = 'advisory' and classid = 1297239640 and objid = 0 and granted"
+                    ) == 1
+                }
+                #expect(courier.sendings.isEmpty)
+                try await other.run("commit")
+                try await eventually("it is found") { courier.sendings.count == 1 }
+            }
+            await other.close()
+        }
+    }
+
+    @Test func `an alarm waits for no reminder, no breaker, no pace and no operator`() async throws {
+        try await withNotices { bench in
+            let gate = Gate()
+            let courier = ScriptedCourier("sms") { sending, _ in
+                if !sending.isAlarm { await gate.wait() }
+                return .accepted(id: "1")
+            }
+            let supervisor = NoticeBench.supervisor { options in
+                options.providers["sms"] = .init(slots: 2, rate: 0.01)
+                options.breaker.failures = 1
+            }
+            try await bench.withDesk([courier], supervisor: supervisor) { _ in
+                // All slots of the lane are taken by what does not come back.
+                try await bench.connection.run(
+                    "select millrace.notice_put('ada', 'note', 'sms', '+4930' || n, '{}', 'n' || n, millrace.now(), null, false) from generate_series(100001, 100100) n"
+                )
+                try await eventually("the plain lane is stuck") { !courier.sendings.isEmpty }
+                let held = try await bench.put("sms", "+4930123456", key: "a")
+                try await bench.settled(held, as: "accepted")
+                // The breaker opens.
+                _ = try await failure {
+                    do {
+                        try await supervisor.call("sms", isVital: true) { _ in throw Fault(.authentication, "no") }
+                    } catch is Fault {}
+                }
+                await #expect(throws: Refusal.self) { try await supervisor.call("sms") { _ in } }
+                let open = try await bench.put("sms", "+4930123456", key: "b")
+                try await bench.settled(open, as: "accepted")
+                await gate.open()
+            }
+            #expect(courier.sendings.filter(\.isAlarm).count == 2)
+        }
+    }
+
+    @Test func `what fails is tried again, and the error is told`() async throws {
+        try await withNotices { bench in
+            let courier = ScriptedCourier("sms") { _, number in
+                number < 3 ? .failed(unavailable) : .accepted(id: "ok")
+            }
+            try await bench.withDesk([courier]) { desk in
+                let id = try await bench.put("sms", "+4930123456", key: "a")
+                try await eventually("the third try is taken") {
+                    try await bench.connection.run("select millrace.test_clock_advance('1 second')")
+                    return try await bench.look(id) == "accepted"
+                }
+                #expect(
+                    try await bench.look(id, "provider || attempts || coalesce(error, '-')") == "sms3-")
+                let nobody = try await bench.put("voice", "+4930123456", key: "b")
+                try await eventually("it says that there is nobody to call") {
+                    try await bench.look(nobody, "error") == "voice is not configured"
+                }
+                try await eventually("the desk counts") {
+                    let alarms = desk.standing.alarms
+                    return alarms.accepted == 1 && alarms.failed >= 3 && desk.standing.state != nil
+                }
+            }
+        }
+    }
+
+    @Test func `a desk that stops brings home what is under way`() async throws {
+        try await withNotices { bench in
+            let gate = Gate()
+            let courier = ScriptedCourier("sms") { _, _ in
+                await gate.wait()
+                return .accepted(id: "1")
+            }
+            let opening = try await bench.withDesk([courier]) { _ in
+                try await bench.put("sms", "+4930123456", key: "a")
+                try await eventually("it is under way") { courier.sendings.count == 1 }
+                return Task {
+                    try await Task.sleep(for: .milliseconds(50))
+                    await gate.open()
+                }
+            }
+            try await opening.value
+            #expect(try await bench.connection.column("select status from millrace.notices") == ["accepted"])
+        }
+    }
+
+    @Test func `two workers and a lost one send each notice, and count what was sent twice`() async throws {
+        try await withNotices { bench in
+            let gate = Gate()
+            let first = ScriptedCourier("sms") { _, _ in
+                await gate.wait()  // as if the process were gone: it does not come back with these
+                return .accepted(id: "1")
+            }
+            let second = ScriptedCourier("sms")
+            var options = NoticeDesk.Options(database: bench.database.options)
+            options.alarmLease = .seconds(86_400 * 4)
+            let lost = NoticeDesk(options, couriers: [first], supervisor: NoticeBench.supervisor(), log: .silent)
+            let losing = Task { await lost.run() }
+            try await bench.connection.run(
+                "select millrace.notice_put('ada', 'alarm.raised', 'sms', '+4930' || n, '{}', 'n' || n, millrace.now(), null, true) from generate_series(100001, 100005) n"
+            )
+            try await eventually("the first has them") { first.sendings.count == 5 }
+            losing.cancel()
+            try await bench.connection.run("select millrace.test_clock_advance('5 days')")
+            try await bench.withDesk([second]) { _ in
+                try await eventually("all are told") {
+                    try await bench.connection.int(
+                        "select count(*) from millrace.notices where status = 'accepted'") == 5
+                }
+            }
+            #expect(try await bench.connection.int("select sum(duplicates) from millrace.notices") == 5)
+            await gate.open()
+            await losing.value
+        }
+    }
+}
+
+/// Closed until it is opened, for any number.
+actor Gate {
+    private var isOpen = false
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+
+    func wait() async {
+        if isOpen { return }
+        await withCheckedContinuation { waiting.append($0) }
+    }
+
+    func open() {
+        isOpen = true
+        for one in waiting { one.resume() }
+        waiting = []
+    }
+}

@@ -1,0 +1,132 @@
+import Faults
+import FoundationEssentials
+import Postgres
+import Supervision
+import Synchronization
+import Telemetry
+import TestSupport
+
+@testable import Notices
+
+/// A room with a database of its own.
+struct NoticeBench: Sendable {
+    let database: TestDatabase
+    let connection: Connection
+    let pool: Pool
+
+    /// Runs a desk beside `body`, and ends it.
+    func withDesk<Value: Sendable>(
+        _ couriers: [any Courier], supervisor: Supervisor = NoticeBench.supervisor(),
+        _ change: (inout NoticeDesk.Options) -> Void = { _ in }, _ body: (NoticeDesk) async throws -> Value
+    ) async throws -> Value {
+        var options = NoticeDesk.Options(database: database.options)
+        options.app = "Shop"
+        change(&options)
+        let desk = NoticeDesk(options, couriers: couriers, supervisor: supervisor, log: .silent)
+        let running = Task { await desk.run() }
+        do {
+            let value = try await body(desk)
+            running.cancel()
+            await running.value
+            return value
+        } catch {
+            running.cancel()
+            await running.value
+            throw error
+        }
+    }
+
+    static func supervisor(_ change: (inout Supervisor.Options) -> Void = { _ in }) -> Supervisor {
+        var options = Supervisor.Options()
+        options.retryShare = 1
+        change(&options)
+        return Supervisor(options, log: .silent)
+    }
+
+    func addDevice(_ token: String, of person: String = "ada", platform: String = "apns") async throws {
+        try await connection.run("select millrace.device_add('\(person)', '\(platform)', '\(token)')")
+    }
+
+    func prefer(
+        _ channels: String, person: String = "ada", from: String = "00:00", to: String = "00:00", locale: String = "en"
+    ) async throws {
+        try await connection.run(
+            "select millrace.notice_preferences('\(person)', 'UTC', '\(from)', '\(to)', '\(channels)', '\(locale)')")
+    }
+
+    @discardableResult
+    func send(_ kind: String = "note", to person: String = "ada", _ more: String = "") async throws -> String {
+        try await connection.value(
+            "select millrace.notice_send('\(person)', '\(kind)'\(more.isEmpty ? "" : ", \(more)"))") ?? ""
+    }
+
+    /// One sending to one address, as rooms above write it.
+    @discardableResult
+    func put(
+        _ channel: String, _ address: String, key: String, alarm: Bool = true, kind: String = "alarm.raised"
+    ) async throws -> String {
+        try await connection.value(
+            """
+            select millrace.notice_put('ada', '\(kind)', '\(channel)', '\(address)', '{"name": "Ben"}', '\(key)', millrace.now(), null, \(alarm))
+            """) ?? ""
+    }
+
+    func take(alarms: Bool, holder: Int64 = 1, most: Int = 100, lease: Duration = .seconds(30)) async throws
+        -> [Sending]
+    {
+        try await NoticeTable.take(alarms: alarms, most: most, holder: holder, lease: lease, on: connection)
+    }
+
+    func record(_ sending: Sending, _ delivery: Delivery, holder: Int64 = 1, provider: String = "apns") async throws {
+        try await NoticeTable.record(
+            [NoticeTable.Result(sending, provider: provider, delivery, took: .milliseconds(3))], holder: holder,
+            on: connection)
+    }
+
+    /// "status" and whatever else of a notice.
+    func look(_ id: String, _ what: String = "status") async throws -> String? {
+        try await connection.value("select (\(what))::text from millrace.notices where id = '\(id)'")
+    }
+
+    func settled(_ id: String, as status: String) async throws {
+        try await eventually("the notice is \(status)") { try await look(id) == status }
+    }
+}
+
+func withNotices<Value: Sendable>(_ body: (NoticeBench) async throws -> Value) async throws -> Value {
+    try await withDatabase(.movableClock) { database in
+        let connection = try await database.connect()
+        let pool = Pool(database.options, size: 4)
+        let value = try await body(NoticeBench(database: database, connection: connection, pool: pool))
+        await pool.close()
+        await connection.close()
+        return value
+    }
+}
+
+/// Takes what it is brought, and answers as it is told.
+final class ScriptedCourier: Courier {
+    let name: String
+    private let brought = Mutex<[Sending]>([])
+    private let answer: @Sendable (Sending, Int) async -> Delivery
+
+    init(
+        _ name: String = "apns",
+        _ answer: @escaping @Sendable (Sending, Int) async -> Delivery = { _, _ in .accepted(id: "1") }
+    ) {
+        self.name = name
+        self.answer = answer
+    }
+
+    var sendings: [Sending] { brought.withLock { $0 } }
+
+    func send(_ sending: Sending, _ words: Words, call: Call) async -> Delivery {
+        let number = brought.withLock { brought in
+            brought.append(sending)
+            return brought.count
+        }
+        return await answer(sending, number)
+    }
+}
+
+let unavailable = Fault(.unavailable, code: "503", "it is away")

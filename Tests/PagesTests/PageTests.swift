@@ -1,0 +1,155 @@
+import Pages
+import Testing
+
+@Suite struct PageTests {
+    @Test func `an unquiet page is cleaned at once, a quiet one is not`() {
+        var state: UInt64 = 7
+        func random() -> Int {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return Int(state >> 33)
+        }
+        let quiet = [UInt8](repeating: 230, count: 400 * 400)
+        let office = quiet.map { UInt8(Int($0) + random() % 7 - 3) }
+        let poor = quiet.map { UInt8(max(0, min(255, Int($0) + random() % 41 - 20))) }
+        let noise = { (pixels: [UInt8]) in Gate.noise(pixels[...], width: 400, height: 400) }
+        #expect(noise(quiet) < 1 && !Gate.cleansFirst(noise: noise(office)) && Gate.cleansFirst(noise: noise(poor)))
+        #expect(noise(quiet) < noise(office) && noise(office) < noise(poor))
+        #expect(Gate.noise([], width: 400, height: 400) == 0)
+    }
+
+    @Test func `another try is for what was not seen as well as for what was not understood`() {
+        let good = Gate.Reading(words: 400, letters: 2000, confidence: 94, inkOutside: 0.02)
+        #expect(!Gate.wantsAnother(good))
+        #expect(Gate.wantsAnother(.init(words: 400, letters: 2000, confidence: 60, inkOutside: 0.02)))
+        #expect(Gate.wantsAnother(.init(words: 100, letters: 500, confidence: 85, inkOutside: 0.6)))
+        #expect(!Gate.wantsAnother(.init(words: 0, letters: 0, confidence: 0, inkOutside: 0)))
+        #expect(good.merit > Gate.Reading(words: 200, letters: 1000, confidence: 99, inkOutside: 0).merit)
+    }
+
+    @Test func `what an engine says is within what there can be`() throws {
+        let word = Word("one", Box(0, 0, 10, 10))
+        var text = PageText(origin: .read, width: 100, height: 100, dpi: 200, blocks: [Block([Line([word])])])
+        try text.check()
+        text.rotation = 45
+        #expect(throws: Refusal.self) { try text.check() }
+        text.rotation = 90
+        text.blocks[0].lines[0].words[0].box.right = -5
+        #expect(throws: Refusal.self) { try text.check() }
+        text.blocks[0].lines[0].words = [Word](repeating: word, count: PageText.mostWords + 1)
+        #expect(throws: Refusal.self) { try text.check() }
+    }
+
+    @Test func `a packet is as long as it says`() throws {
+        let bytes = try Packet.make(Box(1, 2, 3, 4), [7, 8])
+        let (box, body) = try Packet.open(bytes, as: Box.self)
+        #expect(box == Box(1, 2, 3, 4) && Array(body) == [7, 8])
+        for length in [0, 3, 10] {
+            #expect(throws: Refusal.self) { try Packet.open(Array(bytes.prefix(length)), as: Box.self) }
+        }
+        #expect(throws: Refusal.self) { try Packet.open([0xff, 0xff, 0xff, 0xff, 1], as: Box.self) }
+    }
+
+    @Test func `a page's own text comes out as it was packed, and no shorter`() throws {
+        var text = PageText(
+            origin: .own, width: 595, height: 842, dpi: 72,
+            blocks: [
+                Block([Line([Word("añ𝒳", Box(1.5, 2, 3, 4)), Word("b", Box(5, 2, 6, 4))]), Line([])]), Block([]),
+            ])
+        for flow in [nil, "", "añ𝒳 b"] as [String?] {
+            text.flow = flow
+            let own = OwnText(page: 7, text: text)
+            let bytes = own.packed()
+            #expect(try OwnText(packed: bytes) == own)
+            for length in 0..<bytes.count {
+                #expect(throws: Refusal.self) { try OwnText(packed: Array(bytes.prefix(length))) }
+            }
+            #expect(throws: Refusal.self) { try OwnText(packed: bytes + [0]) }
+        }
+        #expect(try OwnText(packed: OwnText(page: 1, text: nil).packed()) == OwnText(page: 1, text: nil))
+        // A count that nothing could follow asks for no memory.
+        var bytes = OwnText(page: 1, text: PageText(origin: .own, width: 1, height: 1, dpi: 72, blocks: [])).packed()
+        bytes.replaceSubrange(bytes.count - 4..<bytes.count, with: [0xff, 0xff, 0xff, 0xff])
+        #expect(throws: Refusal.self) { try OwnText(packed: bytes) }
+    }
+
+    @Test func `what a page says itself is painted over, and what is read beside it stands in the page's own measure`()
+        throws
+    {
+        let page = Inspection.Page(width: 100, height: 100)
+        var pixels = [UInt8](repeating: 250, count: 200 * 200)
+        for row in 20..<30 { for column in 20..<80 { pixels[row * 200 + column] = 0 } }  // the stamp
+        for row in 100..<140 { for column in 20..<180 { pixels[row * 200 + column] = 0 } }  // the letter
+        let raster = try Raster(
+            head: .init(width: 200, height: 200, dpi: 144), pixels: pixels[...], mostPixels: 40_000)
+        let own = PageText(
+            origin: .own, width: 100, height: 100, dpi: 72,
+            blocks: [Block([Line([Word("stamp", Box(10, 10, 40, 15))])])])
+        let (masked, share) = Remainder.of(raster, own, on: page)
+        #expect(share > 0.9 && share < 1)
+        #expect(masked.pixels[25 * 200 + 50] == 250 && masked.pixels[120 * 200 + 50] == 0)
+        var all = own
+        all.blocks[0].lines[0].words.append(Word("letter", Box(10, 50, 90, 70)))
+        #expect(Remainder.of(raster, all, on: page).share == 0)
+
+        let sure = Word("letter", Box(20, 100, 180, 140), confidence: 90)
+        let unsure = Word("~", Box(0, 0, 4, 4), confidence: 20)
+        let read = PageText(
+            origin: .read, width: 200, height: 200, dpi: 144,
+            blocks: [Block([Line([sure, unsure], baseline: [138, 138])])])
+        let both = PageText(own: own, read: read, on: page)
+        #expect(both.origin == .mixed && both.text == "stamp\n\nletter" && both.width == 100)
+        #expect(both.layer?.words.map(\.box) == [Box(10, 50, 90, 70)] && own.layer == nil && read.layer == read)
+        #expect(
+            PageText(own: own, read: PageText(origin: .read, width: 200, height: 200, dpi: 144, blocks: []), on: page)
+                .origin == .own)
+    }
+
+    @Test func `a layer says each character once, and words in the order they are read`() {
+        let line = Line([Word("añ𝒳", Box(10, 10, 40, 30)), Word("a", Box(50, 10, 60, 30))], baseline: [28, 28])
+        let text = PageText(origin: .read, width: 200, height: 100, dpi: 72, blocks: [Block([line])])
+        var layer = TextLayer()
+        let content = layer.content(text, on: .init(width: 200, height: 100), isPixels: false, dpi: 72)
+        #expect(content.contains("<0001000200030004> Tj") && content.contains("<0001> Tj") && content.contains("3 Tr"))
+        #expect(content.contains(" 10 72 Tm") && content.contains(" 50 72 Tm"))
+        #expect(layer.toUnicode.contains("<0003> <D835DCB3>") && layer.glyphs.count == 10)
+    }
+
+    @Test func `what turns the page turns the words back`() {
+        let line = Line([Word("up", Box(10, 20, 40, 40))], baseline: [40, 40])
+        func place(_ rotation: Int, _ pageRotation: Int) -> String {
+            let isTurned = rotation % 180 != 0
+            var text = PageText(
+                origin: .read, width: isTurned ? 100 : 200, height: isTurned ? 200 : 100, dpi: 72,
+                blocks: [Block([line])])
+            text.rotation = rotation
+            var page = Inspection.Page(width: 200, height: 100)
+            page.rotation = pageRotation
+            var layer = TextLayer()
+            let content = layer.content(text, on: page, isPixels: false, dpi: 72)
+            return content.split(separator: "\n")[1].split(separator: " ")[4..<6].joined(separator: " ")
+        }
+        #expect(place(0, 0) == "10 60")
+        #expect(place(180, 0) == "190 40")
+        // Turned clockwise to be read: what is its left edge was its lower one.
+        #expect(place(90, 0) == "40 10")
+        #expect(place(270, 0) == "160 90")
+        #expect(place(0, 180) == "190 40")
+        #expect(place(0, 90) == "40 10")
+    }
+
+    @Test func `what is on a page is told apart`() throws {
+        var page = Inspection.Page(width: 595, height: 842)
+        let word = Line([Word("one", Box(0, 0, 10, 10))])
+        let own = PageText(origin: .own, width: 595, height: 842, dpi: 72, blocks: [Block([word])])
+        #expect(Leaf(page, own: own) == .text && Leaf(page, own: nil) == .image)
+        (page.pictures, page.dpi) = (1, 200)
+        #expect(Leaf(page, own: own) == .mixed)
+        var pixels = [UInt8](repeating: 240, count: 600 * 600)
+        func drawn() throws -> Raster {
+            try Raster(head: .init(width: 600, height: 600, dpi: 150), pixels: pixels[...], mostPixels: 360_000)
+        }
+        #expect(Leaf(page, own: nil, drawn: try drawn()) == .blank)
+        for row in 100..<104 { for column in 100..<110 { pixels[row * 600 + column] = 60 } }
+        #expect(Leaf(page, own: nil, drawn: try drawn()) == .image)
+    }
+}

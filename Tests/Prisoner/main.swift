@@ -1,0 +1,99 @@
+import CCage
+import Cage
+import Frames
+import Glibc
+
+// A child that tries to break out, or misbehaves, as its request tells it. Each answer says what the kernel said.
+
+// From here on the kernel refuses namespaces and Landlock to this process and all below it; then it is another program.
+if CommandLine.arguments.count > 2, CommandLine.arguments[1] == "refuse-layers" {
+    guard millrace_cage_refuse_layers() == 0 else { exit(70) }
+    var words = CommandLine.arguments.dropFirst(2).map { strdup($0) } + [nil]
+    execv(CommandLine.arguments[2], &words)
+    exit(71)
+}
+if CommandLine.arguments.contains("without-layers"), millrace_cage_refuse_layers() != 0 { exit(70) }
+var cage = Cage()
+cage.readable = CommandLine.arguments.compactMap { $0.hasPrefix("reads=") ? String($0.dropFirst(6)) : nil }
+if CommandLine.arguments.contains("says-nothing") { sleep(60) }
+cage.enter()
+
+func sentence(_ succeeded: Bool) -> [UInt8] {
+    let error = errno
+    return Array((succeeded ? "done" : String(cString: strerror(error))).utf8)
+}
+
+while let bytes = Cage.request(longest: 1 << 20) {
+    let words = String(decoding: bytes, as: UTF8.self).split(separator: " ", maxSplits: 1).map(String.init)
+    switch words.first ?? "" {
+    case "echo": Cage.answer(.result, Array((words.count > 1 ? words[1] : "").utf8))
+    case "socket": Cage.answer(.result, sentence(socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) >= 0))
+    case "open": Cage.answer(.result, sentence(open(words[1], O_RDONLY) >= 0))
+    case "create": Cage.answer(.result, sentence(open(words[1], O_WRONLY | O_CREAT, 0o600) >= 0))
+    case "fork":
+        let child = fork()
+        if child == 0 { _exit(0) }
+        Cage.answer(.result, sentence(child > 0))
+    case "exec":
+        var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("/bin/true"), nil]
+        execv("/bin/true", &arguments)
+        Cage.answer(.result, sentence(false))
+    case "kill": Cage.answer(.result, sentence(kill(getppid(), 0) == 0))
+    case "uncage":
+        var rule = rlimit(rlim_cur: rlim_t.max, rlim_max: rlim_t.max)
+        Cage.answer(.result, sentence(setrlimit(__rlimit_resource_t(9), &rule) == 0))
+    case "environment":
+        var list: [String] = []
+        var entry = environ
+        while let text = entry.pointee {
+            list.append(String(cString: text))
+            entry += 1
+        }
+        Cage.answer(.result, Array(list.sorted().joined(separator: "\n").utf8))
+    case "descriptors":
+        let open = (0..<64).filter { fcntl(Int32($0), F_GETFD) >= 0 }
+        Cage.answer(.result, Array(open.map(String.init).joined(separator: " ").utf8))
+    case "file":
+        let text = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, count in
+            count = max(0, pread(Cage.Descriptor.files, buffer.baseAddress, 65_536, 0))
+        }
+        Cage.answer(.result, text)
+    case "write":
+        let block = [UInt8](repeating: 0x78, count: 65_536)
+        for _ in 0..<(Int(words[1]) ?? 0) where write(Cage.Descriptor.files + 1, block, block.count) < 0 { break }
+        Cage.answer(.result)
+    case "spin": while true { _ = getpid() }
+    case "sleep": sleep(600)
+    case "eat":
+        var all: [[UInt8]] = []
+        while true { all.append([UInt8](repeating: UInt8(truncatingIfNeeded: all.count), count: 1 << 24)) }
+    case "dereference": UnsafeMutablePointer<Int>(bitPattern: 8)?.pointee = 1
+    case "abort": abort()
+    case "exit": exit(Int32(words[1]) ?? 0)
+    case "babble":
+        let line = [UInt8](repeating: 0x79, count: 4096)
+        for _ in 0..<50_000 { write(2, line, line.count) }
+        Cage.answer(.result, Array("babbled".utf8))
+    case "complain":
+        write(2, "\u{1B}[31mit hurts\u{7}\n", 15)
+        abort()
+    case "notes":
+        for number in 1...(Int(words[1]) ?? 1) { Cage.answer(.note, Array("\(number)".utf8)) }
+        Cage.answer(.result)
+    case "refuse": Cage.fail("malformed", "the second page is missing")
+    case "oversize": Cage.answer(.result, [UInt8](repeating: 0, count: 1 << 22))
+    case "lie":
+        let header: [UInt8] = [4, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]
+        write(Cage.Descriptor.answers, header, header.count)
+        sleep(600)
+    case "gibberish":
+        let bytes: [UInt8] = [0xde, 0xad, 0xbe, 0xef, 1, 2, 3, 4, 5]
+        write(Cage.Descriptor.answers, bytes, bytes.count)
+        sleep(600)
+    case "half":
+        let bytes: [UInt8] = [4, 0, 0, 0, 100, 0, 0, 0, 1]
+        write(Cage.Descriptor.answers, bytes, bytes.count)
+        exit(0)
+    default: Cage.fail("unsupported", "no such request")
+    }
+}

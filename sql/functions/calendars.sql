@@ -1,0 +1,24 @@
+-- The least instant whose local date is that day or later. Postgres alone takes the second of two midnights, and for one that a clock
+-- skipped an instant that may lie behind the end of the gap.
+create or replace function millrace.day_start(day date, zone text) returns timestamptz
+language plpgsql stable parallel safe set search_path = pg_catalog, pg_temp as $$
+declare
+    t timestamptz := day::timestamp at time zone zone;
+    early timestamptz := t - interval '4 hours';           -- with the offset that held then, for no change over midnight is as large
+    first timestamptz := (day::timestamp - ((early at time zone zone) - (early at time zone 'UTC'))) at time zone 'UTC';
+begin
+    if first < t and (first at time zone zone)::date >= day then
+        t := first;
+    end if;
+    early := t - interval '1 second';
+    if (early at time zone zone)::date < day then
+        return t;
+    end if;
+    -- A gap that began before midnight: its end is found by halving.
+    early := t - interval '4 hours';
+    while t - early > interval '1 second' loop
+        first := date_trunc('second', early + (t - early) / 2);
+        if (first at time zone zone)::date >= day then t := first; else early := first; end if;
+    end loop;
+    return t;
+end $$;

@@ -1,0 +1,140 @@
+-- What the other functions of the room stand on: when a watch wakes, who may be told, and in what words.
+
+-- The next warning behind `t`, or the expiry. A warning that is no shorter than the interval would come before the check-in itself.
+create or replace function millrace.watch_next(expires_at timestamptz, warnings interval[], every interval, t timestamptz) returns timestamptz
+language sql immutable as $$
+    select least(min(expires_at - w), expires_at) from unnest(warnings) w where w < every and expires_at - w > t
+$$;
+
+-- The latest warning that has come due by `t` and was not given; null for none.
+create or replace function millrace.watch_warns(expires_at timestamptz, warnings interval[], every interval, warned_at timestamptz, t timestamptz) returns interval
+language sql immutable as $$
+    select min(w) from unnest(warnings) w where w < every and expires_at - w <= t and (warned_at is null or expires_at - w > warned_at)
+$$;
+
+-- When a watch whose deadline was moved wakes: at once, if that leaves less time than a warning has.
+create or replace function millrace.watch_wake(expires_at timestamptz, warnings interval[], every interval, t timestamptz) returns timestamptz
+language sql immutable as $$
+    select case when millrace.watch_warns(expires_at, warnings, every, null, t) is null then millrace.watch_next(expires_at, warnings, every, t) else t end
+$$;
+
+-- Of a chain: how often all steps are gone through before nobody is taken to be reachable.
+create or replace function millrace.alarm_rounds() returns int
+language sql immutable as 'select 3';
+
+create or replace function millrace.checkin_changed(the_person text, the_alarm uuid, the_change text, the_data jsonb default '{}') returns void
+language sql volatile as $$
+    insert into millrace.checkin_change (at, person, alarm, change, data) values (millrace.now(), the_person, the_alarm, the_change, the_data)
+$$;
+
+create or replace function millrace.watch_span(span interval, field text, least_seconds float8, most_seconds float8) returns void
+language plpgsql immutable as $$
+begin
+    if span is null or extract(epoch from span) not between least_seconds and most_seconds then
+        perform millrace.refuse(format('%s is missing or out of range', field), field,
+            format('Give from %s to %s.', make_interval(secs => least_seconds), make_interval(secs => most_seconds)));
+    end if;
+end $$;
+
+-- Steps in which somebody may be told, in order.
+create or replace function millrace.watch_steps(the_person text) returns int[]
+language sql stable as $$
+    select array(select distinct c.step from millrace.watch_contact c join millrace.watch_address d on d.person = c.person and d.contact = c.contact
+                  where c.person = the_person and d.verified_at is not null and d.declined_at is null order by 1)
+$$;
+
+-- In UTC where the zone is one that this server does not know any more: nothing may keep an alarm from being told.
+create or replace function millrace.alarm_time(t timestamptz, zone text) returns text
+language plpgsql stable as $$
+begin
+    return to_char(t at time zone zone, 'YYYY-MM-DD HH24:MI') || ' (' || zone || ')';
+exception when invalid_parameter_value then
+    return to_char(t at time zone 'UTC', 'YYYY-MM-DD HH24:MI') || ' (UTC)';
+end $$;
+
+-- A title and a sentence for every stage. What is only a test says so first.
+create or replace function millrace.alarm_words(a millrace.alarm, stage text, who text default null) returns jsonb
+language plpgsql stable as $$
+declare
+    w millrace.watch;
+    zone text;
+    title text;
+    body text;
+    test text := case when a.cause = 'drill' then 'TEST: ' else '' end;
+begin
+    select * into w from millrace.watch x where x.person = a.person;
+    zone := coalesce(w.zone, 'UTC');
+    case stage
+    when 'raised', 'escalated' then
+        title := case when a.cause = 'help' then format('%s asks for help', a.person) else format('%s has not checked in', a.person) end;
+        body := case a.cause
+            when 'help' then format('%s asked for help at %s.', a.person, millrace.alarm_time(a.expired_at, zone))
+            when 'drill' then format('This is a test of the alarm for %s. Nothing has happened.', a.person)
+            else format('%s should have checked in by %s and has not.', a.person, millrace.alarm_time(a.expired_at, zone)) end;
+        if a.late_by > interval '1 minute' then
+            body := body || format(' This message is late by %s.', date_trunc('second', a.late_by));
+        end if;
+        if a.note is not null then
+            body := body || ' ' || format('Note: %s', a.note);
+        end if;
+        if stage = 'escalated' then
+            body := body || ' Nobody has answered yet.';
+        end if;
+        body := body || case when a.cause = 'drill' then ' Please say that you got it.' else ' Please say whether you can look after it.' end;
+    when 'acknowledged' then
+        title := format('%s looks after %s', who, a.person);
+        body := format('%s has answered the alarm about %s.', who, a.person);
+    when 'resolved' then
+        title := format('The alarm about %s is over', a.person);
+        body := case a.resolution
+            when 'late_check_in' then format('%s has checked in late, at %s.', a.person, millrace.alarm_time(w.last_checked_in, zone))
+            when 'contact' then format('%s says that %s is safe.', who, a.person)
+            when 'drill' then 'The test is over.'
+            else 'It was ended by an operator.' end || coalesce(' ' || a.reason, '');
+        body := case when a.cause = 'drill' then 'The test is over.' else body end;
+    else
+        title := stage;
+        body := stage;
+    end case;
+    return jsonb_build_object('title', test || title, 'body', test || body);
+end $$;
+
+-- One notice for each verified address of these contacts: of those steps, or of those names.
+create or replace function millrace.alarm_tell(a millrace.alarm, stage text, steps int[], contacts text[], t timestamptz, who text default null) returns int
+language plpgsql volatile as $$
+declare
+    d record;
+    words jsonb := millrace.alarm_words(a, stage, who);
+    the_notice uuid;
+    n int := 0;
+begin
+    for d in
+        select x.ref, x.contact, x.channel, x.address, c.step
+          from millrace.watch_contact c join millrace.watch_address x on x.person = c.person and x.contact = c.contact
+         where c.person = a.person and x.verified_at is not null and x.declined_at is null
+           and (steps is null or c.step = any (steps)) and (contacts is null or c.contact = any (contacts))
+         order by c.step, c.contact, x.channel
+    loop
+        begin                                              -- one that cannot be written keeps no other from being told
+            the_notice := millrace.notice_put(d.contact, case when a.cause = 'drill' then 'alarm.drill' else 'alarm.' || stage end, d.channel, d.address,
+                words || jsonb_build_object('alarm', a.id, 'ref', d.ref, 'person', a.person, 'stage', stage, 'cause', a.cause, 'test', a.cause = 'drill',
+                    'step', a.step, 'round', a.round, 'expired_at', a.expired_at, 'late_seconds', round(extract(epoch from a.late_by))),
+                'alarm:' || a.id || ':' || case when stage in ('raised', 'escalated') then d.step || ':' || a.round else stage end || ':' || d.channel,
+                t, t + interval '24 hours', true);
+            insert into millrace.alarm_event (alarm, at, what, contact, notice, step, round, channel)
+            values (a.id, t, case when stage in ('raised', 'escalated') then 'told' else 'told_' || stage end, d.contact, the_notice, d.step, a.round, d.channel);
+            n := n + 1;
+        exception when others then
+            if sqlstate like '40%' or sqlstate like '53%' or sqlstate like '57%' then
+                raise;
+            end if;
+            perform millrace.alarm_note(a.id, t, 'not_told', d.contact, null, d.step, a.round);
+        end;
+    end loop;
+    return n;
+end $$;
+
+create or replace function millrace.alarm_note(the_alarm uuid, t timestamptz, what text, contact text default null, who text default null, step int default null, round int default null) returns void
+language sql volatile as $$
+    insert into millrace.alarm_event (alarm, at, what, contact, by, step, round) values (the_alarm, t, what, contact, who, step, round)
+$$;

@@ -1,0 +1,132 @@
+-- What is seen of the room, its feed, and how a person leaves it.
+
+create or replace function millrace.watch_contacts(the_person text) returns jsonb
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select coalesce(jsonb_agg(jsonb_build_object('contact', c.contact, 'step', c.step, 'wait_seconds', extract(epoch from c.wait), 'channels', (
+        select jsonb_agg(jsonb_build_object('channel', d.channel, 'address', d.address, 'consent',
+                    case when d.declined_at is not null then 'declined' when d.verified_at is not null then 'given' when d.asked_at is not null then 'asked' else 'none' end)
+                    order by d.channel)
+          from millrace.watch_address d where d.person = c.person and d.contact = c.contact)) order by c.step, c.contact), '[]')
+      from millrace.watch_contact c where c.person = the_person
+$$;
+
+create or replace view millrace.check_ins as
+select w.person, w.last_checked_in, w.every as check_in_interval, w.expires_at as check_in_expiration, w.state, w.warned_at,
+       w.grace, w.warnings, w.zone, case w.state when 'paused' then w.wake_at end as paused_until, w.failures, w.problem
+  from millrace.watch w;
+
+create or replace view millrace.alarms as
+select a.id, a.person, a.state, a.step, a.expired_at, a.late_by, coalesce(a.first_accepted_at, (
+           select min(n.accepted_at) from millrace.alarm_event e join millrace.notice n on n.id = e.notice
+            where e.alarm = a.id and n.status = 'accepted')) as first_accepted_at,
+       a.acknowledged_by, a.resolved_at, a.cause, a.cause = 'drill' as test, a.resolution, a.reason, a.note, a.round, a.raised_at, a.acknowledged_at,
+       a.next_at, a.failures, a.problem
+  from millrace.alarm a;
+
+create or replace view millrace.alarm_history as
+select e.alarm, e.at, e.what, e.contact, e.notice, e.by, e.step, e.round, e.channel, n.status as notice_status, n.accepted_at, e.id
+  from millrace.alarm_event e left join millrace.notice n on n.id = e.notice;
+
+-- As with events: whoever reads numbers what was committed, one at a time. Plain check-ins are no change: check_ins tells them.
+create or replace function millrace.checkin_changes(since bigint default 0, page int default 50)
+returns table (seq bigint, at timestamptz, id uuid, change text, data jsonb)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+begin
+    if page is null or page not between 1 and 500 then
+        perform millrace.refuse('a page has 1 to 500 changes', 'page');
+    end if;
+    if exists (select from millrace.checkin_change c where c.seq is null) and pg_try_advisory_xact_lock(1297239621, 23) then
+        update millrace.checkin_change c set seq = n.seq
+          from (select o.place, nextval('millrace.checkin_change_seq') as seq
+                  from (select x.place from millrace.checkin_change x where x.seq is null order by x.place limit 10000) o) n
+         where c.place = n.place;
+    end if;
+    return query
+        select c.seq, c.at, c.alarm, c.change, jsonb_build_object('person', c.person) || c.data
+          from millrace.checkin_change c where c.seq > coalesce(since, 0) order by c.seq limit page;
+end $$;
+
+-- For status and doctor. What is overdue is counted up to ten thousand.
+create or replace function millrace.check_in_state(
+    out watches bigint, out overdue bigint, out oldest float8, out beat float8, out open bigint, out unreachable bigint, out broken bigint
+)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    t timestamptz := millrace.now();
+begin
+    select greatest(c.reltuples, 0)::bigint into watches from pg_class c where c.oid = 'millrace.watch'::regclass;
+    if watches = 0 then
+        watches := (select count(*) from (select from millrace.watch w where w.wake_at is not null order by w.wake_at limit 10000) x);
+    end if;
+    select count(*), coalesce(extract(epoch from t - min(x.due)), 0) into overdue, oldest
+      from (select * from (select w.expires_at as due from millrace.watch w where w.wake_at <= t order by w.wake_at limit 10000) d where d.due <= t
+            union all (select a.next_at from millrace.alarm a where a.next_at <= t order by a.next_at limit 10000)) x;
+    beat := extract(epoch from t - (select max(m.beat_at) from millrace.watchman m));
+    open := (select count(*) from (select from millrace.alarm a where a.next_at is not null order by a.next_at limit 10000) x);
+    unreachable := (select count(*) from (select from millrace.alarm a where a.state = 'unreachable' limit 10000) x);
+    broken := (select count(*) from (select w.problem from millrace.watch w where w.wake_at is not null order by w.wake_at limit 10000) x where x.problem is not null)
+            + (select count(*) from (select a.problem from millrace.alarm a where a.next_at is not null order by a.next_at limit 10000) x where x.problem is not null);
+end $$;
+
+-- The feed keeps a fortnight; alarms and their histories stay until their person is erased.
+create or replace function millrace.checkins_expire(most int default 20000) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    gone bigint;
+begin
+    delete from millrace.watchman m where m.beat_at < millrace.now() - interval '1 day';
+    delete from millrace.checkin_change c
+     where c.ctid = any (array(select x.ctid from millrace.checkin_change x where x.at < millrace.now() - interval '14 days' order by x.at limit most));
+    get diagnostics gone = row_count;
+    return gone;
+end $$;
+
+create or replace function millrace.checkins_erase_person(person text) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp
+    set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+#variable_conflict use_column
+declare
+    gone bigint := 0;
+    n bigint;
+begin
+    perform from millrace.watch w where w.person = checkins_erase_person.person for update;
+    -- What others were sent about this person, by whatever ways.
+    delete from millrace.notice m using millrace.alarm_event e, millrace.alarm a
+     where a.person = checkins_erase_person.person and e.alarm = a.id and m.parent = e.notice;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.notice m using millrace.alarm_event e, millrace.alarm a
+     where a.person = checkins_erase_person.person and e.alarm = a.id and m.id = e.notice;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.notice m using millrace.watch_address d
+     where d.person = checkins_erase_person.person and m.person = d.contact and m.key like 'consent:' || d.ref || ':%';
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.alarm_event e using millrace.alarm a where a.person = checkins_erase_person.person and e.alarm = a.id;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.alarm a where a.person = checkins_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.watch_contact c where c.person = checkins_erase_person.person or c.contact = checkins_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.watch w where w.person = checkins_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    -- In others' alarms somebody was told, and it is not said who.
+    update millrace.alarm_event e set contact = 'erased' where e.contact = checkins_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    update millrace.alarm_event e set by = 'erased' where e.by = checkins_erase_person.person;
+    update millrace.alarm a set acknowledged_by = 'erased' where a.acknowledged_by = checkins_erase_person.person;
+    delete from millrace.checkin_change c where c.person = checkins_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.checkin_change c where c.data ? 'contact' and c.data ->> 'contact' = checkins_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    return gone;
+end $$;
+
+-- An address that is erased reaches nobody any more, here as elsewhere.
+create or replace function millrace.checkins_erase_address(address text) returns int
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    gone int;
+begin
+    delete from millrace.watch_address d where d.channel = 'mail' and millrace.mail_bare(d.address) = millrace.mail_bare(checkins_erase_address.address);
+    get diagnostics gone = row_count;
+    return gone;
+end $$;

@@ -1,0 +1,199 @@
+-- A person's own doing: arming, checking in, pausing. What counts is the database's time once the row is locked: a check-in that has the
+-- lock before the expiry is in time, however late it commits; behind it, it ends the alarm that there then is, raised or not.
+
+create or replace function millrace.watch_of(the_person text) returns millrace.watch
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    w millrace.watch;
+begin
+    select * into w from millrace.watch x where x.person = the_person for no key update;
+    if not found then
+        perform millrace.refuse('this person has no watch', 'person', 'check_in_arm makes one.', 'P0002', 'not_found');
+    end if;
+    return w;
+end $$;
+
+-- The new expiry. `at` is when an offline device took it: used if it lies between the last check-in and two minutes from now and is not
+-- older than a day; otherwise the check-in counts as of now, and says so in the feed. Never later than now: a clock that is ahead does
+-- not lengthen anything.
+create or replace function millrace.check_in(person text, at timestamptz default null, actor text default null) returns timestamptz
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+#variable_conflict use_column
+declare
+    w millrace.watch;
+    t timestamptz;
+    e timestamptz;
+    a millrace.alarm;
+begin
+    perform millrace.quest_acts_as(check_in.actor, check_in.person);
+    select * into w from millrace.watch x where x.person = check_in.person for no key update;
+    if not found or w.state = 'disarmed' then
+        perform millrace.refuse(case when found then 'the watch is disarmed' else 'this person has no watch' end, 'person',
+            'Nobody would notice a missing check-in: arm it with check_in_arm.', case when found then '55000' else 'P0002' end,
+            case when found then 'wrong_state' else 'not_found' end);
+    end if;
+    t := millrace.now();                                   -- behind the lock: this decides
+    e := least(check_in.at, t);
+    if check_in.at is not null and not coalesce(
+        check_in.at >= coalesce(w.last_checked_in, '-infinity') and check_in.at <= t + interval '2 minutes' and check_in.at >= t - interval '24 hours', false) then
+        e := t;
+        perform millrace.checkin_changed(w.person, null, 'at_not_used', jsonb_build_object('at', check_in.at));
+    end if;
+    if w.state = 'paused' and w.expires_at > t then
+        update millrace.watch x set last_checked_in = e, expires_at = greatest(x.expires_at, e + x.every) where x.person = w.person;
+        return greatest(w.expires_at, e + w.every);
+    end if;
+    if w.state in ('armed', 'warned') and w.expires_at > t then
+        w.expires_at := greatest(w.expires_at, e + w.every);
+        update millrace.watch x
+           set last_checked_in = e, expires_at = w.expires_at, state = 'armed', warned_at = null,
+               wake_at = least(x.wake_at, millrace.watch_wake(w.expires_at, x.warnings, x.every, t))
+         where x.person = w.person;
+        return w.expires_at;
+    end if;
+
+    -- Too late by the clock that counts.
+    if w.state <> 'expired' then
+        a := millrace.alarm_open(w.person, 'expired', w.expires_at, null, null, t);
+    else
+        select * into a from millrace.alarm x where x.person = w.person and x.state <> 'resolved' and x.cause = 'expired' for no key update;
+    end if;
+    w.expires_at := e + w.every;
+    if w.expires_at > t then
+        update millrace.watch x
+           set last_checked_in = e, expires_at = w.expires_at, state = 'armed', warned_at = null,
+               wake_at = millrace.watch_wake(w.expires_at, x.warnings, x.every, t), failures = 0, problem = null
+         where x.person = w.person;
+    else
+        update millrace.watch x set last_checked_in = e, expires_at = w.expires_at, state = 'expired', wake_at = null where x.person = w.person;
+    end if;
+    if a.cause = 'expired' then                            -- who asked for help says by check_in_respond that it is not needed any more
+        perform millrace.alarm_end(a, 'late_check_in', null, w.person, t);
+    end if;
+    return w.expires_at;
+end $$;
+
+-- Arming is a check-in as well. The interval, the warnings and the zone are those given now.
+create or replace function millrace.check_in_arm(
+    person text, every interval default '1 hour', grace interval default '5 min', warnings interval[] default '{10 min}', zone text default 'UTC',
+    actor text default null
+) returns timestamptz
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+#variable_conflict use_column
+declare
+    w millrace.watch;
+    t timestamptz;
+    one interval;
+begin
+    perform millrace.quest_acts_as(check_in_arm.actor, check_in_arm.person);
+    perform millrace.watch_span(check_in_arm.every, 'every', 1, 86400 * 31);
+    perform millrace.watch_span(check_in_arm.grace, 'grace', 0, 86400);
+    if check_in_arm.warnings is null or cardinality(check_in_arm.warnings) > 5 then
+        perform millrace.refuse('warnings is null or has more than five', 'warnings', 'Give {} for none.');
+    end if;
+    foreach one in array check_in_arm.warnings loop
+        perform millrace.watch_span(one, 'warnings', 1, 86400 * 31);
+    end loop;
+    perform millrace.quest_zone(check_in_arm.zone);
+    if cardinality(millrace.watch_steps(check_in_arm.person)) = 0 then
+        perform millrace.refuse('no contact of this person has a verified address', 'person',
+            'Name one with check_in_contact; it counts when the contact has said yes at that address.', '55000', 'wrong_state');
+    end if;
+    select * into w from millrace.watch x where x.person = check_in_arm.person for no key update;
+    t := millrace.now();
+    if w.state = 'expired' or w.expires_at <= t then
+        perform millrace.check_in(check_in_arm.person, actor => check_in_arm.person);   -- an alarm is not armed away: it ends as late
+    end if;
+    insert into millrace.watch as x (person, every, grace, warnings, zone, state, last_checked_in, expires_at, wake_at, created_at)
+    values (check_in_arm.person, check_in_arm.every, check_in_arm.grace, check_in_arm.warnings, check_in_arm.zone, 'armed', t, t + check_in_arm.every,
+            millrace.watch_next(t + check_in_arm.every, check_in_arm.warnings, check_in_arm.every, t), t)
+        on conflict (person) do update
+           set every = excluded.every, grace = excluded.grace, warnings = excluded.warnings, zone = excluded.zone, state = 'armed',
+               last_checked_in = excluded.last_checked_in, expires_at = excluded.expires_at, warned_at = null, wake_at = excluded.wake_at,
+               failures = 0, problem = null;
+    perform millrace.checkin_changed(check_in_arm.person, null, 'armed', jsonb_build_object('every', check_in_arm.every));
+    return t + check_in_arm.every;
+end $$;
+
+-- An alarm that is open stays open: whoever is in danger may be made to disarm.
+create or replace function millrace.check_in_disarm(person text, reason text default null, actor text default null) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    w millrace.watch;
+    t timestamptz;
+begin
+    perform millrace.quest_acts_as(check_in_disarm.actor, check_in_disarm.person);
+    w := millrace.watch_of(check_in_disarm.person);
+    t := millrace.now();
+    if w.state = 'disarmed' then
+        return false;
+    end if;
+    if w.state <> 'expired' and w.expires_at <= t then
+        perform millrace.watch_expire(w, t);
+    end if;
+    update millrace.watch x set state = 'disarmed', expires_at = null, warned_at = null, wake_at = null, failures = 0, problem = null where x.person = w.person;
+    perform millrace.checkin_changed(w.person, null, 'disarmed', jsonb_build_object('reason', left(check_in_disarm.reason, 500)));
+    return true;
+end $$;
+
+-- The new expiry; null when the watch does not run.
+create or replace function millrace.check_in_set_interval(person text, every interval, actor text default null) returns timestamptz
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    w millrace.watch;
+    t timestamptz;
+begin
+    perform millrace.quest_acts_as(check_in_set_interval.actor, check_in_set_interval.person);
+    perform millrace.watch_span(check_in_set_interval.every, 'every', 1, 86400 * 31);
+    w := millrace.watch_of(check_in_set_interval.person);
+    t := millrace.now();
+    perform millrace.checkin_changed(w.person, null, 'interval', jsonb_build_object('every', check_in_set_interval.every));
+    if w.state in ('expired', 'disarmed') or w.expires_at <= t then
+        update millrace.watch x set every = check_in_set_interval.every where x.person = w.person;   -- what has passed has passed
+        return case when w.state not in ('expired', 'disarmed') then w.expires_at end;
+    end if;
+    w.expires_at := case w.state when 'paused' then w.wake_at + check_in_set_interval.every
+                    else greatest(w.last_checked_in + check_in_set_interval.every, t + w.grace) end;
+    update millrace.watch x
+       set every = check_in_set_interval.every, expires_at = w.expires_at, state = case x.state when 'warned' then 'armed' else x.state end, warned_at = null,
+           wake_at = case x.state when 'paused' then x.wake_at else millrace.watch_wake(w.expires_at, x.warnings, check_in_set_interval.every, t) end
+     where x.person = w.person;
+    return w.expires_at;
+end $$;
+
+-- Nothing is missed until then; the interval begins anew at its end.
+create or replace function millrace.check_in_pause(person text, until timestamptz, actor text default null) returns timestamptz
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    w millrace.watch;
+    t timestamptz;
+begin
+    perform millrace.quest_acts_as(check_in_pause.actor, check_in_pause.person);
+    w := millrace.watch_of(check_in_pause.person);
+    t := millrace.now();
+    if check_in_pause.until is null or check_in_pause.until <= t or check_in_pause.until > t + interval '366 days' then
+        perform millrace.refuse('until lies in the past, or more than a year ahead', 'until', 'Give when the watch is to go on; check_in_disarm ends it.');
+    end if;
+    if w.state in ('expired', 'disarmed') or w.expires_at <= t then
+        perform millrace.refuse(case w.state when 'disarmed' then 'the watch is disarmed' else 'the watch has expired' end, 'person',
+            case w.state when 'disarmed' then 'There is nothing to pause.' else 'Check in first.' end, '55000', 'wrong_state');
+    end if;
+    update millrace.watch x
+       set state = 'paused', wake_at = check_in_pause.until, expires_at = check_in_pause.until + x.every, warned_at = null where x.person = w.person;
+    perform millrace.checkin_changed(w.person, null, 'paused', jsonb_build_object('until', check_in_pause.until));
+    return check_in_pause.until + w.every;
+end $$;
+
+-- A person's own watch and alarm, as JSON.
+create or replace function millrace.check_in_show(person text, actor text default null) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+    perform millrace.quest_acts_as(check_in_show.actor, check_in_show.person);
+    return (select to_jsonb(v) || jsonb_build_object('contacts', millrace.watch_contacts(v.person),
+                'alarms', coalesce((select jsonb_agg(to_jsonb(x) order by x.raised_at desc) from millrace.alarms x where x.person = v.person and x.state <> 'resolved'), '[]'))
+              from millrace.check_ins v where v.person = check_in_show.person);
+end $$;

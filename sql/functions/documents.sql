@@ -1,0 +1,347 @@
+-- Documents as applications see them: register, delete, try again.
+
+-- Who acts. With claims it is their subject. Without, a back end says it; staff may act for nobody in particular.
+create or replace function millrace.document_actor(actor text) returns text
+language plpgsql stable as $$
+declare
+    claims text := nullif(current_setting('request.jwt.claims', true), '');
+    sub text;
+begin
+    if length(actor) not between 1 and 128 or actor ~ '[\u0001-\u001f\u007f-\u009f]' then
+        perform millrace.refuse('the actor is too long, or has control characters', 'actor', 'Give 1 to 128 characters.');
+    end if;
+    if claims is null then
+        if actor is null and not millrace.caller_is_trusted() then
+            perform millrace.refuse('nobody is said to act', 'actor', 'Without request.jwt.claims the caller names the actor.');
+        end if;
+        return actor;
+    end if;
+    sub := claims::jsonb ->> 'sub';
+    if actor is not null and actor is distinct from sub then
+        perform millrace.refuse('the actor is not the subject of the claims', 'actor', 'Leave it out: it is taken from the claims.', '42501', 'permission');
+    end if;
+    return sub;
+end $$;
+
+-- A person acts on its own documents; those of nobody, or of the tenant that the claims name, belong to whoever may see them.
+create or replace function millrace.document_sees(d millrace.document, me text) returns boolean
+language sql stable as $$
+    select millrace.may_see(d.caller, d.tenant)
+       and (me is null or d.owner is null or d.owner = me
+            or coalesce(nullif(nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'tenant', '') = d.tenant, false))
+$$;
+
+create or replace function millrace.document_must_see(the_id uuid, actor text) returns millrace.document
+language plpgsql volatile as $$
+declare
+    d millrace.document;
+begin
+    select * into d from millrace.document x where x.id = the_id for no key update;
+    if not found or not millrace.document_sees(d, millrace.document_actor(actor)) then
+        perform millrace.refuse(format('there is no document %s', the_id), 'id', null, 'P0002', 'not_found');
+    end if;
+    return d;
+end $$;
+
+create or replace function millrace.document_options(given jsonb, out languages text[], out policy text, out dpi int, out outputs text[])
+language plpgsql immutable as $$
+declare
+    name text;
+begin
+    if jsonb_typeof(given) is distinct from 'object' then
+        perform millrace.refuse('options is no JSON object', 'options', 'Give an object such as {"languages": ["eng"]}.');
+    end if;
+    select k into name from jsonb_object_keys(given) k where k not in ('languages', 'policy', 'dpi', 'outputs') limit 1;
+    if found then
+        perform millrace.refuse(format('options.%s is unknown', left(name, 60)), 'options', 'Known are languages, policy, dpi and outputs.');
+    end if;
+    if given ? 'languages' and (jsonb_typeof(given -> 'languages') <> 'array' or jsonb_array_length(given -> 'languages') not between 1 and 8
+        or exists (select from jsonb_array_elements(given -> 'languages') e where jsonb_typeof(e) <> 'string' or e #>> '{}' !~ '^[a-z]{3}(_[A-Za-z]{1,12})?$'))
+    then
+        perform millrace.refuse('options.languages is no list of 1 to 8 languages', 'options.languages', 'Give names of models such as ["eng", "deu"].');
+    end if;
+    if given ? 'outputs' and (jsonb_typeof(given -> 'outputs') <> 'array'
+        or exists (select from jsonb_array_elements(given -> 'outputs') e where coalesce(e #>> '{}', '') not in ('text', 'json', 'pdf', 'preview', 'report')))
+    then
+        perform millrace.refuse('options.outputs has something else than text, json, pdf, preview, report', 'options.outputs');
+    end if;
+    languages := array(select jsonb_array_elements_text(coalesce(given -> 'languages', '["eng"]')));
+    policy := coalesce(given ->> 'policy', 'partial');
+    if policy not in ('partial', 'strict') then
+        perform millrace.refuse('options.policy is unknown', 'options.policy', 'Give partial: what can be read counts; or strict: a page that can not be read fails the document.');
+    end if;
+    if given ? 'dpi' and (jsonb_typeof(given -> 'dpi') <> 'number' or (given -> 'dpi')::numeric not between 72 and 600) then
+        perform millrace.refuse('options.dpi is out of range', 'options.dpi', 'Give 72 to 600: pages are drawn no finer; 300 is the default.');
+    end if;
+    dpi := coalesce((given ->> 'dpi')::numeric::int, 300);
+    outputs := array(select distinct e from jsonb_array_elements_text(coalesce(given -> 'outputs', '["text", "json", "pdf", "preview", "report"]')) e order by e);
+end $$;
+
+-- Where to put a document's content, once, and what to register then. The url is good for an hour, for exactly this size and type.
+create or replace function millrace.document_upload(name text, mime_type text, size bigint, tenant text default null, actor text default null)
+returns table (url text, storage_url text, expires_at timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    me text := millrace.document_actor(document_upload.actor);
+begin
+    if document_upload.name is null or length(document_upload.name) not between 1 and 500 or document_upload.name ~ '[\u0001-\u001f\u007f-\u009f]' then
+        perform millrace.refuse('the name is missing, too long, or has control characters', 'name', 'Give 1 to 500 characters.');
+    end if;
+    if length(document_upload.tenant) not between 1 and 128 or document_upload.tenant ~ '[\u0001-\u001f\u007f-\u009f]' then
+        perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
+    end if;
+    if millrace.caller_tenant() is not null and not millrace.caller_is_trusted()
+        and coalesce(document_upload.tenant, millrace.caller_tenant()) <> millrace.caller_tenant() then
+        perform millrace.refuse('the tenant is not the caller''s', 'tenant', 'Leave it out: it is taken from the claims.', '42501', 'permission');
+    end if;
+    return query select l.url, l.storage_url, l.expires_at from millrace.upload_link(document_upload.size, lower(document_upload.mime_type)) l;
+end $$;
+
+-- The id, given or new. With an id that is known and the same content it answers as the first time.
+create or replace function millrace.document_register(
+    storage_url text, title text default null, mime_type text default null, size bigint default null, lesson_id text default null, tenant text default null,
+    options jsonb default '{}', password text default null, id uuid default null, actor text default null
+) returns uuid
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    me text := millrace.document_actor(document_register.actor);
+    the_tenant text := document_register.tenant;
+    o record;
+    b record;
+    old record;
+    the_blob bytea;
+    the_size bigint := document_register.size;
+    the_id uuid := coalesce(document_register.id, gen_random_uuid());
+    the_digest bytea;
+    t timestamptz := millrace.now();
+begin
+    select * into o from millrace.document_options(coalesce(document_register.options, '{}'));
+    if length(document_register.title) > 500 or document_register.title ~ '[\u0001-\u001f\u007f-\u009f]' then
+        perform millrace.refuse('the title is too long, or has control characters', 'title', 'Give at most 500 characters.');
+    end if;
+    if document_register.mime_type !~ '^[A-Za-z0-9!#$&^_.+-]{1,80}/[A-Za-z0-9!#$&^_.+-]{1,80}$' then
+        perform millrace.refuse('the mime_type is malformed', 'mime_type', 'It is a claim and no more: what the content is, the content says.');
+    end if;
+    if length(document_register.lesson_id) not between 1 and 128 or document_register.lesson_id ~ '[\u0001-\u001f\u007f-\u009f]' then
+        perform millrace.refuse('the lesson_id is empty, too long, or has control characters', 'lesson_id', 'Give 1 to 128 characters, or null.');
+    end if;
+    if length(the_tenant) not between 1 and 128 or the_tenant ~ '[\u0001-\u001f\u007f-\u009f]' then
+        perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
+    end if;
+    if the_size < 0 then
+        perform millrace.refuse('the size is less than nothing', 'size');
+    end if;
+    if length(document_register.password) > 512 then
+        perform millrace.refuse('the password is longer than 512 characters', 'password');
+    end if;
+    if millrace.caller_tenant() is not null and not millrace.caller_is_trusted() then
+        if coalesce(the_tenant, millrace.caller_tenant()) <> millrace.caller_tenant() then
+            perform millrace.refuse('the tenant is not the caller''s', 'tenant', 'Leave it out: it is taken from the claims.', '42501', 'permission');
+        end if;
+        the_tenant := nullif(millrace.caller_tenant(), '');
+    end if;
+
+    if storage_url ~ '^blob:[0-9a-f]{64}$' then
+        the_blob := decode(substr(storage_url, 6), 'hex');
+    elsif storage_url ~ '^upload:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+        null;
+    elsif storage_url ~ '^https://[^/?#\s@]+([/?#][^\s]*)?$' and length(storage_url) <= 4096 then
+        null;
+    elsif storage_url ~ '^file:/[^\u0001-\u001f\u007f]+$' and length(storage_url) <= 4096 then
+        if not millrace.caller_is_admin() then
+            perform millrace.refuse('only an admin may name a file of the workers'' machines', 'storage_url', 'Put its content among the blobs, and give blob:<sha256>.',
+                '42501', 'permission');
+        end if;
+    else
+        perform millrace.refuse('the storage_url is none that is known', 'storage_url', 'Give what document_upload returned, blob:<sha256>, or an https:// address.');
+    end if;
+
+    the_digest := sha256(convert_to(concat_ws(chr(31), storage_url, document_register.title, document_register.mime_type, document_register.size, document_register.lesson_id,
+        the_tenant, document_register.options, me), 'UTF8'));
+    select d.digest, d.caller, d.tenant into old from millrace.document d where d.id = the_id;
+    if not found then
+        if storage_url like 'upload:%' then
+            the_blob := millrace.upload_blob(substr(storage_url, 8)::uuid);
+            if the_blob is null then
+                perform millrace.refuse('nothing has been put under this storage_url, or it was taken over', 'storage_url',
+                    'Put the content to the url of document_upload first; it is kept for two days.', 'P0002', 'not_found');
+            end if;
+        end if;
+        if the_blob is not null then
+            select x.size into b from millrace.blob x where x.id = the_blob for key share;
+            if not found then
+                perform millrace.refuse(format('there is no blob %s', substr(storage_url, 6)), 'storage_url', 'Put its content first.', 'P0002', 'not_found');
+            end if;
+            if the_size <> b.size then
+                perform millrace.refuse(format('the blob has %s bytes, not %s', b.size, the_size), 'size');
+            end if;
+            the_size := b.size;
+        end if;
+        insert into millrace.document (id, title, mime_type, size, blob, source, lesson_id, tenant, owner, caller, status, stage, languages, policy, dpi, outputs,
+            created_at, changed_at, digest)
+        values (the_id, document_register.title, lower(document_register.mime_type), the_size, the_blob, case when the_blob is null then storage_url end,
+            document_register.lesson_id, the_tenant, me, millrace.caller(), 'processing', 'receive', o.languages, o.policy, o.dpi, o.outputs, t, t, the_digest)
+            on conflict do nothing;
+        if found then
+            if not millrace.quota_use(the_tenant, 'documents', 1) then
+                perform millrace.refuse('the tenant has as many documents in this period as it may', 'tenant', 'See the view quotas for when the next one begins.', '53400', 'quota');
+            end if;
+            if the_blob is not null then
+                perform millrace.blob_keep(the_blob, 'document:' || the_id);
+            end if;
+            if storage_url like 'upload:%' then
+                perform millrace.blob_release(the_blob, storage_url);
+            end if;
+            if document_register.password is not null then
+                insert into millrace.document_secret (document, password) values (the_id, document_register.password);
+            end if;
+            update millrace.document d
+               set job = (millrace.enqueue_one('document.receive', jsonb_build_object('document', the_id, 'round', 1), 'documents', 3, null, null, 'skip', null, the_tenant,
+                       null, '{}', '{}', '{}')).id
+             where d.id = the_id;
+            perform millrace.document_changed(the_id, 'created');
+            return the_id;
+        end if;
+        select d.digest, d.caller, d.tenant into old from millrace.document d where d.id = the_id;
+        if not found then                                 -- committed since our snapshot, at a stricter level
+            raise exception using errcode = '40001', message = 'a document with this id was registered by a concurrent transaction';
+        end if;
+    end if;
+    if old.digest <> the_digest or not millrace.may_see(old.caller, old.tenant) then
+        perform millrace.refuse(format('document %s is there already, with another content', the_id), 'id',
+            'The same id and content is answered as the first time; for another document give another id.', '23505', 'conflict');
+    end if;
+    return the_id;
+end $$;
+
+-- The owner of the schema, and members of the admin role.
+create or replace function millrace.caller_is_admin() returns boolean
+language sql stable as $$
+    select millrace.caller() = current_user or pg_has_role(millrace.caller(), current_user, 'member')
+        or coalesce(pg_has_role(millrace.caller(), to_regrole(quote_ident(millrace.role_name('admin')))::oid, 'member'), false)
+$$;
+
+-- With the document locked. What is left of it is that it was there.
+create or replace function millrace.document_gone(d millrace.document) returns void
+language plpgsql volatile as $$
+declare
+    running bigint;
+begin
+    -- Jobs that wait find nothing to do; those that run need not go on.
+    for running in
+        select j from (select d.job as j union all
+                       select p.job from millrace.document_page p where p.document = d.id and p.status = 'running') x
+         where j is not null and d.status = 'processing'
+    loop
+        perform millrace.cancel_now(running);
+    end loop;
+    perform millrace.blob_release(r.blob, r.owner) from (
+        select o.blob, 'document:' || d.id || ':' || o.kind as owner from millrace.document_output o where o.document = d.id
+        union all select d.blob, 'document:' || d.id where d.blob is not null) r;
+    delete from millrace.document_output o where o.document = d.id;
+    delete from millrace.document_content c where c.document = d.id;
+    delete from millrace.document_page p where p.document = d.id;
+    delete from millrace.document_secret s where s.document = d.id;
+    update millrace.document x
+       set status = 'deleted', title = null, source = null, blob = null, inspection = null, reason = null, sentence = null, job = null,
+           finished_at = coalesce(x.finished_at, millrace.now()), changed_at = millrace.now()
+     where x.id = d.id;
+    perform millrace.document_changed(d.id, 'deleted');
+end $$;
+
+-- At most ten a call, by their ids or by a lesson: call again until no row comes. deleted: false for one that was deleted before.
+create or replace function millrace.document_delete(ids uuid[] default null, lesson_id text default null, actor text default null) returns table (id uuid, deleted boolean)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    me text := millrace.document_actor(document_delete.actor);
+    d millrace.document;
+    chosen uuid[] := document_delete.ids;
+begin
+    if (document_delete.ids is null) = (document_delete.lesson_id is null) then
+        perform millrace.refuse('neither ids nor a lesson_id is given, or both', 'ids', 'Give the one or the other.');
+    end if;
+    if cardinality(document_delete.ids) > 10 then
+        perform millrace.refuse('more than 10 documents at once', 'ids', 'Delete them ten by ten.', '53400', 'too_large');
+    end if;
+    if document_delete.lesson_id is not null then
+        chosen := array(
+            select x.id from millrace.document x
+             where x.lesson_id = document_delete.lesson_id and x.status <> 'deleted' and millrace.document_sees(x, me) order by x.seq limit 10);
+    end if;
+    for d in select x.* from millrace.document x where x.id = any (chosen) order by x.id for no key update loop
+        if not millrace.document_sees(d, me) then
+            continue;
+        end if;
+        document_delete.id := d.id;
+        document_delete.deleted := d.status <> 'deleted';
+        if document_delete.deleted then
+            perform millrace.document_gone(d);
+        end if;
+        return next;
+    end loop;
+end $$;
+
+-- Reads again what could not be read, or these pages. False: there is nothing to be read again.
+create or replace function millrace.document_retry(id uuid, pages int[] default null, actor text default null) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    d millrace.document := millrace.document_must_see(document_retry.id, document_retry.actor);
+    again int[];
+begin
+    if d.status not in ('completed', 'failed') then
+        perform millrace.refuse(format('document %s is %s', d.id, d.status), 'id', 'Wait until it has ended.', '55000', 'conflict');
+    end if;
+    if d.encrypted or d.reason in ('encrypted', 'wrong_password') then
+        perform millrace.refuse('the password of the document is gone', 'id', 'Register it again, with its password.', '55000', 'conflict');
+    end if;
+    if d.inspection is null then
+        if document_retry.pages is not null then
+            perform millrace.refuse('it is not known which pages the document has', 'pages', 'Leave pages out.', '55000', 'conflict');
+        end if;
+        if d.status = 'completed' then
+            return false;
+        end if;
+    elsif exists (select from unnest(document_retry.pages) n where n is null or n not between 1 and d.pages) then
+        perform millrace.refuse(format('the document has the pages 1 to %s', d.pages), 'pages');
+    end if;
+    again := array(select p.page from millrace.document_page p
+                    where p.document = d.id and case when document_retry.pages is null then p.status in ('failed', 'skipped') else p.page = any (document_retry.pages) end
+                      and coalesce(d.inspection #>> array['pages', (p.page - 1)::text, 'refusal'], '') = '' order by p.page);
+    if d.inspection is not null and cardinality(again) = 0 and d.status = 'completed' then
+        return false;
+    end if;
+    delete from millrace.document_content c where c.document = d.id and c.page = any (again);
+    update millrace.document_page p
+       set status = 'waiting', stage = 'classify', reason = null, sentence = null, words = null, confidence = null, cached = false, tries = 0, job = null, changed_at = millrace.now()
+     where p.document = d.id and p.page = any (again);
+    update millrace.document x
+       set status = 'processing', stage = case when d.inspection is null then 'receive' else 'classify' end, round = x.round + 1, reason = null, sentence = null, finished_at = null,
+           pages_done = (select count(*) from millrace.document_page p where p.document = d.id and p.status = 'done'),
+           pages_failed = (select count(*) from millrace.document_page p where p.document = d.id and p.status = 'failed'),
+           cached = (select count(*) from millrace.document_page p where p.document = d.id and p.cached), changed_at = millrace.now()
+     where x.id = d.id returning x.* into d;
+    update millrace.document x
+       set job = (millrace.enqueue_one('document.receive', jsonb_build_object('document', d.id, 'round', d.round), 'documents', 3, null, null, 'skip', null, d.tenant, null, '{}',
+               '{}', '{}')).id
+     where x.id = d.id;
+    perform millrace.document_changed(d.id, 'updated');
+    return true;
+end $$;
+
+-- Joins in person_erase: how many documents went.
+create or replace function millrace.documents_erase_person(person text) returns bigint
+language plpgsql volatile as $$
+declare
+    d millrace.document;
+    n bigint := 0;
+begin
+    for d in select x.* from millrace.document x where x.owner = documents_erase_person.person order by x.id for no key update loop
+        if d.status <> 'deleted' then
+            perform millrace.document_gone(d);
+        end if;
+        n := n + 1;
+    end loop;
+    update millrace.document x set owner = null, lesson_id = null where x.owner = documents_erase_person.person;
+    return n;
+end $$;

@@ -1,0 +1,346 @@
+-- What a worker does to a document. Every call names the run's token; of an earlier round, or of a document that is no longer worked
+-- on, nothing is written. The document's row is locked before the lease, by all alike.
+
+create or replace function millrace.document_changed(the_id uuid, the_change text) returns void
+language sql volatile as $$
+    insert into millrace.document_change (at, document, change, data)
+    select millrace.now(), d.id, the_change, jsonb_strip_nulls(jsonb_build_object('status', d.status, 'stage', d.stage, 'pages', d.pages, 'pages_done', d.pages_done,
+        'pages_failed', d.pages_failed, 'reason', d.reason, 'lesson_id', d.lesson_id, 'tenant', d.tenant))
+      from millrace.document d where d.id = the_id
+$$;
+
+-- The document, locked, if this run may still do something to it; else null.
+create or replace function millrace.document_held(token text, the_id uuid, the_round int) returns millrace.document
+language plpgsql volatile as $$
+declare
+    d millrace.document;
+begin
+    select * into d from millrace.document x where x.id = the_id for no key update;
+    if not found or d.status <> 'processing' or d.round <> the_round then
+        return null;
+    end if;
+    perform millrace.live_run(token);
+    return d;
+end $$;
+
+-- One row when there is something to be done: all that a run has to know.
+create or replace function millrace.document_take(token text, id uuid, round int, the_page int default null)
+returns table (title text, source text, blob bytea, size bigint, mime_type text, inspection jsonb, languages text[], policy text, dpi int, outputs text[], tenant text,
+    pages int, pages_done int, pages_failed int, signed boolean, encrypted boolean, password text, tries int, cpu_ms bigint, cpu_left float8, created_at timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    d millrace.document;
+    p millrace.document_page;
+begin
+    -- A page's run does not lock the document: others of its pages run beside it.
+    select * into d from millrace.document x where x.id = document_take.id;
+    if not found or d.status <> 'processing' or d.round <> document_take.round then
+        return;
+    end if;
+    if document_take.the_page is not null then
+        select * into p from millrace.document_page x where x.document = d.id and x.page = document_take.the_page for no key update;
+        if not found or p.status not in ('waiting', 'running') then
+            return;
+        end if;
+        perform millrace.live_run(document_take.token);
+        update millrace.document_page x set status = 'running', stage = 'raster', changed_at = millrace.now() where x.document = d.id and x.page = p.page;
+    end if;
+    return query
+        select d.title, d.source, d.blob, d.size, d.mime_type, d.inspection, d.languages, d.policy, d.dpi, d.outputs, d.tenant, d.pages, d.pages_done, d.pages_failed,
+               d.signed, d.encrypted, (select s.password from millrace.document_secret s where s.document = d.id), coalesce(p.tries, 0), d.cpu_ms,
+               millrace.quota_left(d.tenant, 'cpu_seconds')::float8, d.created_at;
+end $$;
+
+create or replace function millrace.document_stage(token text, id uuid, round int, stage text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    d millrace.document := millrace.document_held(document_stage.token, document_stage.id, document_stage.round);
+begin
+    if d.id is null then
+        return false;
+    end if;
+    update millrace.document x set stage = document_stage.stage, changed_at = millrace.now() where x.id = d.id;
+    perform millrace.document_changed(d.id, 'updated');
+    return true;
+end $$;
+
+-- Its content is here, and stays as long as the document does. The answer is a reason when it may not: quota.
+create or replace function millrace.document_received(token text, id uuid, round int, the_blob bytea, the_size bigint) returns text
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    d millrace.document := millrace.document_held(document_received.token, document_received.id, document_received.round);
+begin
+    if d.id is null then
+        return 'over';
+    end if;
+    if d.stage = 'receive' then
+        if d.size is not null and d.size <> the_size then
+            return 'malformed';
+        end if;
+        if not millrace.quota_use(d.tenant, 'bytes', the_size) then
+            return 'quota';
+        end if;
+    end if;
+    if d.blob is distinct from the_blob then
+        perform millrace.blob_keep(the_blob, 'document:' || d.id);
+    end if;
+    update millrace.document x set blob = the_blob, size = the_size, source = null, stage = case when d.stage = 'receive' then 'sniff' else d.stage end, changed_at = millrace.now()
+     where x.id = d.id;
+    perform millrace.document_changed(d.id, 'updated');
+    return 'taken';
+end $$;
+
+-- What the probe has found; its pages come to be. refused: [{page, reason, sentence}], pages that can not be read.
+create or replace function millrace.document_inspected(token text, id uuid, round int, seen jsonb, mime text, pages int, signed boolean, encrypted boolean, refused jsonb, cpu_ms int) returns text
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    d millrace.document := millrace.document_held(document_inspected.token, document_inspected.id, document_inspected.round);
+    t timestamptz := millrace.now();
+begin
+    if d.id is null then
+        return 'over';
+    end if;
+    if d.inspection is not null then
+        return 'taken';
+    end if;
+    if not millrace.quota_use(d.tenant, 'pages', document_inspected.pages) then
+        return 'quota';
+    end if;
+    perform millrace.quota_use(d.tenant, 'cpu_seconds', document_inspected.cpu_ms / 1000.0, false);
+    insert into millrace.document_page (document, page, status, stage, changed_at)
+    select d.id, n, 'waiting', 'classify', t from generate_series(1, document_inspected.pages) n on conflict do nothing;
+    update millrace.document_page p set status = 'failed', stage = 'failed', reason = r.reason, sentence = left(r.sentence, 500)
+      from jsonb_to_recordset(document_inspected.refused) r(page int, reason text, sentence text)
+     where p.document = d.id and p.page = r.page;
+    update millrace.document x
+       set inspection = document_inspected.seen, mime_type = document_inspected.mime, pages = document_inspected.pages, signed = document_inspected.signed,
+           encrypted = document_inspected.encrypted, pages_failed = jsonb_array_length(document_inspected.refused), stage = 'classify',
+           cpu_ms = x.cpu_ms + document_inspected.cpu_ms, changed_at = t
+     where x.id = d.id;
+    perform millrace.document_changed(d.id, 'updated');
+    return 'taken';
+end $$;
+
+create or replace function millrace.document_waiting(id uuid) returns int[]
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select array(select p.page from millrace.document_page p where p.document = document_waiting.id and p.status in ('waiting', 'running') order by p.page)
+$$;
+
+-- Another page of the same tenant with the same picture, read by the same engine in the same way.
+create or replace function millrace.document_cached(the_tenant text, the_key bytea) returns jsonb
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select c.content from millrace.document_content c where c.key = the_key and c.tenant is not distinct from the_tenant limit 1
+$$;
+
+-- Writes down pages. results: [{page, status, reason, sentence, text, content, key, words, confidence, rotation, dpi, cpu_ms, cached}]; status again: it
+-- waits for another run of its job. ends: this run is a page's, and ends with the write. False: nothing was written.
+create or replace function millrace.document_pages_put(token text, id uuid, round int, results jsonb, spent int, ends boolean) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    d millrace.document := millrace.document_held(document_pages_put.token, document_pages_put.id, document_pages_put.round);
+    t timestamptz := millrace.now();
+    again boolean;
+    ended record;
+begin
+    if d.id is null then
+        return false;
+    end if;
+    with given as materialized (
+        select r.* from jsonb_to_recordset(results)
+            r(page int, status text, reason text, sentence text, text text, content jsonb, key text, words int, confidence real, rotation int, dpi real, cpu_ms int, cached boolean)
+    ), written as (
+        update millrace.document_page p
+           set status = case g.status when 'again' then 'waiting' else g.status end, stage = case g.status when 'again' then 'raster' when 'failed' then 'failed' else 'completed' end,
+               reason = g.reason, sentence = left(g.sentence, 500), words = g.words, confidence = g.confidence, rotation = g.rotation, dpi = g.dpi,
+               cpu_ms = p.cpu_ms + coalesce(g.cpu_ms, 0), cached = coalesce(g.cached, false), tries = p.tries + (g.status = 'again')::int, changed_at = t
+          from given g where p.document = d.id and p.page = g.page and p.status in ('waiting', 'running')
+        returning p.page, g.status, p.cached, g.text, g.content, g.key
+    ), kept as (
+        insert into millrace.document_content (document, page, tenant, key, config, text, content, search)
+        select d.id, w.page, d.tenant, decode(w.key, 'hex'), c.config, w.text, w.content, to_tsvector(c.config::regconfig, left(w.text, 250000))
+          from written w cross join (select millrace.document_config(d.languages) as config) c
+         where w.content is not null
+            on conflict (document, page) do update
+           set tenant = excluded.tenant, key = excluded.key, config = excluded.config, text = excluded.text, content = excluded.content, search = excluded.search
+    )
+    select count(*) filter (where w.status in ('done', 'skipped')) as done, count(*) filter (where w.status = 'failed') as failed,
+           count(*) filter (where w.cached) as cached, count(*) as written, coalesce(bool_or(w.status = 'again'), false) as again
+      into ended from written w;
+    again := ended.again;
+    if ended.written = 0 and jsonb_array_length(results) > 0 and not ends then
+        return true;                                      -- an earlier run of the same job has written them
+    end if;
+    perform millrace.quota_use(d.tenant, 'cpu_seconds', spent / 1000.0, false);
+    update millrace.document x
+       set pages_done = x.pages_done + ended.done, pages_failed = x.pages_failed + ended.failed, cached = x.cached + ended.cached, cpu_ms = x.cpu_ms + spent,
+           stage = case when ends then 'ocr' else x.stage end, changed_at = t
+     where x.id = d.id returning x.* into d;
+    perform millrace.document_changed(d.id, 'updated');
+    if ends and not again then
+        perform millrace.document_settle(d);
+        if not millrace.complete(document_pages_put.token) then
+            perform millrace.refuse('the lease is lost: the page is not written down', 'token', 'Roll back and stop: another run has the job, or will have it.', '55000', 'lease_lost');
+        end if;
+    end if;
+    return true;
+end $$;
+
+create or replace function millrace.document_config(languages text[]) returns text
+language sql immutable as $$
+    select case languages[1] when 'eng' then 'english' when 'deu' then 'german' when 'fra' then 'french' when 'spa' then 'spanish' when 'ita' then 'italian'
+        when 'por' then 'portuguese' when 'nld' then 'dutch' when 'dan' then 'danish' when 'swe' then 'swedish' when 'nor' then 'norwegian' when 'fin' then 'finnish'
+        when 'rus' then 'russian' when 'hun' then 'hungarian' when 'ron' then 'romanian' when 'tur' then 'turkish' else 'simple' end
+$$;
+
+-- With the document locked: when no page is left, what comes next. Every end of a page looks, so the last one sees it, whoever it is.
+create or replace function millrace.document_settle(d millrace.document) returns void
+language plpgsql volatile as $$
+declare
+    bad record;
+begin
+    if d.pages_failed > 0 and (d.policy = 'strict' or d.pages_failed >= d.pages) then
+        select p.page, p.reason, p.sentence into bad from millrace.document_page p where p.document = d.id and p.status = 'failed' order by p.page limit 1;
+        perform millrace.document_end(d.id, 'failed', coalesce(bad.reason, 'internal'), format('page %s: %s', bad.page, bad.sentence));
+    elsif d.pages_done + d.pages_failed >= d.pages then
+        update millrace.document x
+           set stage = 'assemble', job = (millrace.enqueue_one('document.finish', jsonb_build_object('document', d.id, 'round', d.round), 'documents', 2, null, null, 'skip', null,
+                   d.tenant, null, '{}', '{}', '{}')).id
+         where x.id = d.id;
+    end if;
+end $$;
+
+-- A job for each page that has not been read. The first ones go before other documents' later ones. Ends the run.
+create or replace function millrace.document_spread(token text, id uuid, round int) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    d millrace.document := millrace.document_held(document_spread.token, document_spread.id, document_spread.round);
+begin
+    if d.id is null then
+        return false;
+    end if;
+    perform millrace.document_enqueue_pages(d);
+    if not millrace.complete(document_spread.token) then
+        perform millrace.refuse('the lease is lost: the pages are not enqueued', 'token', 'Roll back and stop: another run has the job, or will have it.', '55000', 'lease_lost');
+    end if;
+    return true;
+end $$;
+
+create or replace function millrace.document_enqueue_pages(d millrace.document) returns void
+language plpgsql volatile as $$
+declare
+    waiting int[] := array(select p.page from millrace.document_page p where p.document = d.id and p.status in ('waiting', 'running') order by p.page);
+    n int;
+    made bigint;
+begin
+    if d.policy = 'strict' and d.pages_failed > 0 then
+        waiting := '{}';
+    end if;
+    for n in 1 .. cardinality(waiting) loop
+        made := (millrace.enqueue_one('document.page', jsonb_build_object('document', d.id, 'round', d.round, 'page', waiting[n]), 'documents.pages',
+            case when n = 1 then 2 when n <= 4 then 3 else 5 end, null, null, 'skip', null, d.tenant, null, '{}', '{}', case when n > 1 then '{"wake": false}' else '{}' end::jsonb)).id;
+        update millrace.document_page p set job = made, status = 'waiting' where p.document = d.id and p.page = waiting[n];
+    end loop;
+    if cardinality(waiting) = 0 then
+        perform millrace.document_settle(d);
+    else
+        update millrace.document x set stage = 'raster', job = null, changed_at = millrace.now() where x.id = d.id;
+        perform millrace.document_changed(d.id, 'updated');
+    end if;
+end $$;
+
+-- Ended, well or badly; the password goes, and the world is told.
+create or replace function millrace.document_end(the_id uuid, the_status text, the_reason text, the_sentence text) returns void
+language plpgsql volatile as $$
+declare
+    d millrace.document;
+begin
+    update millrace.document x
+       set status = the_status, stage = the_status, reason = the_reason, sentence = left(the_sentence, 500), finished_at = millrace.now(), changed_at = millrace.now(), job = null
+     where x.id = the_id returning x.* into d;
+    update millrace.document_page p set status = 'skipped', stage = 'failed', changed_at = millrace.now() where p.document = the_id and p.status in ('waiting', 'running');
+    delete from millrace.document_secret s where s.document = the_id;
+    perform millrace.document_changed(the_id, 'processing_complete');
+    perform millrace.event_say('com.classnotes.document.processed', '/millrace/documents', the_id::text, d.tenant,
+        jsonb_build_object('document_id', the_id, 'lesson_id', d.lesson_id, 'status', the_status, 'pages', coalesce(d.pages, 0), 'failed_pages', d.pages_failed));
+end $$;
+
+-- The run ends with it. outputs: [{kind, blob (hex), size}]. A reason beside completed says what could not be made.
+create or replace function millrace.document_ended(token text, id uuid, round int, status text, reason text, sentence text, outputs jsonb, spent int) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    d millrace.document := millrace.document_held(document_ended.token, document_ended.id, document_ended.round);
+    one record;
+begin
+    if d.id is null then
+        return false;
+    end if;
+    for one in select o.kind, decode(o.blob, 'hex') as blob, o.size from jsonb_to_recordset(document_ended.outputs) o(kind text, blob text, size bigint) loop
+        perform millrace.document_output_drop(d.id, one.kind, one.blob);
+        perform millrace.blob_keep(one.blob, 'document:' || d.id || ':' || one.kind);
+        insert into millrace.document_output (document, kind, blob, size) values (d.id, one.kind, one.blob, one.size) on conflict do nothing;
+    end loop;
+    perform millrace.quota_use(d.tenant, 'cpu_seconds', spent / 1000.0, false);
+    update millrace.document x set cpu_ms = x.cpu_ms + spent where x.id = d.id;
+    perform millrace.document_end(d.id, document_ended.status, document_ended.reason, document_ended.sentence);
+    if not millrace.complete(document_ended.token) then
+        perform millrace.refuse('the lease is lost: the document is not ended', 'token', 'Roll back and stop: another run has the job, or will have it.', '55000', 'lease_lost');
+    end if;
+    return true;
+end $$;
+
+-- What an earlier round has made.
+create or replace function millrace.document_output_drop(the_id uuid, the_kind text, but bytea) returns void
+language plpgsql volatile as $$
+declare
+    old bytea;
+begin
+    delete from millrace.document_output o where o.document = the_id and (the_kind is null or o.kind = the_kind) and o.blob is distinct from but returning o.blob into old;
+    if found then
+        perform millrace.blob_release(old, 'document:' || the_id || ':' || the_kind);
+    end if;
+end $$;
+
+-- Pages' contents, in order; only_read: those that an engine has read.
+create or replace function millrace.document_contents(id uuid, first int, most int, only_read boolean) returns table (page int, text text, content jsonb)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select c.page, c.text, c.content from millrace.document_content c
+     where c.document = document_contents.id and c.page >= document_contents.first and (not only_read or c.content ->> 'origin' in ('read', 'mixed'))
+     order by c.page limit most
+$$;
+
+-- Documents whose job has ended without them: it was cancelled, or given up after crashes. Whoever looks, ends them; how many.
+create or replace function millrace.documents_check(most int default 100) returns int
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+    d millrace.document;
+    page record;
+    checked int := 0;
+begin
+    for d in
+        select x.* from millrace.document x where x.status = 'processing' and x.changed_at < millrace.now() - interval '30 s'
+         order by x.changed_at limit most for no key update skip locked
+    loop
+        if d.job is not null then
+            if exists (select from millrace.history h where h.id = d.job and h.outcome in (2, 3)) then
+                perform millrace.document_end(d.id, 'failed', 'internal', 'its job was cancelled, or given up');
+                checked := checked + 1;
+            end if;
+            continue;
+        end if;
+        for page in
+            select p.page, h.error from millrace.document_page p
+             cross join lateral (select h.error from millrace.history h where h.id = p.job and h.outcome in (2, 3) limit 1) h
+             where p.document = d.id and p.status in ('waiting', 'running') order by p.page
+        loop
+            update millrace.document_page p set status = 'failed', stage = 'failed', reason = 'internal', sentence = 'its job was cancelled, or given up', changed_at = millrace.now()
+             where p.document = d.id and p.page = page.page;
+            update millrace.document x set pages_failed = x.pages_failed + 1, changed_at = millrace.now() where x.id = d.id returning x.* into d;
+            checked := checked + 1;
+        end loop;
+        if d.pages_done + d.pages_failed >= d.pages or d.policy = 'strict' then
+            perform millrace.document_settle(d);
+        end if;
+    end loop;
+    return checked;
+end $$;

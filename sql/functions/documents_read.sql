@@ -1,0 +1,180 @@
+-- Documents as they are looked at: views, text, search, the feed.
+
+create or replace view millrace.documents as
+select d.id, d.title, d.mime_type, d.size, encode(d.blob, 'hex') as sha256, d.lesson_id, d.tenant, d.owner, d.status, d.stage, d.pages, d.pages_done, d.pages_failed, d.cached,
+       d.reason, d.signed, d.languages, d.outputs, d.created_at, d.finished_at
+  from millrace.document d;
+
+create or replace view millrace.document_pages as
+select p.document, p.page, p.status, p.stage, p.reason, p.words, p.confidence, p.rotation, p.dpi, p.cpu_ms, p.cached from millrace.document_page p;
+
+-- For whoever may see it.
+create or replace function millrace.document(id uuid, actor text default null) returns setof millrace.documents
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select v.* from millrace.documents v join millrace.document d on d.id = v.id
+     where d.id = document.id and millrace.document_sees(d, millrace.document_actor(document.actor))
+$$;
+
+-- The newest first, behind `after`.
+create or replace function millrace.document_list(
+    status text default null, lesson_id text default null, tenant text default null, since timestamptz default null, after text default null, page int default 50,
+    actor text default null
+) returns setof millrace.documents
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    me text := millrace.document_actor(document_list.actor);
+    last_seq bigint;
+begin
+    if document_list.page not between 1 and 500 then
+        perform millrace.refuse('a page has 1 to 500 documents', 'page');
+    end if;
+    if document_list.after is not null then
+        select d.seq into last_seq from millrace.document d where d.id::text = document_list.after;
+        if not found then
+            perform millrace.refuse(format('there is no document %s', left(document_list.after, 60)), 'after', null, 'P0002', 'not_found');
+        end if;
+    end if;
+    return query
+        select v.* from millrace.document d join millrace.documents v on v.id = d.id
+         where (document_list.status is null or d.status = document_list.status) and (document_list.lesson_id is null or d.lesson_id = document_list.lesson_id)
+           and (document_list.tenant is null or d.tenant = document_list.tenant) and (document_list.since is null or d.created_at >= document_list.since)
+           and (last_seq is null or d.seq < last_seq) and millrace.document_sees(d, me)
+         order by d.seq desc limit document_list.page;
+end $$;
+
+-- All that is known of a document, as `documents show` prints it.
+create or replace function millrace.document_story(the_id uuid) returns jsonb
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select to_jsonb(v) || jsonb_build_object('policy', d.policy, 'dpi', d.dpi, 'sentence', d.sentence, 'encrypted', d.encrypted, 'active', coalesce(d.inspection -> 'active', '[]'),
+        'cpu_ms', d.cpu_ms, 'round', d.round, 'job', d.job,
+        'made', (select coalesce(jsonb_agg(jsonb_build_object('kind', o.kind, 'blob', encode(o.blob, 'hex'), 'size', o.size) order by o.kind), '[]')
+                   from millrace.document_output o where o.document = d.id),
+        'page', (select coalesce(jsonb_agg(to_jsonb(p) - 'document' || jsonb_build_object('sentence', x.sentence) order by p.page), '[]')
+                   from millrace.document_pages p join millrace.document_page x on x.document = p.document and x.page = p.page where p.document = d.id))
+      from millrace.documents v join millrace.document d on d.id = v.id where d.id = the_id
+$$;
+
+-- Which pages have changed since: what a watcher asks for again and again. The clock it gives is for the next look.
+create or replace function millrace.document_progress(the_id uuid, since timestamptz default null) returns table (page int, status text, reason text, words int, at timestamptz)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select p.page, p.status, p.reason, p.words, p.changed_at from millrace.document_page p
+     where p.document = the_id and (since is null or p.changed_at > since) order by p.changed_at, p.page limit 1000
+$$;
+
+create or replace function millrace.document_output_of(the_id uuid, the_kind text) returns table (blob bytea, size bigint)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select o.blob, o.size from millrace.document_output o where o.document = the_id and o.kind = the_kind
+$$;
+
+-- The pages that have been read so far, from first to last, with a form feed between them. At most 100 MB.
+create or replace function millrace.document_text(id uuid, first int default 1, last int default null, actor text default null) returns text
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    d millrace.document;
+    total bigint;
+begin
+    select * into d from millrace.document x where x.id = document_text.id;
+    if not found or not millrace.document_sees(d, millrace.document_actor(document_text.actor)) then
+        perform millrace.refuse(format('there is no document %s', document_text.id), 'id', null, 'P0002', 'not_found');
+    end if;
+    select sum(octet_length(c.text)) into total from millrace.document_content c
+     where c.document = d.id and c.page >= coalesce(document_text.first, 1) and (document_text.last is null or c.page <= document_text.last);
+    if total > 100000000 then
+        perform millrace.refuse('the text takes more than 100 MB', 'last', 'Ask for fewer pages.', '53400', 'too_large');
+    end if;
+    return (select string_agg(c.text, chr(12) order by c.page) from millrace.document_content c
+             where c.document = d.id and c.page >= coalesce(document_text.first, 1) and (document_text.last is null or c.page <= document_text.last));
+end $$;
+
+-- The query in every configuration there is, for the index; each page is then asked in its own.
+create or replace function millrace.document_query(query text) returns tsquery
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+    whole tsquery := websearch_to_tsquery('simple', query);
+    one text;
+begin
+    foreach one in array array['english', 'german', 'french', 'spanish', 'italian', 'portuguese', 'dutch', 'danish', 'swedish', 'norwegian', 'finnish', 'russian', 'hungarian',
+        'romanian', 'turkish'] loop
+        if numnode(websearch_to_tsquery(one::regconfig, query)) > 0 then
+            whole := whole || websearch_to_tsquery(one::regconfig, query);
+        end if;
+    end loop;
+    return whole;
+end $$;
+
+-- Words, "phrases", or, -without, as people write them. The newest document first; what was found stands between ⟦ and ⟧. `next` of the last
+-- row is the `after` of the next call.
+create or replace function millrace.document_search(query text, tenant text default null, after text default null, page int default 50, actor text default null)
+returns table (document uuid, number int, title text, lesson_id text, highlight text, next text)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    me text := millrace.document_actor(document_search.actor);
+    place text[] := regexp_match(document_search.after, '^(\d{1,18})/(\d{1,9})$');
+begin
+    if document_search.page not between 1 and 500 then
+        perform millrace.refuse('a page has 1 to 500 results', 'page');
+    end if;
+    if document_search.query is null or length(document_search.query) not between 1 and 1000 then
+        perform millrace.refuse('the query is empty or too long', 'query', 'Give 1 to 1000 characters.');
+    end if;
+    if document_search.after is not null and place is null then
+        perform millrace.refuse('after is malformed', 'after', 'Give the next of the last row.');
+    end if;
+    return query
+        with found as materialized (
+            select c.document, c.page, c.config, d.seq, d.title, d.lesson_id, d.tenant, d.caller, d.owner, d
+              from millrace.document_content c join millrace.document d on d.id = c.document
+             where c.search @@ millrace.document_query(document_search.query)
+               and c.search @@ websearch_to_tsquery(c.config::regconfig, document_search.query)
+               and (document_search.tenant is null or c.tenant = document_search.tenant)
+               and (place is null or (-d.seq, c.page) > (-(place[1]::bigint), place[2]::int))
+        ), shown as (
+            select * from found f where millrace.document_sees(f.d, me) order by f.seq desc, f.page limit document_search.page
+        )
+        select s.document, s.page, s.title, s.lesson_id,
+               ts_headline(s.config::regconfig, left(c.text, 100000), websearch_to_tsquery(s.config::regconfig, document_search.query),
+                   'StartSel=⟦, StopSel=⟧, MaxFragments=2, MinWords=5, MaxWords=18, FragmentDelimiter=" … "'),
+               s.seq || '/' || s.page
+          from shown s join millrace.document_content c on c.document = s.document and c.page = s.page
+         order by s.seq desc, s.page;
+end $$;
+
+-- As with events: whoever reads numbers what was committed, one at a time.
+create or replace function millrace.documents_changes(since bigint default 0, page int default 50)
+returns table (seq bigint, at timestamptz, id uuid, change text, data jsonb)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
+begin
+    if page not between 1 and 500 then
+        perform millrace.refuse('a page has 1 to 500 changes', 'page');
+    end if;
+    if exists (select from millrace.document_change c where c.seq is null) and pg_try_advisory_xact_lock(1297239621, 4) then
+        update millrace.document_change c set seq = n.seq
+          from (select o.place, nextval('millrace.document_change_seq') as seq
+                  from (select x.place from millrace.document_change x where x.seq is null order by x.place limit 10000) o) n
+         where c.place = n.place;
+    end if;
+    return query select c.seq, c.at, c.document, c.change, c.data from millrace.document_change c where c.seq > coalesce(since, 0) order by c.seq limit page;
+end $$;
+
+-- Kept for 14 days, as events are.
+create or replace function millrace.documents_expire(most int default 20000) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+    gone bigint;
+begin
+    delete from millrace.document_change c
+     where c.ctid = any (array(select x.ctid from millrace.document_change x where x.at < millrace.now() - interval '14 days' order by x.at limit most));
+    get diagnostics gone = row_count;
+    return gone;
+end $$;
+
+-- What status says of documents.
+create or replace function millrace.document_state(out processing bigint, out waiting_pages bigint, out failed_today bigint, out oldest timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+begin
+    select count(*), min(x.created_at) into processing, oldest from (select d.created_at from millrace.document d where d.status = 'processing' limit 10000) x;
+    waiting_pages := (select count(*) from (select from millrace.document_page p where p.status in ('waiting', 'running') limit 100000) x);
+    failed_today := (select count(*) from (select d.status, d.finished_at from millrace.document d order by d.seq desc limit 10000) x
+                      where x.status = 'failed' and x.finished_at > millrace.now() - interval '1 day');
+end $$;

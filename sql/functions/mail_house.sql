@@ -1,0 +1,98 @@
+-- What a worker does now and then: messages whose jobs ended without a word to them, and what is kept no longer.
+
+-- A mark of the last time, kept beside the settings.
+create or replace function millrace.mail_mark(the_name text, the_value text) returns void
+language sql volatile as $$
+    insert into millrace.setting (name, value) values (the_name, the_value) on conflict (name) do update set value = excluded.value
+$$;
+
+-- A job that was quarantined, cancelled or given up says nothing to its message. Who is in doubt is parked for a human; the others are
+-- told how they ended. How many there were.
+create or replace function millrace.mail_forsaken() returns int
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    t timestamptz := millrace.now();
+    since timestamptz;
+    one record;
+    m millrace.mail;
+    done int := 0;
+begin
+    if not pg_try_advisory_xact_lock(1297239621, 4) then
+        return 0;
+    end if;
+    since := coalesce((select s.value::timestamptz from millrace.setting s where s.name = 'mail_forsaken_at'), '-infinity');
+    -- Again what was finished shortly before: its transaction may have been seen late.
+    for one in
+        select h.outcome, h.error,
+               case when j.args ? 'message' then (j.args ->> 'message')::uuid
+                    else coalesce(millrace.mail_uuid(j.args ->> 'id'), millrace.mail_uuid(j.args #>> '{options,id}'), md5('millrace.mail:' || h.id)::uuid) end as message
+          from millrace.history h join millrace.job j on j.id = h.id
+         where h.outcome in (2, 3) and h.outcome <> 1 and h.finished > since - interval '5 minutes'
+           and h.kind = any (array(select k.id from millrace.kind k where k.name like 'mail.%')) and jsonb_typeof(j.args) = 'object'
+    loop
+        select * into m from millrace.mail y where y.id = one.message and y.status in ('scheduled', 'queued', 'sending', 'unknown') for update;
+        -- Run again since, or under way under another job.
+        continue when not found or millrace.job_lives(m.job);
+        done := done + 1;
+        if m.batch is not null or m.status = 'unknown' then
+            perform millrace.mail_raise(m.id, 'parked', 'parked', 'its job ended while nobody knew whether it was taken');
+        elsif one.outcome = 2 then
+            perform millrace.mail_raise(m.id, 'cancelled', 'cancelled', 'its job was cancelled');
+        else
+            update millrace.mail y set error_class = 'internal' where y.id = m.id;
+            perform millrace.mail_raise(m.id, 'failed', 'failed', 'its job died: ' || left(coalesce(one.error, ''), 400));
+            perform millrace.mail_told('emailFailed', m.service, m.template, false, 'internal');
+        end if;
+    end loop;
+    perform millrace.mail_mark('mail_forsaken_at', t::text);
+    return done;
+end $$;
+
+create or replace function millrace.mail_uuid(given text) returns uuid
+language sql immutable parallel safe as $$
+    select case when given ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then given::uuid end
+$$;
+
+-- Contents, and what providers told, of messages that ended long ago; a page at a time, true when there may be more. That a message
+-- was sent, by whom and when stays, as do its attempts: nothing in them says to whom or what.
+create or replace function millrace.mail_retire(keep float8, page int default 500) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    until timestamptz := millrace.now() - make_interval(secs => keep);
+    mark bigint;
+    ids uuid[];
+    old uuid[];
+    upto bigint;
+    looked int;
+    more boolean := false;
+    trimmed int;
+    one record;
+begin
+    if not pg_try_advisory_xact_lock(1297239621, 5) then
+        return false;
+    end if;
+    mark := coalesce((select s.value::bigint from millrace.setting s where s.name = 'mail_retired'), 0);
+    select array_agg(x.id), max(x.seq), count(*) into ids, upto, looked
+      from (select m.id, m.seq, m.created_at from millrace.mail m where m.seq > mark order by m.seq limit page) x where x.created_at < until;
+    if looked > 0 then
+        -- One that still waits is asked for when it has ended, by whoever erases: it is passed over here.
+        old := array(select m.id from millrace.mail m where m.id = any (ids) and m.status not in ('scheduled', 'queued', 'sending', 'unknown', 'parked') for update);
+        for one in select r.blob, r.owner from millrace.blob_reference r where r.owner = any (select 'mail:' || i from unnest(old) i) loop
+            perform millrace.blob_release(one.blob, one.owner);
+        end loop;
+        delete from millrace.mail_content c where c.message = any (old);
+        delete from millrace.mail_note n where n.message = any (old);
+        update millrace.mail m set error = null, domains = '{}', sender = null where m.id = any (old);
+        perform millrace.mail_mark('mail_retired', upto::text);
+        more := looked = page;
+    end if;
+    delete from millrace.mail_batch b where b.id in (select x.id from millrace.mail_batch x where x.state <> 'open' and x.first_at < until order by x.id limit page);
+    get diagnostics trimmed = row_count;
+    more := more or trimmed = page;
+    delete from millrace.mail_change c where c.place in
+        (select x.place from millrace.mail_change x where x.at < millrace.now() - interval '14 days' and x.seq is not null order by x.at limit page * 4);
+    get diagnostics trimmed = row_count;
+    more := more or trimmed = page * 4;
+    delete from millrace.mail_tale x where x.id in (select y.id from millrace.mail_tale y where y.at < until - interval '400 days' order by y.at limit page * 4);
+    return more;
+end $$;

@@ -1,0 +1,519 @@
+-- What is handed in: checked, written down, and a job beside it, in the caller's transaction.
+
+create or replace function millrace.mail_rank(status text) returns int
+language sql immutable parallel safe as $$
+    select array_position(array['scheduled', 'queued', 'sending', 'unknown', 'parked', 'accepted', 'delayed', 'delivered', 'bounced', 'complained',
+        'failed', 'suppressed', 'expired', 'cancelled'], status)
+$$;
+
+-- The bare address of `Name <address>`, as addresses are compared.
+create or replace function millrace.mail_bare(mailbox text) returns text
+language sql immutable parallel safe as $$
+    select lower(btrim(coalesce((regexp_match(mailbox, '<([^<>]*)>\s*$'))[1], mailbox)))
+$$;
+
+create or replace function millrace.mail_hash(address text) returns bytea
+language sql stable as $$
+    select sha256(convert_to((select s.value from millrace.setting s where s.name = 'mail_salt') || chr(31) || millrace.mail_bare(address), 'UTF8'))
+$$;
+
+-- What could break out of its place on the way is refused here; the rest of the syntax is for whoever builds the message.
+create or replace function millrace.mail_check_mailbox(mailbox text, field text) returns void
+language plpgsql immutable as $$
+declare
+    advice text := 'Give local@host, or Name <local@host>: one address, no line breaks or other control characters.';
+    bare text := millrace.mail_bare(mailbox);
+    shown text := btrim(regexp_replace(mailbox, '<[^<>]*>\s*$', ''));
+begin
+    if mailbox is null or mailbox ~ '[\u0001-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]' then
+        perform millrace.refuse('an address is null or has control characters', field, advice);
+    end if;
+    if length(mailbox) > 576 or octet_length(bare) > 320 or length(split_part(bare, '@', 1)) > 64
+        or bare !~ '^[^\s@<>()\[\],;:"\\]+@[^\s@<>()\[\],;:"\\.]+(\.[^\s@<>()\[\],;:"\\.]+)*$' then
+        perform millrace.refuse('an address is malformed', field, advice);
+    end if;
+    if position('<' in mailbox) > 0 and shown ~ '[<>@\\]' then
+        perform millrace.refuse('the name beside an address has brackets, a backslash or another address in it', field, advice);
+    end if;
+end $$;
+
+create or replace function millrace.mail_texts(args jsonb, field text, most int) returns text[]
+language plpgsql immutable as $$
+declare
+    given jsonb := args -> field;
+    found text[];
+begin
+    if given is null or given = 'null' then
+        return '{}';
+    end if;
+    if jsonb_typeof(given) <> 'array' or exists (select from jsonb_array_elements(given) e where jsonb_typeof(e) <> 'string') then
+        perform millrace.refuse(format('%s is no list of texts', field), field, 'Give for example ["ada@example.org"].');
+    end if;
+    found := array(select e from jsonb_array_elements_text(given) with ordinality x(e, n) order by n);
+    if cardinality(found) > most then
+        perform millrace.refuse(format('%s has %s addresses, more than the %s allowed', field, cardinality(found), most), field,
+            'One message a recipient is tracked best.', '53400', 'too_large');
+    end if;
+    perform millrace.mail_check_mailbox(e, field) from unnest(found) e;
+    return found;
+end $$;
+
+create or replace function millrace.mail_check_headers(headers jsonb) returns void
+language plpgsql immutable as $$
+declare
+    name text;
+    value jsonb;
+begin
+    if jsonb_typeof(headers) <> 'object' then
+        perform millrace.refuse('headers is no JSON object', 'headers', 'Give for example {"X-Order": "7"}.');
+    end if;
+    if octet_length(headers::text) > 16384 then
+        perform millrace.refuse('headers take more than 16384 bytes', 'headers', null, '53400', 'too_large');
+    end if;
+    for name, value in select * from jsonb_each(headers) loop
+        if name !~ '^[A-Za-z0-9!#$%&''*+^_`|~-]{1,76}$' then
+            perform millrace.refuse(format('the header name %L is malformed', left(name, 60)), 'headers', 'Letters, digits and hyphens.');
+        end if;
+        if lower(name) = any (array['from', 'sender', 'to', 'cc', 'bcc', 'reply-to', 'subject', 'date', 'message-id', 'mime-version', 'return-path', 'received',
+            'list-unsubscribe', 'list-unsubscribe-post', 'dkim-signature', 'resend-idempotency-key']) or lower(name) like 'content-%' then
+            perform millrace.refuse(format('the header %s is made from the message', left(name, 60)), 'headers', 'Leave it out; there is a parameter for what you may choose.');
+        end if;
+        if jsonb_typeof(value) <> 'string' or value #>> '{}' ~ '[\u0001-\u001f\u007f-\u009f\u2028\u2029]' or octet_length(value #>> '{}') > 900 then
+            perform millrace.refuse(format('the value of header %s is no text, too long, or has line breaks or control characters', left(name, 60)), 'headers');
+        end if;
+    end loop;
+end $$;
+
+create or replace function millrace.mail_check_tags(tags jsonb) returns void
+language plpgsql immutable as $$
+begin
+    if jsonb_typeof(tags) <> 'object' or (select count(*) from jsonb_each(tags)) > 20 then
+        perform millrace.refuse('tags is no JSON object of at most 20 names', 'tags', 'Give for example {"campaign": "spring"}.');
+    end if;
+    if exists (select from jsonb_each(tags) t(name, value)
+                where name !~ '^[A-Za-z0-9_-]{1,255}$' or jsonb_typeof(value) <> 'string' or value #>> '{}' !~ '^[A-Za-z0-9_-]{1,255}$') then
+        perform millrace.refuse('a tag has something else in it than letters, digits, _ and -', 'tags', 'Providers take no others.');
+    end if;
+end $$;
+
+-- Contents go to the blobs; what is left names them by their hash. The size that counts is that in base64.
+create or replace function millrace.mail_attachments(given jsonb, the_owner text) returns jsonb
+language plpgsql volatile as $$
+declare
+    most constant bigint := 40000000;
+    one jsonb;
+    kept jsonb := '[]';
+    total bigint := 0;
+    the_id bytea;
+    the_size bigint;
+    bytes bytea;
+    the_upload bigint;
+    n int;
+begin
+    if jsonb_typeof(given) <> 'array' or jsonb_array_length(given) > 50 then
+        perform millrace.refuse('attachments is no list of at most 50', 'attachments', 'Give [{"filename": "a.pdf", "content_type": "application/pdf", "data": base64}].');
+    end if;
+    for one in select * from jsonb_array_elements(given) loop
+        if jsonb_typeof(one) <> 'object' or exists (select from jsonb_object_keys(one) k where k not in ('filename', 'content_type', 'data', 'blob', 'content_id')) then
+            perform millrace.refuse('an attachment has something else than filename, content_type, data or blob, content_id', 'attachments');
+        end if;
+        if coalesce(one ->> 'filename', '') !~ '^[^/\\\u0001-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069"<>:|?*]{1,200}$' or one ->> 'filename' ~ '^\.+$' then
+            perform millrace.refuse('a filename is missing, too long, or has a path or control characters in it', 'attachments', 'Give for example "bill.pdf".');
+        end if;
+        if coalesce(one ->> 'content_type', '') !~ '^[A-Za-z0-9!#$&^_.+-]{1,80}/[A-Za-z0-9!#$&^_.+-]{1,80}$' then
+            perform millrace.refuse('a content_type is missing or malformed', 'attachments', 'Give for example "application/pdf".');
+        end if;
+        if one ->> 'content_id' !~ '^[A-Za-z0-9._@+-]{1,128}$' then
+            perform millrace.refuse('a content_id is malformed', 'attachments', 'Letters, digits and . _ @ + -.');
+        end if;
+        if (one ? 'data') = (one ? 'blob') then
+            perform millrace.refuse('an attachment has neither data nor blob, or both', 'attachments', 'Give data in base64, or the hash of a blob.');
+        end if;
+        if one ? 'data' then
+            total := total + length(one ->> 'data');
+            if total > most then
+                exit;
+            end if;
+            begin
+                bytes := decode(one ->> 'data', 'base64');
+            exception when others then
+                perform millrace.refuse('the data of an attachment are no base64', 'attachments');
+            end;
+            the_id := sha256(bytes);
+            the_size := octet_length(bytes);
+            if not exists (select from millrace.blob b where b.id = the_id and b.upload is not null for key share) then
+                the_upload := millrace.blob_upload();
+                for n in 0 .. (greatest(the_size, 1) - 1) / 262144 loop
+                    perform millrace.blob_stage(the_upload, n, substr(bytes, n * 262144 + 1, 262144));
+                end loop;
+                perform millrace.blob_store(the_upload, the_id, the_size);
+            end if;
+        else
+            if coalesce(one ->> 'blob', '') !~ '^[0-9a-f]{64}$' then
+                perform millrace.refuse('blob is no SHA-256 in 64 small hexadecimal digits', 'attachments');
+            end if;
+            the_id := decode(one ->> 'blob', 'hex');
+            select b.size into the_size from millrace.blob b where b.id = the_id;
+            if not found then
+                perform millrace.refuse(format('there is no blob %s', one ->> 'blob'), 'attachments', 'Put its content first.', 'P0002', 'not_found');
+            end if;
+            total := total + (the_size + 2) / 3 * 4;
+        end if;
+        perform millrace.blob_keep(the_id, the_owner);
+        kept := kept || jsonb_build_object('filename', one ->> 'filename', 'content_type', lower(one ->> 'content_type'), 'blob', encode(the_id, 'hex'),
+            'size', the_size, 'content_id', one ->> 'content_id');
+    end loop;
+    if total > most then
+        perform millrace.refuse(format('the attachments take more than the %s bytes allowed in base64', most), 'attachments',
+            'Send a link to the file.', '53400', 'too_large');
+    end if;
+    return kept;
+end $$;
+
+create or replace function millrace.mail_time(args jsonb, field text) returns timestamptz
+language plpgsql stable as $$
+declare
+    found timestamptz;
+begin
+    begin
+        found := (args ->> field)::timestamptz;
+    exception when others then
+        perform millrace.refuse(format('%s is no timestamp', field), field, 'Give for example "2030-01-31T12:00:00Z".');
+    end;
+    if found in ('infinity', '-infinity') then
+        perform millrace.refuse(format('%s is infinite', field), field, 'Give a point in time.');
+    end if;
+    return found;
+end $$;
+
+-- The arguments of a kind as those of mail.send: what its function takes, and what its options add.
+create or replace function millrace.mail_args(kind text, args jsonb) returns jsonb
+language plpgsql stable as $$
+declare
+    options jsonb := coalesce(nullif(args -> 'options', 'null'), '{}');
+    own text[];
+    missing text;
+    made jsonb;
+begin
+    if jsonb_typeof(args) <> 'object' then
+        perform millrace.refuse('the arguments are no JSON object', 'args');
+    end if;
+    if kind = 'mail.send' then
+        return args;
+    end if;
+    own := case kind
+        when 'mail.password_reset' then array['recipient', 'token', 'user_id']
+        when 'mail.account_verification' then array['recipient', 'token']
+        when 'mail.welcome' then array['recipient', 'user_name']
+        when 'mail.account_notification' then array['recipient', 'title', 'body'] end;
+    if own is null then
+        perform millrace.refuse(format('%L is no kind of mail', left(kind, 60)), 'kind');
+    end if;
+    select o into missing from unnest(own) o where jsonb_typeof(args -> o) is distinct from 'string' and not (o = 'user_id' and coalesce(args -> o, 'null') = 'null') limit 1;
+    if missing is not null then
+        perform millrace.refuse(format('%s is missing or no text', missing), missing);
+    end if;
+    select k into missing from jsonb_object_keys(args) k where k <> 'options' and k <> all (own) limit 1;
+    if missing is not null then
+        perform millrace.refuse(format('%s is unknown', left(missing, 60)), missing, 'Further parameters of mail_send stand in options.');
+    end if;
+    if kind in ('mail.password_reset', 'mail.account_verification') and length(args ->> 'token') not between 1 and 2048 then
+        perform millrace.refuse('the token is empty or too long', 'token', 'Give the token of your own; Millrace makes none up.');
+    end if;
+    if jsonb_typeof(options) <> 'object' or options ?| array['recipients', 'template', 'subject', 'body_text', 'body_html'] then
+        perform millrace.refuse('options is no JSON object, or names what the kind decides', 'options', 'recipients, template, subject and body are the kind''s own.');
+    end if;
+    made := jsonb_build_object('recipients', jsonb_build_array(args -> 'recipient'), 'template', substr(kind, 6),
+        'data', (args - 'options' - 'recipient') || coalesce(nullif(options -> 'data', 'null'), '{}'));
+    if kind in ('mail.password_reset', 'mail.account_verification') then
+        made := jsonb_build_object('priority', 'high', 'purpose', 'security') || made;
+    end if;
+    return made || (options - 'data');
+end $$;
+
+create or replace function millrace.mail_enqueue(the_kind text, the_id uuid, the_priority text, the_purpose text, due timestamptz, the_tenant text) returns bigint
+language plpgsql volatile as $$
+declare
+    made bigint;
+begin
+    select e.id into made from millrace.enqueue_one(the_kind, jsonb_build_object('message', the_id), millrace.mail_queue(the_priority),
+        case the_purpose when 'alarm' then 0 else millrace.mail_lane(the_priority) end, due, null, 'skip', null, the_tenant, null, '{}', '{}', '{}') e;
+    return made;
+end $$;
+
+-- What a template requires is asked for here, where somebody can still answer; whoever renders looks at all of it. Only what each of its live
+-- versions requires: which of them it will be is decided then. Of the four that are built in, the kinds' own functions ask.
+create or replace function millrace.mail_check_data(the_template text, data jsonb) returns void
+language plpgsql stable set plan_cache_mode = force_generic_plan as $$
+declare
+    missing text;
+begin
+    select string_agg(r.key, ', ' order by r.key) into missing
+      from (select v.key
+              from millrace.template_live l
+              join millrace.template_version t on t.name = l.name and t.locale = l.locale and t.version = l.version
+             cross join jsonb_each(t.variables) v
+             where l.name = the_template and v.value -> 'required' = 'true'
+             group by v.key having count(*) = (select count(*) from millrace.template_live x where x.name = the_template)) r
+     where r.key <> all (array['app_name', 'url', 'expires']) and coalesce(btrim(data ->> r.key), '') = ''
+       and not exists (select from millrace.template_built_in() b where b.name = the_template);
+    if missing is not null then
+        perform millrace.refuse(format('the template %s requires %s', the_template, missing), 'data', 'Give a text for each in data.');
+    end if;
+end $$;
+
+-- Writes a message down. the_job: it came first; else one is enqueued. The id, given or new or made from the job's.
+create or replace function millrace.mail_put(the_kind text, given jsonb, the_id uuid, the_job bigint) returns uuid
+language plpgsql volatile set plan_cache_mode = force_generic_plan as $$
+declare
+    args jsonb := millrace.mail_args(the_kind, given);
+    the_digest bytea;
+    t timestamptz := millrace.now();
+    name text;
+    recipients text[]; cc text[]; bcc text[]; everybody text[];
+    the_priority text; the_purpose text;
+    scheduled timestamptz; expires timestamptz;
+    the_tenant text := args ->> 'tenant';
+    the_sender text := args ->> 'sender';
+    claimed text;
+    old record;
+    the_owner text := millrace.caller();
+    attached jsonb;
+    is_new boolean;
+begin
+    args := jsonb_strip_nulls(args - 'data') || jsonb_build_object('data', coalesce(nullif(args -> 'data', 'null'), '{}'));
+    select k into name from jsonb_object_keys(args) k
+     where k <> all (array['recipients', 'subject', 'body_text', 'body_html', 'template', 'data', 'locale', 'cc', 'bcc', 'reply_to', 'headers', 'attachments', 'priority', 'receipt',
+        'scheduled_at', 'expires_at', 'tags', 'purpose', 'on_unknown', 'sender', 'tenant', 'token_from', 'id']) limit 1;
+    if name is not null then
+        perform millrace.refuse(format('%s is unknown', left(name, 60)), name, 'See mail_send for what there is.');
+    end if;
+    if args ? 'id' then
+        begin
+            the_id := coalesce(the_id, (args ->> 'id')::uuid);
+        exception when others then
+            perform millrace.refuse('the id is no UUID', 'id');
+        end;
+    end if;
+    recipients := millrace.mail_texts(args, 'recipients', 50);
+    cc := millrace.mail_texts(args, 'cc', 50);
+    bcc := millrace.mail_texts(args, 'bcc', 50);
+    if recipients = '{}' then
+        perform millrace.refuse('there is no recipient', 'recipients', 'Give at least one address.');
+    end if;
+    everybody := array(select distinct millrace.mail_bare(e) from unnest(recipients || cc || bcc) e);
+    if cardinality(recipients || cc || bcc) > 50 then
+        perform millrace.refuse('recipients, cc and bcc are more than 50 together', 'recipients', null, '53400', 'too_large');
+    end if;
+    if args ? 'reply_to' then
+        perform millrace.mail_check_mailbox(args ->> 'reply_to', 'reply_to');
+    end if;
+    if (args ? 'template') = (args ?| array['body_text', 'body_html']) then
+        perform millrace.refuse('a message has either a template or a body', 'template', 'Give template and data, or body_text, body_html or both.');
+    end if;
+    if not args ? 'template' and coalesce(btrim(args ->> 'subject'), '') = '' then
+        perform millrace.refuse('the subject is missing', 'subject');
+    end if;
+    if args ->> 'template' !~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$' then
+        perform millrace.refuse('the name of the template is malformed', 'template');
+    end if;
+    if args ->> 'locale' !~ '^[A-Za-z0-9-]{1,35}$' then
+        perform millrace.refuse('the locale is malformed', 'locale', 'Give for example pt-BR.');
+    end if;
+    if args ->> 'subject' ~ '[\u0001-\u001f\u007f-\u009f\u2028\u2029]' or length(args ->> 'subject') > 900 then
+        perform millrace.refuse('the subject is too long, or has line breaks or control characters', 'subject');
+    end if;
+    foreach name in array array['subject', 'body_text', 'body_html', 'template', 'locale', 'reply_to', 'sender', 'tenant', 'token_from'] loop
+        if args ? name and jsonb_typeof(args -> name) <> 'string' then
+            perform millrace.refuse(format('%s is no text', name), name);
+        end if;
+    end loop;
+    if octet_length(args ->> 'body_text') > 2097152 or octet_length(args ->> 'body_html') > 2097152 or octet_length((args -> 'data')::text) > 262144 then
+        perform millrace.refuse('a body takes more than 2097152 bytes, or data more than 262144', case when args ? 'template' then 'data' else 'body_html' end,
+            'Mail programs cut off long before that.', '53400', 'too_large');
+    end if;
+    if jsonb_typeof(args -> 'data') <> 'object' then
+        perform millrace.refuse('data is no JSON object', 'data');
+    end if;
+    if args ? 'template' then
+        perform millrace.mail_check_data(args ->> 'template', args -> 'data');
+    end if;
+    perform millrace.mail_check_headers(coalesce(args -> 'headers', '{}'));
+    perform millrace.mail_check_tags(coalesce(args -> 'tags', '{}'));
+    the_priority := coalesce(args ->> 'priority', 'normal');
+    the_purpose := coalesce(args ->> 'purpose', 'transactional');
+    if the_priority <> all (array['low', 'normal', 'high', 'urgent']) then
+        perform millrace.refuse(format('the priority %L is unknown', left(the_priority, 60)), 'priority', 'Give low, normal, high or urgent.');
+    end if;
+    if the_purpose <> all (array['transactional', 'security', 'alarm', 'marketing']) then
+        perform millrace.refuse(format('the purpose %L is unknown', left(the_purpose, 60)), 'purpose', 'Give transactional, security, alarm or marketing.');
+    end if;
+    if the_purpose = 'marketing' and cardinality(recipients || cc || bcc) > 1 then
+        perform millrace.refuse('a marketing message goes to one recipient', 'recipients', 'Its link to unsubscribe is one person''s.');
+    end if;
+    if coalesce(args ->> 'on_unknown', 'park') <> all (array['park', 'again']) then
+        perform millrace.refuse('on_unknown is unknown', 'on_unknown', 'Give park, or again where a duplicate is acceptable.');
+    end if;
+    if coalesce(args ->> 'token_from', 'app') <> all (array['app', 'supabase']) then
+        perform millrace.refuse('token_from is unknown', 'token_from', 'Give app or supabase.');
+    end if;
+    if args ? 'receipt' and jsonb_typeof(args -> 'receipt') <> 'boolean' then
+        perform millrace.refuse('receipt is no boolean', 'receipt');
+    end if;
+    if length(the_sender) not between 1 and 128 or the_sender ~ '[\u0001-\u001f\u007f-\u009f]' then
+        perform millrace.refuse('the sender is empty, too long, or has control characters', 'sender', 'It says on whose behalf the message goes.');
+    end if;
+    scheduled := millrace.mail_time(args, 'scheduled_at');
+    expires := millrace.mail_time(args, 'expires_at');
+    if expires <= greatest(t, scheduled) then
+        perform millrace.refuse('expires_at is over before the message would be sent', 'expires_at');
+    end if;
+
+    if nullif(current_setting('request.jwt.claims', true), '') is not null and not millrace.caller_is_trusted() then
+        claimed := current_setting('request.jwt.claims', true)::jsonb ->> 'sub';
+        if coalesce(the_sender, claimed) is distinct from claimed then
+            perform millrace.refuse('the sender is not the caller', 'sender', 'Leave it out: it is taken from the claims.', '42501', 'permission');
+        end if;
+        the_sender := claimed;
+        if coalesce(the_tenant, millrace.caller_tenant()) <> millrace.caller_tenant() then
+            perform millrace.refuse('the tenant is not the caller''s', 'tenant', 'Leave it out: it is taken from the claims.', '42501', 'permission');
+        end if;
+        the_tenant := nullif(millrace.caller_tenant(), '');
+    end if;
+
+    the_digest := sha256(convert_to(the_kind || chr(31) || (args - 'id')::text || chr(31) || coalesce(the_tenant, ''), 'UTF8'));
+    -- An id of ours is nobody else's: its job can come first, and the message is written once.
+    is_new := the_id is null;
+    the_id := coalesce(the_id, gen_random_uuid());
+    if is_new and the_job is null then
+        the_job := millrace.mail_enqueue(the_kind, the_id, the_priority, the_purpose, case when scheduled > t then scheduled end, the_tenant);
+    end if;
+    insert into millrace.mail (id, kind, status, job, direct, template, locale, priority, purpose, on_unknown, fallback, receipt, tenant, owner, sender, domains, created_at,
+        scheduled_at, expires_at, changed_at, digest)
+    values (the_id, the_kind, case when scheduled > t then 'scheduled' else 'queued' end, the_job, the_job is not null and not is_new, args ->> 'template', args ->> 'locale',
+        the_priority, the_purpose, coalesce(args ->> 'on_unknown', 'park'), coalesce(args ->> 'token_from', 'app') <> 'supabase',
+        coalesce((args ->> 'receipt')::boolean, false),
+        the_tenant, the_owner, the_sender, array(select distinct split_part(e, '@', 2) from unnest(everybody) e), t, scheduled, expires, t, the_digest)
+        on conflict do nothing;
+    if not found then
+        select m.owner, m.digest, m.tenant into old from millrace.mail m where m.id = the_id;
+        if not found then                                 -- committed since our snapshot, at a stricter level
+            raise exception using errcode = '40001', message = 'a message with this id was handed in by a concurrent transaction';
+        end if;
+        if old.digest <> the_digest or not millrace.may_see(old.owner, old.tenant) then
+            perform millrace.refuse(format('message %s is there already, with another content', the_id), 'id',
+                'The same id and content is answered as the first time; for another message give another id.', '23505', 'conflict');
+        end if;
+        return the_id;
+    end if;
+    attached := millrace.mail_attachments(coalesce(args -> 'attachments', '[]'), 'mail:' || the_id);
+    insert into millrace.mail_content (message, recipients, cc, bcc, reply_to, subject, body_text, body_html, data, headers, attachments, tags, addresses)
+    values (the_id, recipients, cc, bcc, args ->> 'reply_to', args ->> 'subject', args ->> 'body_text', args ->> 'body_html',
+        case when args ? 'template' then args -> 'data' end, coalesce(args -> 'headers', '{}'), attached, coalesce(args -> 'tags', '{}'), everybody);
+    if the_job is null then
+        the_job := millrace.mail_enqueue(the_kind, the_id, the_priority, the_purpose, case when scheduled > t then scheduled end, the_tenant);
+        update millrace.mail m set job = the_job where m.id = the_id;
+    end if;
+    insert into millrace.mail_change (at, message, change, data)
+    values (t, the_id, 'created', jsonb_build_object('status', case when scheduled > t then 'scheduled' else 'queued' end));
+    return the_id;
+end $$;
+
+-- Mail that somebody waits for has a queue of its own: a campaign never takes all the places of a worker.
+create or replace function millrace.mail_queue(priority text) returns text
+language sql immutable parallel safe as $$ select case when priority in ('high', 'urgent') then 'mail.urgent' else 'mail' end $$;
+
+-- 0 is kept for alarms.
+create or replace function millrace.mail_lane(priority text) returns int
+language sql immutable parallel safe as $$ select case priority when 'urgent' then 1 when 'high' then 2 when 'low' then 7 else 4 end $$;
+
+create or replace function millrace.mail_send(
+    recipients text[], subject text default null, body_text text default null, body_html text default null, template text default null, data jsonb default '{}',
+    locale text default null, cc text[] default '{}', bcc text[] default '{}', reply_to text default null, headers jsonb default '{}', attachments jsonb default '[]',
+    priority text default 'normal', receipt boolean default false, scheduled_at timestamptz default null, expires_at timestamptz default null, tags jsonb default '{}',
+    purpose text default 'transactional', on_unknown text default 'park', sender text default null, tenant text default null, id uuid default null
+) returns uuid
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select millrace.mail_put('mail.send', jsonb_build_object('recipients', to_jsonb(recipients), 'subject', subject, 'body_text', body_text, 'body_html', body_html,
+        'template', template, 'data', data, 'locale', locale, 'cc', to_jsonb(cc), 'bcc', to_jsonb(bcc), 'reply_to', reply_to, 'headers', headers,
+        'attachments', attachments, 'priority', priority, 'receipt', receipt, 'scheduled_at', scheduled_at, 'expires_at', expires_at, 'tags', tags,
+        'purpose', purpose, 'on_unknown', on_unknown, 'sender', sender, 'tenant', tenant), id, null)
+$$;
+
+create or replace function millrace.mail_password_reset(recipient text, token text, user_id text, options jsonb default '{}') returns uuid
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select millrace.mail_put('mail.password_reset', jsonb_build_object('recipient', recipient, 'token', token, 'user_id', user_id, 'options', options), null, null)
+$$;
+
+create or replace function millrace.mail_account_verification(recipient text, token text, options jsonb default '{}') returns uuid
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select millrace.mail_put('mail.account_verification', jsonb_build_object('recipient', recipient, 'token', token, 'options', options), null, null)
+$$;
+
+create or replace function millrace.mail_welcome(recipient text, user_name text, options jsonb default '{}') returns uuid
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select millrace.mail_put('mail.welcome', jsonb_build_object('recipient', recipient, 'user_name', user_name, 'options', options), null, null)
+$$;
+
+create or replace function millrace.mail_account_notification(recipient text, title text, body text, options jsonb default '{}') returns uuid
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select millrace.mail_put('mail.account_notification', jsonb_build_object('recipient', recipient, 'title', title, 'body', body, 'options', options), null, null)
+$$;
+
+create or replace function millrace.mail_must_see(the_id uuid) returns millrace.mail
+language plpgsql volatile as $$
+declare
+    found_one millrace.mail;
+begin
+    select * into found_one from millrace.mail m where m.id = the_id for update;
+    if not found or not millrace.may_see(found_one.owner, found_one.tenant) then
+        perform millrace.refuse(format('there is no message %s', the_id), 'id', null, 'P0002', 'not_found');
+    end if;
+    return found_one;
+end $$;
+
+-- False: it was cancelled before.
+create or replace function millrace.mail_cancel(id uuid) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    one millrace.mail := millrace.mail_must_see(mail_cancel.id);
+begin
+    if one.status = 'cancelled' then
+        return false;
+    end if;
+    if one.batch is not null or millrace.mail_rank(one.status) > millrace.mail_rank('sending') then
+        perform millrace.refuse(format('message %s is %s', one.id, one.status), 'id', 'Only what has not been handed to a provider can be cancelled.', '55000', 'conflict');
+    end if;
+    perform millrace.mail_raise(one.id, 'cancelled', 'cancelled', null);
+    if one.job is not null then
+        perform millrace.cancel_now(one.job);
+    end if;
+    perform millrace.mail_audited('cancel', one.id, '{}');
+    return true;
+end $$;
+
+create or replace function millrace.mail_reschedule(id uuid, at timestamptz) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    one millrace.mail := millrace.mail_must_see(mail_reschedule.id);
+begin
+    if at is null or at in ('infinity', '-infinity') then
+        perform millrace.refuse('at is null or infinite', 'at', 'Give a point in time.');
+    end if;
+    if one.status not in ('scheduled', 'queued') then
+        perform millrace.refuse(format('message %s is %s', one.id, one.status), 'id', 'Only what waits can be moved.', '55000', 'conflict');
+    end if;
+    if one.expires_at <= at then
+        perform millrace.refuse('the message expires before', 'at');
+    end if;
+    -- A run that has begun sees the new time and waits for it.
+    update millrace.mail m set scheduled_at = at, status = case when at > millrace.now() then 'scheduled' else 'queued' end, changed_at = millrace.now() where m.id = one.id;
+    begin
+        perform millrace.reschedule(one.job, at);
+    exception when sqlstate '55000' or sqlstate 'P0002' then
+        null;
+    end;
+    perform millrace.mail_changed(one.id, 'rescheduled');
+    perform millrace.mail_audited('reschedule', one.id, '{}');
+    return true;
+end $$;

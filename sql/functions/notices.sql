@@ -1,0 +1,125 @@
+-- What a person is to be told, and when. A key is used once per person: whatever became of its notice, there is no second one.
+
+-- As millrace.wake does it for jobs: 1297239640 is held alone by whoever listens while a lane sleeps, so that a try to share it fails. What
+-- is due later is found by the clock.
+create or replace function millrace.notice_wake(is_alarm boolean, due timestamptz) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+    if due > millrace.now() + interval '2 seconds' then
+        return;
+    end if;
+    if not pg_try_advisory_xact_lock_shared(1297239640, is_alarm::int) and pg_notification_queue_usage() < 0.5 then
+        perform pg_notify('millrace_notices', case when is_alarm then 'alarm' else 'plain' end);
+    end if;
+end $$;
+
+create or replace function millrace.notice_send(
+    person text, kind text, data jsonb default '{}', channels text[] default null, key text default null, at timestamptz default null,
+    expires_at timestamptz default null, alarm boolean default false
+) returns uuid
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    t timestamptz := millrace.now();
+    the_id uuid := gen_random_uuid();
+begin
+    perform millrace.quest_name(notice_send.person, 'person');
+    if notice_send.kind is null or notice_send.kind !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$' then
+        perform millrace.refuse(format('the kind %L is malformed', left(notice_send.kind, 60)), 'kind',
+            'A kind has 1 to 128 letters, digits and the signs _ . : / - and begins with a letter or digit.');
+    end if;
+    if length(notice_send.key) not between 1 and 256 then
+        perform millrace.refuse('the key is empty or too long', 'key', 'Give 1 to 256 characters, or null.');
+    end if;
+    if notice_send.data is null or jsonb_typeof(notice_send.data) <> 'object' then
+        perform millrace.refuse('data is no JSON object', 'data', 'Give an object, {} for none.');
+    end if;
+    if octet_length(notice_send.data::text) > 65536 then
+        perform millrace.refuse('data takes more than the 65536 bytes allowed', 'data', 'Pass a reference.', '53400', 'too_large');
+    end if;
+    if coalesce(notice_send.alarm, false) and not millrace.caller_is_trusted() then
+        perform millrace.refuse('only a worker sends an alarm', 'alarm', 'Leave it out.', '42501', 'permission');
+    end if;
+    if notice_send.channels is not null and (cardinality(notice_send.channels) = 0 or not notice_send.channels <@ array['push', 'mail', 'sms', 'voice']) then
+        perform millrace.refuse('channels has something else in it than push, mail, sms and voice', 'channels', 'Leave it out for what the person has chosen.');
+    end if;
+    if notice_send.expires_at <= coalesce(notice_send.at, t) then
+        perform millrace.refuse('it expires before it is due', 'expires_at', 'Give a later time, or null.');
+    end if;
+    insert into millrace.notice as n (id, person, kind, key, data, channels, alarm, status, due_at, expires_at, created_at)
+    values (the_id, notice_send.person, notice_send.kind, notice_send.key, notice_send.data, notice_send.channels,
+            coalesce(notice_send.alarm, false), 'pending', coalesce(notice_send.at, t), notice_send.expires_at, t)
+        on conflict (person, key) do nothing;
+    if not found then
+        select n.id into the_id from millrace.notice n where n.person = notice_send.person and n.key = notice_send.key;
+        if the_id is null then                            -- committed since our snapshot, at a stricter level
+            raise exception using errcode = '40001', message = 'a notice with this key was sent by a concurrent transaction';
+        end if;
+    else
+        perform millrace.notice_wake(coalesce(notice_send.alarm, false), coalesce(notice_send.at, t));
+    end if;
+    return the_id;
+end $$;
+
+-- One sending by one channel, for the rooms above: the address is given, or null for the person's own. A key is used once per person,
+-- so a channel that is one of several belongs into it.
+create or replace function millrace.notice_put(
+    the_person text, the_kind text, the_channel text, the_address text, the_data jsonb, the_key text, the_due timestamptz, the_expiry timestamptz, is_alarm boolean
+) returns uuid
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    the_id uuid := gen_random_uuid();
+begin
+    insert into millrace.notice as n (id, person, kind, key, data, channel, address, alarm, status, due_at, expires_at, created_at)
+    values (the_id, the_person, the_kind, the_key, the_data, the_channel, the_address, is_alarm, 'pending', the_due, the_expiry, millrace.now())
+        on conflict (person, key) do nothing;
+    if not found then
+        select n.id into the_id from millrace.notice n where n.person = the_person and n.key = the_key;
+        if the_id is null then                            -- committed since our snapshot, at a stricter level
+            raise exception using errcode = '40001', message = 'a notice with this key was sent by a concurrent transaction';
+        end if;
+    else
+        perform millrace.notice_wake(is_alarm, the_due);
+    end if;
+    return the_id;
+end $$;
+
+-- True when it was still waiting, or one of its sendings was.
+create or replace function millrace.notice_cancel(person text, key text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    the_id uuid;
+begin
+    update millrace.notice n set status = 'cancelled'
+     where n.person = notice_cancel.person and n.key = notice_cancel.key and n.status = 'pending';
+    if found then
+        return true;
+    end if;
+    select n.id into the_id from millrace.notice n
+     where n.person = notice_cancel.person and n.key = notice_cancel.key and n.status = 'attempting' and n.address is null;
+    if the_id is null then
+        return false;
+    end if;
+    update millrace.notice n set status = 'cancelled' where n.parent = the_id and n.status = 'pending';
+    if not found then
+        return false;
+    end if;
+    perform millrace.notice_fold(the_id);
+    return true;
+end $$;
+
+create or replace function millrace.notice_move(person text, key text, at timestamptz) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if notice_move.at is null or not isfinite(notice_move.at) then
+        perform millrace.refuse('at is no point in time', 'at', 'Give when the notice is due.');
+    end if;
+    update millrace.notice n set due_at = notice_move.at
+     where n.person = notice_move.person and n.key = notice_move.key and n.status = 'pending'
+       and (n.expires_at is null or n.expires_at > notice_move.at);
+    if found then
+        perform millrace.notice_wake(false, notice_move.at);
+        return true;
+    end if;
+    return false;
+end $$;

@@ -1,0 +1,126 @@
+-- How a person can be reached, and when it wants to be left alone.
+
+-- With claims one acts as oneself; a back end may act for anybody.
+create or replace function millrace.notice_acts_as(actor text, person text) returns void
+language plpgsql stable as $$
+begin
+    perform millrace.quest_name(person, 'person');
+    if millrace.quest_subject() is null and actor is null and millrace.caller_is_trusted() then
+        return;
+    end if;
+    perform millrace.quest_acts_as(actor, person);
+end $$;
+
+-- False: it was known as this person's. A person has at most fifty, and loses the ones not seen for longest.
+create or replace function millrace.device_add(person text, platform text, token text, app text default null, actor text default null) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    was text;
+begin
+    perform millrace.notice_acts_as(device_add.actor, device_add.person);
+    if device_add.platform is null or device_add.platform not in ('apns', 'apns_sandbox', 'fcm') then
+        perform millrace.refuse(format('the platform %L is unknown', left(device_add.platform, 60)), 'platform', 'Give apns, apns_sandbox or fcm.');
+    end if;
+    if device_add.token is null or device_add.token !~ '^[A-Za-z0-9_:.=-]+$' or length(device_add.token) not between 8 and 4096 then
+        perform millrace.refuse('the token is missing or malformed', 'token', 'Give it as the device''s system gave it; that of APNs in hexadecimal.');
+    end if;
+    if device_add.app !~ '^[A-Za-z0-9._-]{1,255}$' then
+        perform millrace.refuse('the app is malformed', 'app', 'Give its bundle identifier, or null.');
+    end if;
+    select d.person into was from millrace.device d where d.token = device_add.token;
+    insert into millrace.device as d (token, person, platform, app, seen_at)
+    values (device_add.token, device_add.person, device_add.platform, device_add.app, millrace.now())
+        on conflict (token) do update set person = excluded.person, platform = excluded.platform, app = excluded.app, seen_at = excluded.seen_at;
+    delete from millrace.device d where d.token in (
+        select o.token from millrace.device o where o.person = device_add.person order by o.seen_at desc, o.token offset 50);
+    return was is distinct from device_add.person;
+end $$;
+
+create or replace function millrace.device_remove(token text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    me text := millrace.quest_subject();
+begin
+    delete from millrace.device d where d.token = device_remove.token and (me is null or d.person = me);
+    return found;
+end $$;
+
+create or replace function millrace.device_list(of_person text default null, after text default null, page int default 50)
+returns table (token text, person text, platform text, app text, seen_at timestamptz)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+    perform millrace.quest_page(device_list.page);
+    return query select d.token, d.person, d.platform, d.app, d.seen_at from millrace.device d
+      where (of_person is null or d.person = of_person) and (device_list.after is null or d.token > device_list.after)
+      order by d.token limit device_list.page;
+end $$;
+
+-- channels: {"push": true, "mail": "ada@example.org", "sms": "+4930123456", "voice": "+4930123456", "kinds": {"daily_reminder": ["push"], "quest_available": []}}.
+-- Without a list for its kind a notice goes by push and mail; sms and voice are for alarms, which go by all there are, at any hour. The same
+-- time twice means no quiet hours.
+create or replace function millrace.notice_preferences(
+    person text, zone text, quiet_from time, quiet_to time, channels jsonb, locale text, actor text default null
+) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    name text;
+    value jsonb;
+    is_right boolean;
+    hint constant text := 'Give for example {"push": true, "mail": "ada@example.org", "kinds": {"daily_reminder": ["push"]}}.';
+begin
+    perform millrace.notice_acts_as(notice_preferences.actor, notice_preferences.person);
+    begin
+        perform millrace.now() at time zone notice_preferences.zone;
+    exception when invalid_parameter_value then
+        perform millrace.refuse(format('the zone %L is unknown', left(notice_preferences.zone, 60)), 'zone', 'Give for example Europe/Berlin.');
+    end;
+    if notice_preferences.zone is null or notice_preferences.quiet_from is null or notice_preferences.quiet_to is null then
+        perform millrace.refuse('the zone or the quiet hours are missing', 'zone', 'For no quiet hours give the same time twice.');
+    end if;
+    if notice_preferences.channels is null or jsonb_typeof(notice_preferences.channels) <> 'object' or octet_length(notice_preferences.channels::text) > 16384 then
+        perform millrace.refuse('channels is no JSON object, or too large', 'channels', hint);
+    end if;
+    for name, value in select * from jsonb_each(notice_preferences.channels) loop
+        is_right := case name
+            when 'push' then jsonb_typeof(value) = 'boolean'
+            when 'mail' then jsonb_typeof(value) = 'string'
+            when 'sms' then jsonb_typeof(value) = 'string' and value #>> '{}' ~ '^\+[0-9]{6,15}$'
+            when 'voice' then jsonb_typeof(value) = 'string' and value #>> '{}' ~ '^\+[0-9]{6,15}$'
+            when 'kinds' then jsonb_typeof(value) = 'object' and not exists (
+                select from jsonb_each(value) k where jsonb_typeof(k.value) <> 'array' or not k.value <@ '["push", "mail", "sms", "voice"]')
+            else false end;
+        if is_right is not true then
+            perform millrace.refuse(format('channels has a malformed or unknown %s', left(name, 60)), 'channels', hint);
+        end if;
+        if name = 'mail' then
+            perform millrace.mail_check_mailbox(value #>> '{}', 'channels');
+        end if;
+    end loop;
+    if notice_preferences.locale !~ '^[A-Za-z0-9-]{1,35}$' then
+        perform millrace.refuse('the locale is malformed', 'locale', 'Give for example pt-BR.');
+    end if;
+    insert into millrace.notice_preference as p (person, zone, quiet_from, quiet_to, channels, locale, changed_at)
+    values (notice_preferences.person, notice_preferences.zone, notice_preferences.quiet_from, notice_preferences.quiet_to, notice_preferences.channels,
+            notice_preferences.locale, millrace.now())
+        on conflict (person) do update set zone = excluded.zone, quiet_from = excluded.quiet_from, quiet_to = excluded.quiet_to,
+            channels = excluded.channels, locale = excluded.locale, changed_at = excluded.changed_at;
+    return true;
+end $$;
+
+create or replace function millrace.notices_erase_person(person text) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    gone bigint := 0;
+    n bigint;
+begin
+    delete from millrace.notice y where y.person = notices_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.device d where d.person = notices_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.notice_preference p where p.person = notices_erase_person.person;
+    get diagnostics n = row_count;
+    return gone + n;
+end $$;

@@ -1,0 +1,247 @@
+-- The quest of the day: looked at, completed, undone; and what came of it all.
+
+-- Records a completion; the points it brought. The family is locked by the caller.
+create or replace function millrace.quest_do(f millrace.family, the_person text, the_day date, done_at timestamptz, t timestamptz) returns int
+language plpgsql volatile as $$
+declare
+    rules millrace.quest_rule;
+    before text;
+begin
+    select * into strict rules from millrace.quest_rule;
+    select q.state into before from millrace.quest q where q.family = f.family and q.day = the_day;
+    if before = 'not_lived' then
+        perform millrace.refuse(format('the day %s was not lived', the_day), 'day', 'It has no quest.', '55000', 'wrong_state');
+    end if;
+    insert into millrace.quest_completion as c (family, day, person, at, late)
+    values (f.family, the_day, the_person, done_at, the_day < f.today)
+        on conflict (family, day, person) do update set turn = c.turn + 1, undone_at = null, at = excluded.at where c.undone_at is not null;
+    if not found then
+        return 0;
+    end if;
+    if before is distinct from 'done' then
+        insert into millrace.quest as q (family, day, item, state)
+        values (f.family, the_day, millrace.quest_item_of(f.family, the_day, rules.rotation), 'done')
+            on conflict (family, day) do update set state = 'done';
+        if the_day < f.today then
+            perform millrace.quest_refold(f.family);
+        end if;
+        update millrace.notice n set status = 'cancelled'
+          from millrace.family_member m
+         where m.family = f.family and n.person = m.person and n.key = 'streak_at_risk:' || the_day and n.status = 'pending';
+    end if;
+    perform millrace.notice_cancel(the_person, 'quest_available:' || the_day);
+    return millrace.points_book(the_person, 'quest:' || f.family || ':' || the_day, rules.quest, 'quest', the_day);
+end $$;
+
+-- The family's streak, made anew from its days.
+create or replace function millrace.quest_refold(the_family text) returns boolean
+language plpgsql volatile as $$
+declare
+    s int[];
+begin
+    select millrace.streak_fold(q.state order by q.day) into s
+      from millrace.family f join millrace.quest q on q.family = f.family and q.day < f.today where f.family = the_family;
+    s := coalesce(s, '{0,0,0}');
+    update millrace.family f set streak = s[1], best = s[2], freezes = s[3]
+     where f.family = the_family and (f.streak, f.best, f.freezes) is distinct from (s[1], s[2], s[3]);
+    return found;
+end $$;
+
+create or replace function millrace.quest_complete(
+    family text, person text, day date default null, at timestamptz default null, actor text default null
+) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    t timestamptz := millrace.now();
+    f millrace.family;
+    the_day date;
+    awarded int;
+begin
+    perform millrace.quest_acts_as(quest_complete.actor, quest_complete.person);
+    perform millrace.quest_must_be_in(quest_complete.actor, quest_complete.family);
+    f := millrace.quest_lock(quest_complete.family);
+    t := millrace.now();                                   -- the lock may have taken its time
+    the_day := millrace.quest_day(f, quest_complete.day, quest_complete.at, t);
+    awarded := millrace.quest_do(f, quest_complete.person, the_day, least(coalesce(quest_complete.at, t), t), t);
+    return jsonb_build_object('completed', true, 'awarded', awarded, 'total', millrace.points_total(quest_complete.person), 'day', the_day);
+end $$;
+
+-- All or nothing; at most 500.
+create or replace function millrace.quest_complete_many(completions jsonb, actor text default null) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    answer jsonb := '[]';
+    one jsonb;
+begin
+    perform millrace.quest_batch(completions, 'completions', array['family', 'person', 'day', 'at']);
+    for one in select e from jsonb_array_elements(completions) e loop
+        answer := answer || millrace.quest_complete(one ->> 'family', one ->> 'person', (one ->> 'day')::date, (one ->> 'at')::timestamptz, quest_complete_many.actor);
+    end loop;
+    return answer;
+end $$;
+
+create or replace function millrace.quest_batch(items jsonb, field text, known text[]) returns void
+language plpgsql immutable as $$
+declare
+    strange text;
+begin
+    if items is null or jsonb_typeof(items) <> 'array' or jsonb_array_length(items) > 500 then
+        perform millrace.refuse(format('%s is no list of at most 500 objects', field), field, 'Give a JSON array of objects.');
+    end if;
+    if exists (select from jsonb_array_elements(items) e where jsonb_typeof(e) <> 'object') then
+        perform millrace.refuse(format('%s holds something that is no object', field), field, 'Give a JSON array of objects.');
+    end if;
+    select k into strange from jsonb_array_elements(items) e, jsonb_object_keys(e) k where k <> all (known) limit 1;
+    if strange is not null then
+        perform millrace.refuse(format('%L is unknown in %s', left(strange, 60), field), field, format('Known are %s.', array_to_string(known, ', ')));
+    end if;
+end $$;
+
+-- Takes a completion back: its point by a row of its own, the day and the streak as if it had not been. By the person or a parent.
+create or replace function millrace.quest_undo(family text, person text, day date default null, actor text default null) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    f millrace.family;
+    the_day date := quest_undo.day;
+    taken int := 0;
+    undone boolean;
+begin
+    perform millrace.quest_sees(quest_undo.actor, quest_undo.person);
+    f := millrace.quest_lock(quest_undo.family);
+    the_day := coalesce(the_day, (millrace.quest_clock(f, millrace.now())).today);
+    update millrace.quest_completion c set undone_at = millrace.now()
+     where c.family = f.family and c.day = the_day and c.person = quest_undo.person and c.undone_at is null;
+    undone := found;
+    if undone then
+        taken := millrace.points_unbook(quest_undo.person, 'quest:' || f.family || ':' || the_day);
+        if not exists (select from millrace.quest_completion c where c.family = f.family and c.day = the_day and c.undone_at is null) then
+            update millrace.quest q set state = case when the_day < f.today then 'missed' else 'open' end
+             where q.family = f.family and q.day = the_day;
+            if the_day < f.today then
+                perform millrace.quest_refold(f.family);
+            end if;
+        end if;
+    end if;
+    return jsonb_build_object('undone', undone, 'awarded', taken, 'total', millrace.points_total(quest_undo.person), 'day', the_day);
+end $$;
+
+create or replace function millrace.quest_today(family text, actor text default null) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    me text := millrace.quest_must_be_in(quest_today.actor, quest_today.family);
+    f millrace.family;
+    c record;
+    answer jsonb;
+    s int[];
+begin
+    select * into strict f from millrace.family x where x.family = quest_today.family;
+    c := millrace.quest_clock(f, millrace.now());
+    s := array[f.streak, f.best, f.freezes];
+    -- Days that nobody has closed yet count as they will.
+    select coalesce(millrace.streak_now(s, array_agg(coalesce(q.state, 'missed') order by g)), s) into s
+      from generate_series(f.today, c.today - 1, interval '1 day') g
+      left join millrace.quest q on q.family = f.family and q.day = g::date;
+    select jsonb_build_object('family', f.family, 'day', c.today, 'kind', i.kind, 'title', i.title, 'state', coalesce(q.state, 'open'),
+               'ends_at', c.ends_at, 'streak', case when q.state = 'done' then (millrace.streak_step(s, 'done'))[1] else s[1] end, 'freezes', s[3],
+               'completed_by', coalesce((select jsonb_agg(k.person order by k.at, k.person) from millrace.quest_completion k
+                    where k.family = f.family and k.day = c.today and k.undone_at is null), '[]'),
+               'completed', exists (select from millrace.quest_completion k
+                    where k.family = f.family and k.day = c.today and k.person = me and k.undone_at is null))
+      into answer
+      from millrace.quest_rule r
+      left join millrace.quest q on q.family = f.family and q.day = c.today
+      join millrace.quest_item i on i.id = coalesce(q.item, millrace.quest_item_of(f.family, c.today, r.rotation));
+    return answer;
+end $$;
+
+create or replace function millrace.streak_now(s int[], outcomes text[]) returns int[]
+language plpgsql immutable as $$
+declare
+    one text;
+begin
+    foreach one in array coalesce(outcomes, '{}') loop
+        s := millrace.streak_step(s, case when one = 'open' then 'missed' else one end);
+    end loop;
+    return s;
+end $$;
+
+create or replace function millrace.points(person text, actor text default null) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform millrace.quest_sees(points.actor, points.person);
+    return millrace.points_total(points.person);
+end $$;
+
+-- A worker's own award, once per key; false when it was booked before.
+create or replace function millrace.points_award(person text, delta int, key text, reason text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform millrace.quest_name(points_award.person, 'person');
+    if points_award.key is null or length(points_award.key) not between 1 and 200 then
+        perform millrace.refuse('the key is missing or too long', 'key', 'Give 1 to 200 characters; each key counts once per person.');
+    end if;
+    if coalesce(points_award.delta, 0) = 0 or abs(points_award.delta) > 1000000 then
+        perform millrace.refuse('delta is 0, missing or too large', 'delta', 'Give points from -1000000 to 1000000.');
+    end if;
+    if points_award.reason is null or length(points_award.reason) not between 1 and 200 then
+        perform millrace.refuse('the reason is missing or too long', 'reason', 'Give 1 to 200 characters.');
+    end if;
+    insert into millrace.points_ledger (person, key, delta, reason, day, at)
+    select points_award.person, 'award:' || points_award.key, points_award.delta, points_award.reason,
+           coalesce((select (millrace.quest_clock(f, millrace.now())).today from millrace.family_member m join millrace.family f on f.family = m.family
+                      where m.person = points_award.person), (millrace.now() at time zone 'UTC')::date), millrace.now()
+        on conflict do nothing;
+    return found;
+end $$;
+
+-- The days of a family as one member lived them, newest first, behind the day in `after`.
+create or replace function millrace.quest_history(person text, after text default null, page int default 50, actor text default null)
+returns table (day date, kind text, title text, state text, completed boolean, at timestamptz, late boolean)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+    perform millrace.quest_sees(quest_history.actor, quest_history.person);
+    perform millrace.quest_page(quest_history.page);
+    return query
+        select q.day, i.kind, i.title, q.state, c.person is not null, c.at, coalesce(c.late, false)
+          from millrace.family_member m
+          join millrace.quest q on q.family = m.family
+          join millrace.quest_item i on i.id = q.item
+          left join millrace.quest_completion c on c.family = q.family and c.day = q.day and c.person = m.person and c.undone_at is null
+         where m.person = quest_history.person and (quest_history.after is null or q.day < quest_history.after::date)
+         order by q.day desc limit quest_history.page;
+end $$;
+
+-- One week of local dates, the one that `week` lies in: counted from the events each time, so that it cannot disagree with them.
+create or replace function millrace.weekly_stats(person text, week date default null, actor text default null) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    f millrace.family;
+    first date;
+begin
+    perform millrace.quest_sees(weekly_stats.actor, weekly_stats.person);
+    select x.* into f from millrace.family x join millrace.family_member m on m.family = x.family where m.person = weekly_stats.person;
+    first := coalesce(weekly_stats.week, case when f.family is null then (millrace.now() at time zone 'UTC')::date else (millrace.quest_clock(f, millrace.now())).today end);
+    first := first - (extract(dow from first)::int - coalesce(f.week_starts, 1) + 7) % 7;
+    return millrace.week_of(weekly_stats.person, first);
+end $$;
+
+create or replace function millrace.week_of(the_person text, first date) returns jsonb
+language sql stable as $$
+    select jsonb_build_object('person', the_person, 'from', first, 'to', first + 6,
+        'moods', (select count(*) from millrace.mood m where m.person = the_person and m.day between first and first + 6 and m.deleted_at is null
+                     and m.at >= first - interval '3 days' and m.at < first + interval '10 days'),
+        'mood_days', (select count(distinct m.day) from millrace.mood m where m.person = the_person and m.day between first and first + 6 and m.deleted_at is null
+                     and m.at >= first - interval '3 days' and m.at < first + interval '10 days'),
+        'colors', (select coalesce(jsonb_object_agg(x.color, x.n), '{}') from (
+                    select m.color, count(*) as n from millrace.mood m where m.person = the_person and m.day between first and first + 6 and m.deleted_at is null
+                       and m.at >= first - interval '3 days' and m.at < first + interval '10 days' group by m.color) x),
+        'quests', (select count(*) from millrace.quest_completion c where c.person = the_person and c.day between first and first + 6 and c.undone_at is null),
+        'hobbies', (select count(*) from millrace.hobby h where h.person = the_person and h.day between first and first + 6),
+        'cards', (select count(*) from millrace.card_reply r where r.person = the_person and r.day between first and first + 6),
+        'points', (select coalesce(sum(l.delta), 0) from millrace.points_ledger l where l.person = the_person and l.day between first and first + 6))
+$$;

@@ -1,0 +1,240 @@
+-- Families and who is in them. A family's days are those of its zone; moving to another never makes a day come twice.
+
+create or replace function millrace.quest_zone(zone text) returns void
+language plpgsql volatile as $$
+begin
+    if zone is null or zone !~ '^[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,3}$' then
+        perform millrace.refuse(format('the time zone %L is malformed', left(zone, 60)), 'zone', 'Give a name such as Europe/Berlin.');
+    end if;
+    if exists (select from millrace.family_clock c where c.zone = quest_zone.zone) then
+        return;
+    end if;
+    if not exists (select from pg_catalog.pg_timezone_names n where n.name = quest_zone.zone) then
+        perform millrace.refuse(format('the time zone %L is unknown', left(zone, 60)), 'zone', 'Give a name such as Europe/Berlin.');
+    end if;
+    insert into millrace.family_clock (zone, from_day, print, checked_at)
+    values (quest_zone.zone, millrace.now()::date, millrace.zone_print(quest_zone.zone, millrace.now()::date), millrace.now())
+        on conflict do nothing;
+end $$;
+
+-- How the clocks of a zone stand at noon and at midnight of each of 800 days.
+create or replace function millrace.zone_print(zone text, from_day date) returns text
+language sql stable as $$
+    select md5(string_agg(((x.t at time zone zone) - (x.t at time zone 'UTC'))::text, ',' order by x.t))
+      from (select from_day::timestamp at time zone 'UTC' + n * interval '12 hours' as t from generate_series(0, 1600) n) x
+$$;
+
+create or replace function millrace.family_create(family text, zone text, week_starts int default 1) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    t timestamptz := millrace.now();
+    d date;
+    the_end timestamptz;
+    old millrace.family;
+begin
+    perform millrace.quest_subject();
+    perform millrace.quest_name(family_create.family, 'family');
+    if family_create.week_starts is null or family_create.week_starts not between 0 and 6 then
+        perform millrace.refuse('week_starts is out of range', 'week_starts', 'Give 0 for Sunday to 6 for Saturday; 1 is the default.');
+    end if;
+    perform millrace.quest_zone(family_create.zone);
+    d := millrace.day_at(t, family_create.zone);
+    the_end := millrace.day_start(d + 1, family_create.zone);
+    insert into millrace.family (family, zone, week_starts, today, opened_at, next_rollover_at, due_at, created_at)
+    values (family_create.family, family_create.zone, family_create.week_starts, d, millrace.day_start(d, family_create.zone), the_end, the_end, t)
+        on conflict do nothing;
+    if not found then
+        select * into old from millrace.family f where f.family = family_create.family;
+        if (old.zone, old.week_starts) is distinct from (family_create.zone, family_create.week_starts::smallint) then
+            perform millrace.refuse(format('family %L exists, with another zone or week', left(family_create.family, 60)), 'family',
+                'family_zone changes the zone.', '23505', 'conflict');
+        end if;
+        return false;
+    end if;
+    insert into millrace.quest (family, day, item, state)
+    select family_create.family, d, millrace.quest_item_of(family_create.family, d, r.rotation), 'open' from millrace.quest_rule r;
+    perform millrace.quest_arm();
+    return true;
+end $$;
+
+-- Each zone's days begin at a quarter of an hour, somewhere; the schedule looks then, and stays quiet until there is a family.
+create or replace function millrace.quest_arm() returns boolean
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+    if exists (select from millrace.schedule s where s.name = 'quests.rollover') then
+        return false;
+    end if;
+    return millrace.schedule_set('quests.rollover', '*/15 * * * *', 'quests.rollover', queue => 'quests', overlap => 'skip') = 'created';
+end $$;
+
+-- East: a day that the move ends early has its grace from the move on, and days that nobody lived are marked so. West: today goes on until
+-- the clock there reaches its end.
+create or replace function millrace.family_zone(family text, zone text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    t timestamptz := millrace.now();
+    f millrace.family;
+    there date;
+    rules millrace.quest_rule;
+begin
+    perform millrace.quest_name(family_zone.family, 'family');
+    perform millrace.quest_zone(family_zone.zone);
+    f := millrace.quest_lock(family_zone.family);
+    perform millrace.quest_parent_only(f.family);
+    if f.zone = family_zone.zone then
+        return false;
+    end if;
+    select * into strict rules from millrace.quest_rule;
+    begin
+        perform millrace.quest_roll(array[f.family], t);  -- what is due is due by the old clock
+    exception when others then
+        if sqlstate like '40%' then raise; end if;        -- a clock that fails is what this call may be there to replace
+    end;
+    f := millrace.quest_lock(f.family);
+    there := millrace.day_at(t, family_zone.zone);
+    update millrace.family x
+       set zone = family_zone.zone,
+           next_rollover_at = case when there > f.today then t else millrace.day_start(f.today + 1, family_zone.zone) end,
+           due_at = case when there > f.today then t else millrace.day_start(f.today + 1, family_zone.zone) end
+     where x.family = f.family;
+    perform millrace.quest_roll(array[f.family], t);
+    update millrace.notice n
+       set due_at = millrace.quest_due(n.kind, x.today, family_zone.zone, rules)
+      from millrace.family_member m, millrace.family x
+     where x.family = f.family and m.family = f.family and n.person = m.person and n.status = 'pending'
+       and n.key in ('daily_reminder:' || x.today, 'quest_available:' || x.today, 'streak_at_risk:' || x.today)
+       and n.due_at > t and millrace.quest_due(n.kind, x.today, family_zone.zone, rules) is not null;
+    return true;
+end $$;
+
+create or replace function millrace.family_join(family text, person text, role text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    f millrace.family;
+    me text := millrace.quest_subject();
+    old millrace.family_member;
+begin
+    perform millrace.quest_name(family_join.family, 'family');
+    perform millrace.quest_name(family_join.person, 'person');
+    if family_join.role is null or family_join.role not in ('teen', 'parent') then
+        perform millrace.refuse(format('the role %L is unknown', left(family_join.role, 60)), 'role', 'Give teen or parent.');
+    end if;
+    f := millrace.quest_lock(family_join.family);
+    if exists (select from millrace.family_member m where m.family = f.family) then
+        perform millrace.quest_parent_only(f.family);
+    elsif me is not null and (me <> family_join.person or family_join.role <> 'parent') then
+        perform millrace.refuse('the first to join is a parent, by itself', 'person', 'Join as parent, then let others in.', '42501', 'permission');
+    end if;
+    select * into old from millrace.family_member m where m.person = family_join.person for update;
+    if old.family = f.family and old.role = family_join.role then
+        return false;
+    end if;
+    if old.family <> f.family then
+        perform millrace.refuse('this person is in another family', 'person', 'One leaves with family_leave, then joins.', '55000', 'conflict');
+    end if;
+    insert into millrace.family_member as m (person, family, role, joined_at)
+    values (family_join.person, f.family, family_join.role, millrace.now())
+        on conflict (person) do update
+           set family = excluded.family, role = excluded.role, joined_at = case when m.family is null then excluded.joined_at else m.joined_at end
+         where m.family is null or m.family = excluded.family;
+    if not found then
+        perform millrace.refuse('this person is in another family', 'person', 'One leaves with family_leave, then joins.', '55000', 'conflict');
+    end if;
+    return true;
+end $$;
+
+create or replace function millrace.family_leave(family text, person text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    f millrace.family;
+begin
+    perform millrace.quest_name(family_leave.family, 'family');
+    perform millrace.quest_name(family_leave.person, 'person');
+    f := millrace.quest_lock(family_leave.family);
+    if millrace.quest_subject() is distinct from family_leave.person then
+        perform millrace.quest_parent_only(f.family);
+    end if;
+    update millrace.family_member m set family = null, role = null
+     where m.person = family_leave.person and m.family = f.family;
+    if not found then
+        return false;
+    end if;
+    update millrace.notice n set status = 'cancelled'
+     where n.person = family_leave.person and n.status = 'pending'
+       and n.kind in ('daily_reminder', 'quest_available', 'streak_at_risk', 'quest_summary', 'mood_buffer');
+    return true;
+end $$;
+
+-- What was done stays done: a family keeps its days, and nobody's name is on them.
+create or replace function millrace.quests_erase_person(person text) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    gone bigint := 0;
+    n bigint;
+begin
+    perform x.family from millrace.family x join millrace.family_member m on m.family = x.family
+      where m.person = quests_erase_person.person for no key update of x;
+    update millrace.quest_completion c set person = 'erased:' || gen_random_uuid() where c.person = quests_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.mood m where m.person = quests_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.hobby_view v where v.person = quests_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.card_reply r where r.person = quests_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    -- Others keep what they earned by looking at these: their ledger stands, its cause is gone.
+    update millrace.points_ledger l set key = 'erased:' || gen_random_uuid(), reason = 'erased'
+      from millrace.hobby h join millrace.hobby_view v on v.hobby = h.id
+     where h.person = quests_erase_person.person and l.person = v.person and l.key = 'seen:' || h.id;
+    update millrace.points_ledger l set key = 'erased:' || gen_random_uuid(), reason = 'erased'
+      from millrace.hobby h join millrace.card c on c.hobby = h.id join millrace.card_reply r on r.card = c.id
+     where h.person = quests_erase_person.person and l.person = r.person and l.key = 'card:' || c.id;
+    delete from millrace.hobby h where h.person = quests_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.points_ledger l where l.person = quests_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.family_member m where m.person = quests_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    return gone;
+end $$;
+
+-- Every room that keeps a person's data has a function <room>_erase_person(text); each says how many rows it dealt with.
+create or replace function millrace.person_erase(person text, actor text default null) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    me text := millrace.quest_actor(person_erase.actor);
+    room record;
+    n bigint;
+    answer jsonb := '{}';
+begin
+    perform millrace.quest_name(person_erase.person, 'person');
+    if me <> person_erase.person and not exists (
+        select from millrace.family_member a join millrace.family_member b on a.family = b.family
+         where a.person = me and a.role = 'parent' and b.person = person_erase.person) then
+        perform millrace.refuse('only the person itself or a parent of its family may do this', 'actor', 'Act as one of them.', '42501', 'permission');
+    end if;
+    for room in
+        select p.proname as name from pg_proc p
+         where p.pronamespace = 'millrace'::regnamespace and p.proname ~ '_erase_person$' and p.proargtypes = array['text'::regtype]::oidvector order by 1
+    loop
+        execute format('select millrace.%I($1)', room.name) into n using person_erase.person;
+        answer := answer || jsonb_build_object(regexp_replace(room.name, '_erase_person$', ''), n);
+    end loop;
+    return answer;
+end $$;
+
+create or replace view millrace.families as
+select f.family, f.zone, f.week_starts, (select count(*) from millrace.family_member m where m.family = f.family) as members, f.today,
+       f.next_rollover_at, f.streak, f.best, f.freezes, f.failures, f.problem, f.created_at
+  from millrace.family f;
+
+create or replace view millrace.quests as
+select q.family, q.day, i.kind, i.title, q.state,
+       (select count(*) from millrace.quest_completion c where c.family = q.family and c.day = q.day and c.undone_at is null) as completions
+  from millrace.quest q join millrace.quest_item i on i.id = q.item;

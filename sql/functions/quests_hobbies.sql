@@ -1,0 +1,170 @@
+-- Hobbies, and the flash cards that their facts become.
+
+create or replace function millrace.hobby_presets() returns setof text
+language sql immutable security definer set search_path = pg_catalog, pg_temp as $$
+    select unnest(array['Reading', 'Drawing', 'Painting', 'Photography', 'Cooking', 'Baking', 'Gardening', 'Hiking', 'Cycling', 'Swimming', 'Running',
+        'Climbing', 'Yoga', 'Dancing', 'Singing', 'Guitar', 'Piano', 'Drums', 'Chess', 'Board games', 'Video games', 'Programming', 'Robotics',
+        'Astronomy', 'Bird watching', 'Fishing', 'Camping', 'Football', 'Basketball', 'Tennis', 'Skateboarding', 'Skiing', 'Knitting', 'Sewing',
+        'Pottery', 'Woodworking', 'Writing', 'Languages', 'Volunteering', 'Collecting'])
+$$;
+
+create or replace function millrace.hobby_text(value text, field text, most int) returns text
+language plpgsql immutable as $$
+declare
+    tidy text := regexp_replace(trim(value), '\s+', ' ', 'g');
+begin
+    if tidy is null or length(tidy) not between 1 and most or tidy ~ '[\u0001-\u001f\u007f-\u009f]' then
+        perform millrace.refuse(format('%s is missing, too long, or has control characters', field), field, format('Give 1 to %s characters.', most));
+    end if;
+    return tidy;
+end $$;
+
+-- A hobby is one per person and name, whatever its case and spaces; each new fact of it becomes a card.
+create or replace function millrace.hobby_save(person text, name text, fact text, id uuid default null, actor text default null) returns uuid
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    t timestamptz;
+    f millrace.family;
+    the_id uuid := coalesce(hobby_save.id, gen_random_uuid());
+    the_name text := millrace.hobby_text(hobby_save.name, 'name', 80);
+    the_fact text := millrace.hobby_text(hobby_save.fact, 'fact', 1000);
+    the_day date;
+    old millrace.hobby;
+begin
+    perform millrace.quest_acts_as(hobby_save.actor, hobby_save.person);
+    f := millrace.quest_lock_of(hobby_save.person);
+    t := millrace.now();
+    the_day := millrace.quest_day(f, null, null, t);
+    select * into old from millrace.hobby h where h.id = hobby_save.id;
+    if found and (old.person, old.folded) is distinct from (hobby_save.person, lower(the_name)) then
+        perform millrace.refuse(format('hobby %s is saved already, with other content', hobby_save.id), 'id',
+            'The same id and content is answered as the first time; for another hobby give another id.', '23505', 'conflict');
+    end if;
+    if not found then
+        select * into old from millrace.hobby h where h.person = hobby_save.person and h.folded = lower(the_name);
+        if found and hobby_save.id is not null then
+            perform millrace.refuse('this hobby is saved already, under another id', 'id', format('It is %s.', old.id), '23505', 'conflict');
+        end if;
+    end if;
+    if old.id is null then
+        insert into millrace.hobby (id, person, family, name, folded, fact, day, at)
+        values (the_id, hobby_save.person, f.family, the_name, lower(the_name), the_fact, the_day, t);
+        perform millrace.points_book(hobby_save.person, 'hobby:' || lower(the_name), r.hobby, 'hobby', the_day) from millrace.quest_rule r;
+    else
+        the_id := old.id;
+        update millrace.hobby h set fact = the_fact where h.id = old.id and h.fact <> the_fact;
+    end if;
+    insert into millrace.card (id, hobby, fact, at)
+    values (md5(the_id || ':' || lower(the_fact))::uuid, the_id, the_fact, t) on conflict do nothing;
+    perform millrace.quest_do_if(f, hobby_save.person, the_day, 'share_hobby', t, t);
+    return the_id;
+end $$;
+
+-- Newest first, behind the id in `after`; and who has seen each.
+create or replace function millrace.hobbies(family text, after text default null, page int default 50, actor text default null)
+returns table (id uuid, person text, name text, fact text, at timestamptz, seen_by text[])
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    last millrace.hobby;
+begin
+    perform millrace.quest_must_be_in(hobbies.actor, hobbies.family);
+    perform millrace.quest_page(hobbies.page);
+    if hobbies.after is not null then
+        select * into last from millrace.hobby h where h.id = hobbies.after::uuid and h.family = hobbies.family;
+        if not found then
+            perform millrace.refuse('there is no such hobby', 'after', null, 'P0002', 'not_found');
+        end if;
+    end if;
+    return query
+        select h.id, h.person, h.name, h.fact, h.at,
+               array(select v.person from millrace.hobby_view v where v.hobby = h.id order by v.at, v.person)
+          from millrace.hobby h
+         where h.family = hobbies.family and (hobbies.after is null or (h.at, h.id) < (last.at, last.id))
+         order by h.at desc, h.id desc limit hobbies.page;
+end $$;
+
+-- True the first time. One's own hobby is not news.
+create or replace function millrace.hobby_seen(hobby uuid, person text, actor text default null) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    f millrace.family;
+    h millrace.hobby;
+    the_day date;
+begin
+    perform millrace.quest_acts_as(hobby_seen.actor, hobby_seen.person);
+    f := millrace.quest_lock_of(hobby_seen.person);
+    select * into h from millrace.hobby x where x.id = hobby_seen.hobby and x.family = f.family;
+    if not found then
+        perform millrace.refuse(format('there is no hobby %s in this family', hobby_seen.hobby), 'hobby', null, 'P0002', 'not_found');
+    end if;
+    if h.person = hobby_seen.person then
+        return false;
+    end if;
+    the_day := millrace.quest_day(f, null, null, millrace.now());
+    insert into millrace.hobby_view (hobby, person, day, at) values (h.id, hobby_seen.person, the_day, millrace.now()) on conflict do nothing;
+    if not found then
+        return false;
+    end if;
+    perform millrace.points_book(hobby_seen.person, 'seen:' || h.id, r.seen, 'hobby_seen', the_day) from millrace.quest_rule r;
+    return true;
+end $$;
+
+-- The quiz: whose answers are the names of the hobbies. What the actor has answered already says so.
+create or replace function millrace.cards(family text, after text default null, page int default 50, actor text default null)
+returns table (id uuid, person text, fact text, at timestamptz, answered boolean)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    me text := millrace.quest_must_be_in(cards.actor, cards.family);
+begin
+    perform millrace.quest_page(cards.page);
+    return query
+        select c.id, h.person, c.fact, c.at, r.card is not null
+          from millrace.hobby h
+          join millrace.card c on c.hobby = h.id
+          left join millrace.card_reply r on r.card = c.id and r.person = me
+         where h.family = cards.family and (cards.after is null or c.id > cards.after::uuid)
+         order by c.id limit cards.page;
+end $$;
+
+-- Right is the name of the hobby, in any case. Points for an answer, right or wrong, and for the first one only.
+create or replace function millrace.card_answer(card uuid, person text, answer text, at timestamptz default null, actor text default null) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    t timestamptz;
+    f millrace.family;
+    h millrace.hobby;
+    the_answer text := millrace.hobby_text(card_answer.answer, 'answer', 200);
+    the_day date;
+    is_right boolean;
+    awarded int := 0;
+begin
+    perform millrace.quest_acts_as(card_answer.actor, card_answer.person);
+    f := millrace.quest_lock_of(card_answer.person);
+    t := millrace.now();
+    select x.* into h from millrace.card c join millrace.hobby x on x.id = c.hobby where c.id = card_answer.card and x.family = f.family;
+    if not found then
+        perform millrace.refuse(format('there is no card %s in this family', card_answer.card), 'card', null, 'P0002', 'not_found');
+    end if;
+    if h.person = card_answer.person then
+        perform millrace.refuse('one''s own card cannot be answered', 'card', 'It is for the others.', '42501', 'permission');
+    end if;
+    if card_answer.at > t + interval '2 minutes' then
+        perform millrace.refuse('at lies in the future', 'at', 'Give when it was answered; clocks may differ by two minutes.');
+    end if;
+    the_day := millrace.quest_day(f, null, null, t);
+    is_right := lower(the_answer) = h.folded;
+    insert into millrace.card_reply (card, person, answer, is_right, day, at)
+    values (card_answer.card, card_answer.person, the_answer, is_right, the_day, least(coalesce(card_answer.at, t), t))
+        on conflict do nothing;
+    if found then
+        select millrace.points_book(card_answer.person, 'card:' || card_answer.card, r.card, 'card', the_day) into awarded from millrace.quest_rule r;
+    else
+        select r.is_right into strict is_right from millrace.card_reply r where r.card = card_answer.card and r.person = card_answer.person;
+    end if;
+    return jsonb_build_object('right', is_right, 'awarded', awarded, 'total', millrace.points_total(card_answer.person), 'name', h.name);
+end $$;

@@ -1,0 +1,257 @@
+-- Moods: an append-only log with tombstones, and the streak of days that have one.
+
+create or replace function millrace.mood_color(color text) returns text
+language plpgsql immutable as $$
+declare
+    found_one text;
+begin
+    select n into found_one
+      from (values ('happy', '#ffd700'), ('excited', '#ff6b6b'), ('calm', '#4ecdc4'), ('anxious', '#9b59b6'), ('sad', '#5dade2'), ('angry', '#e74c3c'),
+                   ('confused', '#f39c12'), ('tired', '#95a5a6')) c(n, hex)
+     where lower(color) in (n, hex);
+    if found_one is null then
+        perform millrace.refuse(format('the mood %L is unknown', left(color, 60)), 'color',
+            'Give happy, excited, calm, anxious, sad, angry, confused or tired.');
+    end if;
+    return found_one;
+end $$;
+
+create or replace function millrace.mood_log(
+    person text, color text, emoji text default null, at timestamptz default null, buffer interval default null, id uuid default null, actor text default null
+) returns uuid
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    t timestamptz;
+    f millrace.family;
+    rules millrace.quest_rule;
+    the_id uuid := coalesce(mood_log.id, gen_random_uuid());
+    the_color text := millrace.mood_color(mood_log.color);
+    the_day date;
+    the_at timestamptz;
+    wait interval;
+    old millrace.mood;
+begin
+    perform millrace.quest_acts_as(mood_log.actor, mood_log.person);
+    if length(mood_log.emoji) not between 1 and 16 then
+        perform millrace.refuse('the emoji is empty or too long', 'emoji', 'Give one emoji, or null.');
+    end if;
+    if mood_log.buffer < interval '0' or mood_log.buffer > interval '1 day' then
+        perform millrace.refuse('the buffer is out of range', 'buffer', 'Give an interval from 0 to a day.');
+    end if;
+    f := millrace.quest_lock_of(mood_log.person);
+    t := millrace.now();
+    if mood_log.id is not null then
+        select * into old from millrace.mood m where m.id = mood_log.id;
+        if found then
+            if (old.person, old.color, old.emoji) is distinct from (mood_log.person, the_color, mood_log.emoji)
+                or (mood_log.at is not null and mood_log.at <> old.at and t > old.at) then
+                perform millrace.refuse(format('mood %s is logged already, with other content', mood_log.id), 'id',
+                    'The same id and content is answered as the first time; for another mood give another id.', '23505', 'conflict');
+            end if;
+            return old.id;
+        end if;
+    end if;
+    select * into strict rules from millrace.quest_rule;
+    the_day := millrace.quest_day(f, null, mood_log.at, t);
+    the_at := least(coalesce(mood_log.at, t), t);
+    wait := coalesce(mood_log.buffer, rules.mood_buffer);
+    insert into millrace.mood (id, person, family, day, color, emoji, at, shared_at)
+    values (the_id, mood_log.person, f.family, the_day, the_color, mood_log.emoji, the_at, the_at + wait);
+    perform millrace.mood_day_added(f, mood_log.person, the_day);
+    perform millrace.notice_cancel(mood_log.person, 'daily_reminder:' || the_day);
+    if the_at + wait > t then
+        perform millrace.notice_send(mood_log.person, 'mood_buffer', jsonb_build_object('text', 'Your mood is ready to share', 'mood', the_id),
+            key => 'mood_buffer:' || the_id, at => millrace.quest_loud(the_at + wait, f.zone, rules.quiet_from, rules.quiet_to));
+    end if;
+    perform millrace.quest_do_if(f, mood_log.person, the_day, 'daily_mood', the_at, t);
+    return the_id;
+end $$;
+
+-- All or nothing; at most 500.
+create or replace function millrace.mood_log_many(moods jsonb, actor text default null) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    answer jsonb := '[]';
+    one jsonb;
+begin
+    perform millrace.quest_batch(moods, 'moods', array['person', 'color', 'emoji', 'at', 'buffer', 'id']);
+    for one in select e from jsonb_array_elements(moods) e loop
+        answer := answer || to_jsonb(millrace.mood_log(one ->> 'person', one ->> 'color', one ->> 'emoji', (one ->> 'at')::timestamptz,
+            (one ->> 'buffer')::interval, (one ->> 'id')::uuid, mood_log_many.actor));
+    end loop;
+    return answer;
+end $$;
+
+-- What is done counts for the quest too, if it is of that kind.
+create or replace function millrace.quest_do_if(f millrace.family, the_person text, the_day date, the_kind text, done_at timestamptz, t timestamptz) returns int
+language plpgsql volatile as $$
+declare
+    kind text;
+begin
+    select i.kind into kind
+      from millrace.quest_rule r
+      left join millrace.quest q on q.family = f.family and q.day = the_day
+      join millrace.quest_item i on i.id = coalesce(q.item, millrace.quest_item_of(f.family, the_day, r.rotation));
+    return case when kind = the_kind then millrace.quest_do(f, the_person, the_day, done_at, t) else 0 end;
+end $$;
+
+-- The usual mood is the newest, and makes one step; another one has the streak made anew.
+create or replace function millrace.mood_day_added(f millrace.family, the_person text, the_day date) returns void
+language plpgsql volatile as $$
+declare
+    m millrace.family_member;
+    s int[];
+    missed int;
+begin
+    select * into strict m from millrace.family_member x where x.person = the_person for no key update;
+    if m.mood_last = the_day then
+        return;
+    end if;
+    if m.mood_last > the_day then
+        perform millrace.mood_refold(the_person);
+        return;
+    end if;
+    s := array[m.mood_streak, m.mood_best, m.mood_freezes];
+    missed := millrace.days_missed(f.family, f.zone, m.mood_last, the_day);
+    for n in 1 .. missed loop
+        s := millrace.streak_step(s, 'missed');
+    end loop;
+    s := millrace.streak_step(s, 'done');
+    update millrace.family_member x
+       set mood_streak = s[1], mood_best = s[2], mood_freezes = s[3], mood_last = the_day where x.person = the_person;
+    if s[1] % 7 = 0 then
+        perform millrace.points_book(the_person, 'mood_streak:' || the_day, r.streak, 'mood_streak', the_day) from millrace.quest_rule r;
+    end if;
+end $$;
+
+-- Three end any streak: more need not be counted.
+create or replace function millrace.days_missed(the_family text, zone text, one date, other date) returns int
+language sql stable as $$
+    select case when one is null or other - one < 2 then 0 when other - one > 12 then 3
+                else least(3, millrace.lived_between(the_family, zone, one, other)) end
+$$;
+
+-- The streak of moods from the moods, and the awards that go with it.
+create or replace function millrace.mood_refold(the_person text) returns boolean
+language plpgsql volatile as $$
+declare
+    m millrace.family_member;
+    the_zone text;
+    s int[] := '{0,0,0}';
+    last date;
+    d date;
+    earned date[] := '{}';
+    changed boolean;
+    surplus record;
+    booked int := 0;
+begin
+    select * into strict m from millrace.family_member x where x.person = the_person for no key update;
+    select f.zone into the_zone from millrace.family f where f.family = m.family;
+    for d in select distinct o.day from millrace.mood o where o.person = the_person and o.deleted_at is null order by 1 loop
+        for n in 1 .. millrace.days_missed(m.family, coalesce(the_zone, 'UTC'), last, d) loop
+            s := millrace.streak_step(s, 'missed');
+        end loop;
+        s := millrace.streak_step(s, 'done');
+        last := d;
+        if s[1] % 7 = 0 then
+            earned := earned || d;
+        end if;
+    end loop;
+    changed := (m.mood_streak, m.mood_best, m.mood_freezes, m.mood_last) is distinct from (s[1], s[2], s[3], last);
+    update millrace.family_member x set mood_streak = s[1], mood_best = s[2], mood_freezes = s[3], mood_last = last where x.person = the_person and changed;
+    for surplus in
+        select distinct regexp_replace(l.key, '(#[0-9]+)?(/undo)?$', '') as base from millrace.points_ledger l
+         where l.person = the_person and l.key > 'mood_streak:' and l.key < 'mood_streak;'
+    loop
+        if substr(surplus.base, 13)::date <> all (earned) then
+            booked := booked + abs(millrace.points_unbook(the_person, surplus.base));
+        end if;
+    end loop;
+    foreach d in array earned loop
+        booked := booked + (select millrace.points_book(the_person, 'mood_streak:' || d, r.streak, 'mood_streak', d) from millrace.quest_rule r);
+    end loop;
+    return changed or booked > 0;
+end $$;
+
+-- A tombstone. Streaks follow, and so does the award that hung on the day; a quest that the mood completed stays done.
+create or replace function millrace.mood_delete(id uuid, actor text default null) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    me text := millrace.quest_actor(mood_delete.actor);
+    old millrace.mood;
+begin
+    select * into old from millrace.mood m where m.id = mood_delete.id;
+    if not found or old.person <> me then
+        perform millrace.refuse(format('there is no mood %s of this person', mood_delete.id), 'id', null, 'P0002', 'not_found');
+    end if;
+    perform from millrace.family x join millrace.family_member m on m.family = x.family where m.person = me for no key update of x;
+    update millrace.mood m set deleted_at = millrace.now() where m.id = mood_delete.id and m.deleted_at is null;
+    if not found then
+        return false;
+    end if;
+    perform millrace.notice_cancel(me, 'mood_buffer:' || mood_delete.id);
+    if not exists (select from millrace.mood m where m.person = me and m.day = old.day and m.deleted_at is null
+                      and m.at > old.at - interval '3 days' and m.at < old.at + interval '3 days') then
+        perform millrace.mood_refold(me);
+    end if;
+    return true;
+end $$;
+
+-- Newest first, behind the id in `after`. Others of the family see a mood after its buffer.
+create or replace function millrace.moods(
+    person text, since timestamptz default null, after text default null, page int default 50, actor text default null
+) returns table (id uuid, day date, color text, emoji text, at timestamptz, shared_at timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    me text := millrace.quest_actor(moods.actor);
+    t timestamptz := millrace.now();
+    last millrace.mood;
+begin
+    perform millrace.quest_name(moods.person, 'person');
+    perform millrace.quest_page(moods.page);
+    if me <> moods.person and not exists (
+        select from millrace.family_member a join millrace.family_member b on a.family = b.family where a.person = me and b.person = moods.person) then
+        perform millrace.refuse('only the family sees these moods', 'actor', 'Act as a member.', '42501', 'permission');
+    end if;
+    if moods.after is not null then
+        select * into last from millrace.mood m where m.id = moods.after::uuid and m.person = moods.person;
+        if not found then
+            perform millrace.refuse('there is no such mood', 'after', null, 'P0002', 'not_found');
+        end if;
+    end if;
+    return query
+        select m.id, m.day, m.color, m.emoji, m.at, m.shared_at from millrace.mood m
+         where m.person = moods.person and m.deleted_at is null and (me = m.person or m.shared_at <= t)
+           and (moods.since is null or m.at >= moods.since) and (moods.after is null or (m.at, m.id) < (last.at, last.id))
+         order by m.at desc, m.id desc limit moods.page;
+end $$;
+
+create or replace function millrace.streak(person text, actor text default null) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    m millrace.family_member;
+    f millrace.family;
+    today date := (millrace.now() at time zone 'UTC')::date;
+    s int[];
+begin
+    perform millrace.quest_sees(streak.actor, streak.person);
+    select * into m from millrace.family_member x where x.person = streak.person;
+    if not found then
+        perform millrace.refuse('this person is in no family', 'person', 'Join one with family_join.', 'P0002', 'not_found');
+    end if;
+    select * into f from millrace.family x where x.family = m.family;
+    if f.family is not null then
+        today := (millrace.quest_clock(f, millrace.now())).today;
+    end if;
+    s := array[m.mood_streak, m.mood_best, m.mood_freezes];
+    for n in 1 .. millrace.days_missed(m.family, coalesce(f.zone, 'UTC'), m.mood_last, today) loop
+        s := millrace.streak_step(s, 'missed');
+    end loop;
+    return jsonb_build_object('person', streak.person, 'day', today, 'current', s[1], 'best', s[2], 'freezes', s[3], 'last_day', m.mood_last,
+        'moods_today', (select count(*) from millrace.mood o where o.person = streak.person and o.day = today and o.deleted_at is null
+            and o.at > millrace.now() - interval '3 days'));
+end $$;

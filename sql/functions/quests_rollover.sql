@@ -1,0 +1,196 @@
+-- One local midnight at a time: yesterday is closed and folded, today is opened, its reminders are set.
+
+-- When a notice about a day is due; null when that falls out of the day.
+create or replace function millrace.quest_due(kind text, day date, zone text, rules millrace.quest_rule) returns timestamptz
+language sql stable parallel safe as $$
+    select case when l.at < millrace.day_start(day + 1, zone) then l.at end
+      from (select millrace.quest_loud(case kind
+                when 'daily_reminder' then millrace.wall_start(day + make_time((rules).reminder_hour, 0, 0), zone)
+                when 'streak_at_risk' then millrace.wall_start(day + make_time(least((rules).reminder_hour + 1, 23), 0, 0), zone)
+                else millrace.day_start(day, zone) end, zone, (rules).quiet_from, (rules).quiet_to) as at) l
+$$;
+
+-- Takes these families over every midnight up to `t`, day by day, and answers how many there were. The caller's transaction holds them.
+create or replace function millrace.quest_roll(families text[], t timestamptz) returns int
+language plpgsql volatile set search_path = pg_catalog, pg_temp
+    set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_bitmapscan = off set jit = off as $$
+declare
+    batch text[];
+    firsts date[];
+    rules millrace.quest_rule;
+    n int;
+    days int := 0;
+begin
+    select array_agg(x.family), array_agg(x.today) into batch, firsts
+      from (select f.family, f.today from millrace.family f
+             where f.family = any (families) and f.next_rollover_at <= t order by f.family for no key update) x;
+    if batch is null then
+        return 0;
+    end if;
+    select * into strict rules from millrace.quest_rule;
+    loop
+        update millrace.quest q set state = 'missed'
+          from millrace.family f
+         where f.family = any (batch) and f.next_rollover_at <= t and q.family = f.family and q.day = f.today and q.state = 'open';
+        with due as materialized (
+            select f.family, f.zone, f.today + 1 as day, f.next_rollover_at as opened, array[f.streak, f.best, f.freezes] as streak, f.today
+              from millrace.family f where f.family = any (batch) and f.next_rollover_at <= t
+        ), ends as materialized (
+            select z.zone, z.day, millrace.day_start(z.day + 1, z.zone) as at from (select distinct d.zone, d.day from due d) z
+        ), step as materialized (
+            -- A day that ends when it begins was not lived: the calendar left it out, or a move went past it.
+            select d.family, d.day, d.opened, greatest(e.at, d.opened) as ends_at, millrace.streak_step(d.streak, coalesce(q.state, 'missed')) as s
+              from due d join ends e on e.zone = d.zone and e.day = d.day
+              left join millrace.quest q on q.family = d.family and q.day = d.today
+        ), opening as (
+            insert into millrace.quest (family, day, item, state)
+            select s.family, s.day, millrace.quest_item_of(s.family, s.day, rules.rotation), case when s.ends_at = s.opened then 'not_lived' else 'open' end
+              from step s
+                on conflict (family, day) do nothing
+        )
+        update millrace.family f
+           set today = s.day, opened_at = s.opened, next_rollover_at = s.ends_at, due_at = s.ends_at,
+               streak = s.s[1], best = s.s[2], freezes = s.s[3], failures = 0, problem = null
+          from step s where f.family = s.family;
+        get diagnostics n = row_count;
+        exit when n = 0;
+        days := days + n;
+    end loop;
+    perform millrace.quest_remind(batch, firsts, rules, t);
+    return days;
+end $$;
+
+-- Of the days that passed while nobody looked there is one summary; reminders are for the day that is open.
+create or replace function millrace.quest_remind(batch text[], firsts date[], rules millrace.quest_rule, t timestamptz) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp
+    set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_bitmapscan = off set jit = off as $$
+begin
+    with rolled as materialized (
+        select f.family, f.zone, f.today, f.opened_at, f.next_rollover_at, f.streak, q.state = 'done' as is_done, b.first,
+               case when f.today - b.first > 1 then 'quest_summary' else 'quest_available' end as news
+          from unnest(batch, firsts) b(family, first)
+          join millrace.family f on f.family = b.family
+          join millrace.quest q on q.family = f.family and q.day = f.today
+    ), clocks as materialized (
+        select z.zone, z.today, millrace.quest_loud(greatest(millrace.day_start(z.today, z.zone), t), z.zone, rules.quiet_from, rules.quiet_to) as news,
+               millrace.quest_due('daily_reminder', z.today, z.zone, rules) as reminder, millrace.quest_due('streak_at_risk', z.today, z.zone, rules) as risk
+          from (select distinct r.zone, r.today from rolled r) z
+    )
+    insert into millrace.notice (id, person, kind, key, data, status, due_at, expires_at, created_at)
+    select gen_random_uuid(), m.person, k.kind, k.kind || ':' || r.today, k.data, 'pending', k.due, r.next_rollover_at, t
+      from rolled r
+      join clocks c on c.zone = r.zone and c.today = r.today
+      join millrace.family_member m on m.family = r.family
+     cross join lateral (
+        select r.news, c.news,
+               case when r.news = 'quest_summary' then jsonb_build_object('text', 'New quest available!', 'from', r.first, 'days', r.today - r.first)
+                    else jsonb_build_object('text', 'New quest available!', 'day', r.today) end
+         where not r.is_done
+        union all
+        select 'daily_reminder', c.reminder, jsonb_build_object('text', 'Don''t forget to log your mood', 'day', r.today)
+         where not exists (select from millrace.mood o where o.person = m.person and o.at >= r.opened_at and o.day = r.today and o.deleted_at is null)
+        union all
+        select 'streak_at_risk', c.risk, jsonb_build_object('text', 'Your streak is at risk', 'streak', r.streak, 'day', r.today)
+         where r.streak >= 3 and not r.is_done
+     ) k(kind, due, data)
+     where k.due < r.next_rollover_at and (k.due >= t - interval '1 hour')
+        on conflict (person, key) do nothing;
+end $$;
+
+-- One transaction's worth. A family that cannot be taken over its midnight is left as it was, with the reason, and tried again later: a quarter
+-- of an hour on, then twice as long each time, up to a day. The others go on.
+create or replace function millrace.quest_rollover(most int default 500)
+returns table (families int, days int, failed int, next_at timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+    t timestamptz := millrace.now();
+    batch text[];
+    one text;
+begin
+    if most is null or most not between 1 and 500 then
+        perform millrace.refuse('a transaction takes 1 to 500 families', 'most');
+    end if;
+    families := 0;
+    days := 0;
+    failed := 0;
+    select array_agg(x.family) into batch
+      from (select f.family from millrace.family f where f.due_at <= t order by f.due_at limit most for no key update skip locked) x;
+    if batch is not null then
+        families := cardinality(batch);
+        begin
+            days := millrace.quest_roll(batch, t);
+        exception when others then
+            if sqlstate like '40%' or sqlstate like '53%' or sqlstate like '57%' then
+                raise;
+            end if;
+            days := 0;
+            foreach one in array batch loop
+                begin
+                    days := days + millrace.quest_roll(array[one], t);
+                exception when others then
+                    if sqlstate like '40%' or sqlstate like '53%' or sqlstate like '57%' then
+                        raise;
+                    end if;
+                    failed := failed + 1;
+                    update millrace.family f
+                       set failures = f.failures + 1, problem = left(sqlerrm, 300),
+                           due_at = t + least(interval '15 minutes' * power(2, least(f.failures, 10)), interval '1 day')
+                     where f.family = one;
+                end;
+            end loop;
+        end;
+    end if;
+    select min(f.due_at) into next_at from millrace.family f;
+    return next;
+end $$;
+
+-- What a rollover would do now.
+create or replace function millrace.quest_rollover_due(most int default 50)
+returns table (family text, zone text, today date, becomes date, due_at timestamptz, problem text)
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select f.family, f.zone, f.today, case when f.problem is null then millrace.day_at(x.t, f.zone) end, f.due_at, f.problem
+      from (select millrace.now() as t) x, millrace.family f
+     where f.due_at <= x.t order by f.due_at, f.family limit most
+$$;
+
+-- For status and doctor.
+create or replace function millrace.quest_state(out families bigint, out due bigint, out oldest timestamptz, out broken bigint, out at timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    at := millrace.now();
+    select greatest(c.reltuples, 0)::bigint into families from pg_class c where c.oid = 'millrace.family'::regclass;
+    select count(*), min(f.next_rollover_at) into due, oldest from millrace.family f where f.due_at <= at and f.problem is null;
+    select count(*) into broken from millrace.family f where f.problem is not null;
+end $$;
+
+-- After a new time-zone database: ends of days that have moved are worked out anew. Once a day for each zone in use.
+create or replace function millrace.quest_zones_check(force boolean default false) returns int
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    t timestamptz := millrace.now();
+    c millrace.family_clock;
+    n int;
+    moved int := 0;
+begin
+    for c in
+        select * from millrace.family_clock x where force or x.checked_at < t - interval '1 day' order by x.zone for update skip locked
+    loop
+        begin
+            if force or millrace.zone_print(c.zone, c.from_day) <> c.print then
+                with wrong as (
+                    select f.family, greatest(millrace.day_start(f.today + 1, c.zone), f.opened_at) as ends
+                      from millrace.family f where f.zone = c.zone order by f.family for no key update
+                )
+                update millrace.family f set next_rollover_at = w.ends, due_at = w.ends
+                  from wrong w where f.family = w.family and f.next_rollover_at <> w.ends and f.next_rollover_at > t;
+                get diagnostics n = row_count;
+                moved := moved + n;
+            end if;
+            update millrace.family_clock x
+               set checked_at = t, from_day = t::date, print = millrace.zone_print(c.zone, t::date) where x.zone = c.zone;
+        exception when invalid_parameter_value then
+            update millrace.family_clock x set checked_at = t where x.zone = c.zone;   -- the zone is gone: its families say so themselves
+        end;
+    end loop;
+    return moved;
+end $$;

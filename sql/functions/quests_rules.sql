@@ -1,0 +1,342 @@
+-- What the other functions of the room stand on: names, who acts, a family's clock, streaks, points.
+
+create or replace function millrace.quest_name(name text, field text) returns void
+language plpgsql immutable as $$
+begin
+    if name is null or length(name) not between 1 and 128 or name ~ '[\u0001-\u001f\u007f-\u009f]' then
+        perform millrace.refuse(format('%s is missing, too long, or has control characters', field), field, 'Give 1 to 128 characters.');
+    end if;
+end $$;
+
+create or replace function millrace.quest_page(page int) returns void
+language plpgsql immutable as $$
+begin
+    if page is null or page not between 1 and 500 then
+        perform millrace.refuse('a page has 1 to 500 rows', 'page');
+    end if;
+end $$;
+
+-- The claims' own subject; null without claims.
+create or replace function millrace.quest_subject() returns text
+language plpgsql stable as $$
+declare
+    claims text := nullif(current_setting('request.jwt.claims', true), '');
+    sub text;
+begin
+    if claims is null then
+        return null;
+    end if;
+    sub := claims::jsonb ->> 'sub';
+    if coalesce(sub, '') = '' then
+        perform millrace.refuse('the claims name nobody', 'actor', 'Sign in: request.jwt.claims needs a sub.', '42501', 'permission');
+    end if;
+    return sub;
+end $$;
+
+-- Who acts. With claims it is their subject; without, the caller is a back end that is trusted to say it.
+create or replace function millrace.quest_actor(actor text) returns text
+language plpgsql stable as $$
+declare
+    sub text := millrace.quest_subject();
+begin
+    if sub is null then
+        if actor is null then
+            perform millrace.refuse('nobody is said to act', 'actor', 'Without request.jwt.claims the caller names the actor.');
+        end if;
+        perform millrace.quest_name(actor, 'actor');
+        return actor;
+    end if;
+    if actor <> sub then
+        perform millrace.refuse('the actor is not the subject of the claims', 'actor', 'Leave it out: it is taken from the claims.', '42501', 'permission');
+    end if;
+    return sub;
+end $$;
+
+create or replace function millrace.quest_acts_as(actor text, person text) returns void
+language plpgsql stable as $$
+begin
+    perform millrace.quest_name(person, 'person');
+    if millrace.quest_actor(actor) <> person then
+        perform millrace.refuse('only the person itself may do this', 'actor', 'Act as the person.', '42501', 'permission');
+    end if;
+end $$;
+
+create or replace function millrace.quest_must_be_in(actor text, family text) returns text
+language plpgsql stable as $$
+declare
+    me text := millrace.quest_actor(actor);
+begin
+    perform millrace.quest_name(family, 'family');
+    if not exists (select from millrace.family_member m where m.person = me and m.family = quest_must_be_in.family) then
+        perform millrace.refuse('the actor is no member of this family', 'actor', 'Only members see and do this.', '42501', 'permission');
+    end if;
+    return me;
+end $$;
+
+-- For what has no actor of its own: with claims, only a parent of the family; a back end always.
+create or replace function millrace.quest_parent_only(family text) returns void
+language plpgsql stable as $$
+declare
+    me text := millrace.quest_subject();
+begin
+    if me is not null and not exists (select from millrace.family_member m
+        where m.person = me and m.family = quest_parent_only.family and m.role = 'parent') then
+        perform millrace.refuse('only a parent of the family may do this', 'actor', 'Ask a parent.', '42501', 'permission');
+    end if;
+end $$;
+
+-- The family, locked: everything about it happens one after the other.
+create or replace function millrace.quest_lock(family text) returns millrace.family
+language plpgsql volatile as $$
+declare
+    f millrace.family;
+begin
+    select x.* into f from millrace.family x where x.family = quest_lock.family for no key update;
+    if f.family is null then
+        perform millrace.refuse(format('there is no family %L', left(family, 60)), 'family', null, 'P0002', 'not_found');
+    end if;
+    return f;
+end $$;
+
+create or replace function millrace.quest_lock_of(person text) returns millrace.family
+language plpgsql volatile as $$
+declare
+    theirs text;
+    f millrace.family;
+begin
+    loop
+        select m.family into theirs from millrace.family_member m where m.person = quest_lock_of.person;
+        if theirs is null then
+            perform millrace.refuse('this person is in no family', 'person', 'Join one with family_join.', 'P0002', 'not_found');
+        end if;
+        f := millrace.quest_lock(theirs);
+        if exists (select from millrace.family_member m where m.person = quest_lock_of.person and m.family = theirs) then
+            return f;
+        end if;
+    end loop;
+end $$;
+
+-- The least instant at which a clock there shows this time or a later one: after a gap its end, of two the first.
+create or replace function millrace.wall_start(wall timestamp, zone text) returns timestamptz
+language plpgsql stable parallel safe set search_path = pg_catalog, pg_temp as $$
+declare
+    t timestamptz := wall at time zone zone;
+    early timestamptz := t - interval '4 hours';
+    first timestamptz := (wall - ((early at time zone zone) - (early at time zone 'UTC'))) at time zone 'UTC';
+begin
+    if first < t and (first at time zone zone) >= wall then
+        t := first;
+    end if;
+    early := t - interval '1 second';
+    if (early at time zone zone) < wall then
+        return t;
+    end if;
+    early := t - interval '4 hours';
+    while t - early > interval '1 second' loop
+        first := date_trunc('second', early + (t - early) / 2);
+        if (first at time zone zone) >= wall then t := first; else early := first; end if;
+    end loop;
+    return t;
+end $$;
+
+-- The greatest date that has begun: a clock that is put back over midnight does not bring yesterday back.
+create or replace function millrace.day_at(at timestamptz, zone text) returns date
+language plpgsql stable parallel safe set search_path = pg_catalog, pg_temp as $$
+declare
+    d date := (at at time zone zone)::date;
+begin
+    return case when millrace.day_start(d + 1, zone) <= at then d + 1 else d end;
+end $$;
+
+-- Nobody is told anything between `from` and `until` on the clock: what falls there is due when it ends.
+create or replace function millrace.quest_loud(at timestamptz, zone text, quiet_from time, quiet_to time) returns timestamptz
+language sql stable parallel safe as $$
+    select case
+        when quiet_from = quiet_to then at
+        when quiet_from < quiet_to and w.t::time >= quiet_from and w.t::time < quiet_to then millrace.wall_start(w.t::date + quiet_to, zone)
+        when quiet_from > quiet_to and w.t::time >= quiet_from then millrace.wall_start(w.t::date + 1 + quiet_to, zone)
+        when quiet_from > quiet_to and w.t::time < quiet_to then millrace.wall_start(w.t::date + quiet_to, zone)
+        else at end
+      from (select at at time zone zone as t) w
+$$;
+
+-- [length, best, freezes] after one more day. A day that was done makes it longer, and each seventh in a row earns a freeze, of which two
+-- are kept; a missed day costs a freeze and leaves the length, or ends it; a day that was not lived does nothing.
+create or replace function millrace.streak_step(s int[], outcome text) returns int[]
+language sql immutable parallel safe as $$
+    select case
+        when outcome = 'done' then
+            array[s[1] + 1, greatest(s[2], s[1] + 1), case when (s[1] + 1) % 7 = 0 then least(s[3] + 1, 2) else s[3] end]
+        when outcome = 'missed' and s[1] > 0 and s[3] > 0 then array[s[1], s[2], s[3] - 1]
+        when outcome = 'missed' then array[0, s[2], s[3]]
+        else s end
+$$;
+
+create or replace aggregate millrace.streak_fold(text) (sfunc = millrace.streak_step, stype = int[], initcond = '{0,0,0}');
+
+-- What a day's quest is: by the day and the family's own place in the rotation.
+create or replace function millrace.quest_item_of(family text, day date, rotation int[]) returns int
+language sql immutable parallel safe as $$
+    select rotation[1 + ((day - date '2000-01-01') + abs(hashtextextended(family, 0) % 1000)) % cardinality(rotation)]
+$$;
+
+-- How many days were lived between two, both excluded. Of a day that was opened its quest says so, of others the calendar.
+create or replace function millrace.lived_between(the_family text, zone text, one date, other date) returns int
+language sql stable as $$
+    select count(*)::int
+      from generate_series(one + 1, other - 1, interval '1 day') g(d)
+      left join millrace.quest q on q.family = the_family and q.day = g.d::date
+     where coalesce(q.state <> 'not_lived', millrace.day_start(g.d::date, zone) < millrace.day_start(g.d::date + 1, zone))
+$$;
+
+-- A family's clock as it stands at `t`, whether or not somebody has taken it over its midnights since.
+create or replace function millrace.quest_clock(f millrace.family, t timestamptz, out today date, out opened_at timestamptz, out ends_at timestamptz, out before date)
+language plpgsql stable as $$
+declare
+    ends timestamptz;
+begin
+    today := f.today;
+    opened_at := f.opened_at;
+    ends_at := f.next_rollover_at;
+    while ends_at <= t loop
+        if ends_at > opened_at then
+            before := today;
+        end if;
+        today := today + 1;
+        ends := greatest(millrace.day_start(today + 1, f.zone), ends_at);
+        opened_at := ends_at;
+        ends_at := ends;
+    end loop;
+    if before is null then
+        select q.day into before from millrace.quest q
+         where q.family = f.family and q.day < f.today and q.state <> 'not_lived' order by q.day desc limit 1;
+    end if;
+end $$;
+
+-- The day that something done at `at` belongs to: the open one, or within the grace the last one before it.
+create or replace function millrace.quest_day(f millrace.family, day date, at timestamptz, t timestamptz) returns date
+language plpgsql stable as $$
+declare
+    c record;
+    the_day date := day;
+    grace interval;
+begin
+    if at > t + interval '2 minutes' then
+        perform millrace.refuse('at lies in the future', 'at', 'Give when it was done; clocks may differ by two minutes.');
+    end if;
+    c := millrace.quest_clock(f, t);
+    if the_day is null then
+        the_day := case when at is null or at >= c.opened_at then c.today else coalesce(c.before, c.today - 1) end;
+    end if;
+    if the_day = c.today then
+        return the_day;
+    end if;
+    if the_day > c.today then
+        perform millrace.refuse(format('the day %s has not begun for this family', the_day), 'day', format('Its day is %s.', c.today));
+    end if;
+    select r.grace into grace from millrace.quest_rule r;
+    if the_day is distinct from c.before or t > c.opened_at + grace or at >= c.opened_at then
+        perform millrace.refuse(format('the day %s is over', the_day), 'day',
+            format('The last day counts until %s, for what was done before its end.', to_char((c.opened_at + grace) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')),
+            '55000', 'wrong_state');
+    end if;
+    if at < c.opened_at - interval '50 hours' then
+        perform millrace.refuse('at lies before that day', 'at', 'Give when it was done.', '55000', 'wrong_state');
+    end if;
+    return the_day;
+end $$;
+
+-- Itself, or a parent of its family.
+create or replace function millrace.quest_sees(actor text, person text) returns void
+language plpgsql stable as $$
+declare
+    me text := millrace.quest_actor(actor);
+begin
+    perform millrace.quest_name(person, 'person');
+    if me <> person and not exists (
+        select from millrace.family_member a join millrace.family_member b on a.family = b.family
+         where a.person = me and a.role = 'parent' and b.person = quest_sees.person) then
+        perform millrace.refuse('only the person itself or a parent of its family sees this', 'actor', 'Act as one of them.', '42501', 'permission');
+    end if;
+end $$;
+
+-- Books an award; 0 when it is booked already. What was undone may be booked once more: the keys then end in #2, #3 and so on.
+create or replace function millrace.points_book(the_person text, base text, points int, why text, the_day date) returns int
+language plpgsql volatile as $$
+declare
+    turns int;
+    undone int;
+begin
+    select count(*) filter (where l.key !~ '/undo$'), count(*) filter (where l.key ~ '/undo$') into turns, undone
+      from millrace.points_ledger l
+     where l.person = the_person and (l.key in (base, base || '/undo') or (l.key > base || '#' and l.key < base || '$'));
+    if turns > undone then
+        return 0;
+    end if;
+    insert into millrace.points_ledger (person, key, delta, reason, day, at)
+    values (the_person, base || case when turns = 0 then '' else '#' || turns + 1 end, points, why, the_day, millrace.now())
+        on conflict do nothing;
+    return case when found then points else 0 end;
+end $$;
+
+-- A row that takes an award back; the award stays to be seen.
+create or replace function millrace.points_unbook(the_person text, base text) returns int
+language plpgsql volatile as $$
+declare
+    taken int;
+begin
+    insert into millrace.points_ledger (person, key, delta, reason, day, at)
+    select l.person, l.key || '/undo', -l.delta, 'undo', l.day, millrace.now()
+      from millrace.points_ledger l
+     where l.person = the_person and (l.key = base or (l.key > base || '#' and l.key < base || '$')) and l.key !~ '/undo$'
+       and not exists (select from millrace.points_ledger u where u.person = the_person and u.key = l.key || '/undo')
+        on conflict do nothing
+    returning delta into taken;
+    return coalesce(taken, 0);
+end $$;
+
+create or replace function millrace.points_total(the_person text) returns bigint
+language sql stable as 'select coalesce(sum(l.delta), 0)::bigint from millrace.points_ledger l where l.person = the_person';
+
+-- What an operator sets; names that are left out stay as they are.
+create or replace function millrace.quest_rules_set(rules jsonb) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    old millrace.quest_rule;
+    new millrace.quest_rule;
+    strange text;
+    items int[];
+begin
+    select string_agg(k, ', ') into strange from jsonb_object_keys(rules) k
+     where k not in ('grace', 'mood_buffer', 'reminder_hour', 'quiet_from', 'quiet_to', 'hobby', 'card', 'quest', 'streak', 'seen', 'catalogue');
+    if strange is not null then
+        perform millrace.refuse(format('rules unknown: %s', strange), 'rules',
+            'Known are grace, mood_buffer, reminder_hour, quiet_from, quiet_to, hobby, card, quest, streak, seen and catalogue.');
+    end if;
+    select * into strict old from millrace.quest_rule for update;
+    new := jsonb_populate_record(old, rules - 'catalogue');
+    if rules ? 'catalogue' then
+        if jsonb_typeof(rules -> 'catalogue') <> 'array' or jsonb_array_length(rules -> 'catalogue') not between 1 and 366 then
+            perform millrace.refuse('the catalogue is no list of 1 to 366 quests', 'catalogue', 'Give [{"kind": "share_hobby", "title": "…"}, …].');
+        end if;
+        if exists (select from jsonb_array_elements(rules -> 'catalogue') e
+             where coalesce(e ->> 'kind', '') not in ('share_hobby', 'daily_mood', 'family_chat') or length(coalesce(e ->> 'title', '')) not between 1 and 200) then
+            perform millrace.refuse('a quest of the catalogue has no known kind or no title of 1 to 200 characters', 'catalogue',
+                'Kinds are share_hobby, daily_mood and family_chat.');
+        end if;
+        insert into millrace.quest_item (kind, title)
+        select distinct e ->> 'kind', e ->> 'title' from jsonb_array_elements(rules -> 'catalogue') e
+            on conflict do nothing;
+        select array_agg(i.id order by e.n) into items
+          from jsonb_array_elements(rules -> 'catalogue') with ordinality e(v, n)
+          join millrace.quest_item i on i.kind = e.v ->> 'kind' and i.title = e.v ->> 'title';
+        new.rotation := items;
+    end if;
+    if new = old then
+        return false;
+    end if;
+    update millrace.quest_rule
+       set grace = new.grace, mood_buffer = new.mood_buffer, reminder_hour = new.reminder_hour, quiet_from = new.quiet_from, quiet_to = new.quiet_to,
+           hobby = new.hobby, card = new.card, quest = new.quest, streak = new.streak, seen = new.seen, rotation = new.rotation;
+    return true;
+end $$;

@@ -1,0 +1,83 @@
+-- Quotas: how much of what a tenant may use in a period. Periods begin at midnight in UTC.
+
+create or replace function millrace.quota_since(period text) returns timestamptz
+language sql stable as $$
+    select date_trunc(period, millrace.now() at time zone 'UTC') at time zone 'UTC'
+$$;
+
+-- Adds to what is used. False: that would be more than is allowed, and nothing is added. Who comes to 80 % or to 100 % is told once a
+-- period, and so is who would have come further.
+create or replace function millrace.quota_use(the_tenant text, the_name text, amount numeric, refuses boolean default true) returns boolean
+language plpgsql volatile as $$
+declare
+    q millrace.quota;
+    total numeric;
+    share int;
+    fits boolean;
+begin
+    if the_tenant is null then
+        return true;
+    end if;
+    insert into millrace.quota (tenant, name, period, since, used, warned)
+    values (the_tenant, the_name, 'month', millrace.quota_since('month'), 0, 0) on conflict do nothing;
+    select * into strict q from millrace.quota x where x.tenant = the_tenant and x.name = the_name for no key update;
+    if q.since < millrace.quota_since(q.period) then
+        q.since := millrace.quota_since(q.period);
+        q.used := 0;
+        q.warned := 0;
+    end if;
+    total := q.used + amount;
+    fits := q.allowed is null or total <= q.allowed or not refuses;
+    share := case when q.allowed is null then 0 when total >= q.allowed then 100 when total * 5 >= q.allowed * 4 then 80 else 0 end;
+    update millrace.quota x
+       set since = q.since, used = case when fits then total else q.used end, warned = greatest(q.warned, share)
+     where x.tenant = the_tenant and x.name = the_name;
+    if share > q.warned then
+        perform millrace.event_say('com.classnotes.quota.warning', '/millrace/quotas', the_name, the_tenant,
+            jsonb_build_object('tenant', the_tenant, 'name', the_name, 'limit', q.allowed, 'used', ceil(case when fits then total else q.used end),
+                'reset_date', millrace.quota_reset(q.period, q.since)));
+    end if;
+    return fits;
+end $$;
+
+create or replace function millrace.quota_reset(period text, since timestamptz) returns timestamptz
+language sql stable as $$
+    select ((since at time zone 'UTC') + ('1 ' || period)::interval) at time zone 'UTC'
+$$;
+
+-- What is left; null: no bound.
+create or replace function millrace.quota_left(the_tenant text, the_name text) returns numeric
+language sql stable as $$
+    select case when q.allowed is not null then greatest(0, q.allowed - case when q.since < millrace.quota_since(q.period) then 0 else q.used end) end
+      from millrace.quota q where q.tenant = the_tenant and q.name = the_name
+$$;
+
+-- allowed null: no bound any more. What has been used so far counts.
+create or replace function millrace.quota_set(tenant text, name text, allowed bigint, period text default 'month') returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if quota_set.tenant is null or length(quota_set.tenant) not between 1 and 128 or quota_set.tenant ~ '[\u0001-\u001f\u007f-\u009f]' then
+        perform millrace.refuse('the tenant is missing, too long, or has control characters', 'tenant', 'Give 1 to 128 characters.');
+    end if;
+    if coalesce(quota_set.name, '') not in ('documents', 'pages', 'bytes', 'cpu_seconds') then
+        perform millrace.refuse(format('the quota %L is unknown', left(quota_set.name, 60)), 'name', 'Give documents, pages, bytes or cpu_seconds.');
+    end if;
+    if quota_set.allowed < 0 then
+        perform millrace.refuse('a quota is no less than 0', 'allowed', 'Give a number, or null for no bound.');
+    end if;
+    if coalesce(quota_set.period, '') not in ('day', 'week', 'month', 'year') then
+        perform millrace.refuse(format('the period %L is unknown', left(quota_set.period, 60)), 'period', 'Give day, week, month or year.');
+    end if;
+    insert into millrace.quota as q (tenant, name, allowed, period, since, used, warned)
+    values (quota_set.tenant, quota_set.name, quota_set.allowed, quota_set.period, millrace.quota_since(quota_set.period), 0, 0)
+        on conflict on constraint quota_pkey do update
+       set allowed = excluded.allowed, warned = 0, period = excluded.period,
+           since = case when q.period = excluded.period then q.since else excluded.since end;
+    return true;
+end $$;
+
+-- Whoever looks may call neither function above.
+create or replace view millrace.quotas as
+select q.tenant, q.name, q.allowed as "limit", case when q.since < p.since then 0 else ceil(q.used)::bigint end as used,
+       ((p.since at time zone 'UTC') + ('1 ' || q.period)::interval) at time zone 'UTC' as reset_date
+  from millrace.quota q cross join lateral (select date_trunc(q.period, millrace.now() at time zone 'UTC') at time zone 'UTC' as since) p;

@@ -1,0 +1,174 @@
+-- Mail templates. What the database can check it checks; whether a template can be compiled is checked by the command line before it
+-- publishes, and by whoever renders.
+
+-- Version 0 of these is in the program.
+create or replace function millrace.template_built_in() returns table (name text, locale text)
+language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
+    select n, l
+      from unnest(array['account_notification', 'account_verification', 'password_reset', 'welcome']) n
+     cross join unnest(array['ar', 'de', 'en']) l
+$$;
+
+create or replace function millrace.template_check_variables(variables jsonb) returns void
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+declare
+    v record;
+    example text := 'Such as {"user_name": {"type": "text", "required": true, "max": 200}}; the types are text, url, number and html.';
+begin
+    if variables is null or jsonb_typeof(variables) <> 'object' then
+        perform millrace.refuse('variables is not an object', 'variables', example);
+    end if;
+    if length(variables::text) > 65536 then
+        perform millrace.refuse('variables has more than 65536 characters', 'variables', example, '53400', 'too_large');
+    end if;
+    for v in select * from jsonb_each(variables) loop
+        if v.key !~ '^[A-Za-z_][A-Za-z0-9_]{0,63}$' then
+            perform millrace.refuse(format('the variable''s name %L is malformed', left(v.key, 60)), 'variables',
+                'A name has 1 to 64 letters, digits and _, and begins with a letter or _.');
+        end if;
+        if jsonb_typeof(v.value) <> 'object' then
+            perform millrace.refuse(format('the variable %s is not described by an object', v.key), 'variables', example);
+        end if;
+        if exists (select from jsonb_object_keys(v.value) k where k not in ('type', 'required', 'max')) then
+            perform millrace.refuse(format('the variable %s has more than type, required and max', v.key), 'variables', example);
+        end if;
+        if v.value ? 'type' and v.value -> 'type' not in ('"text"', '"url"', '"number"', '"html"') then
+            perform millrace.refuse(format('the variable %s has an unknown type', v.key), 'variables', example);
+        end if;
+        if v.value ? 'required' and jsonb_typeof(v.value -> 'required') <> 'boolean' then
+            perform millrace.refuse(format('required of the variable %s is neither true nor false', v.key), 'variables', example);
+        end if;
+        if v.value ? 'max' and coalesce(jsonb_typeof(v.value -> 'max') <> 'number' or v.value ->> 'max' !~ '^[0-9]{1,7}$'
+                or (v.value ->> 'max')::int not between 1 and 1000000, true) then
+            perform millrace.refuse(format('max of the variable %s is no whole number from 1 to 1000000', v.key), 'variables', example);
+        end if;
+    end loop;
+end $$;
+
+create or replace function millrace.template_check_name(name text, locale text) returns void
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+begin
+    if name is null or name !~ '^[a-z0-9][a-z0-9_.-]{0,127}$' then
+        perform millrace.refuse(format('the template''s name %L is malformed', left(name, 60)), 'name',
+            'A name has 1 to 128 small letters, digits and the signs _ . - and begins with a letter or digit.');
+    end if;
+    if locale is null or locale !~ '^[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?$' then
+        perform millrace.refuse(format('the locale %L is malformed', left(locale, 60)), 'locale',
+            'A language, perhaps a script and a region: en, pt-BR, zh-Hant-TW.');
+    end if;
+end $$;
+
+create or replace function millrace.template_publish(
+    name text, subject text, html text, plain text, variables jsonb, locale text default 'en', note text default null
+) returns int
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    the_version int;
+begin
+    perform millrace.template_check_name(template_publish.name, template_publish.locale);
+    if coalesce(btrim(template_publish.subject), '') = '' or template_publish.subject ~ '[\x01-\x1f\x7f]' or length(template_publish.subject) > 998 then
+        perform millrace.refuse('the subject is empty, of several lines, or longer than 998 characters', 'subject', 'A subject is one line.');
+    end if;
+    if coalesce(btrim(template_publish.plain), '') = '' then
+        perform millrace.refuse('there is no text part', 'plain', 'Say the same in plain text: some readers show nothing else.');
+    end if;
+    if template_publish.html is not null and btrim(template_publish.html) = '' then
+        perform millrace.refuse('the HTML part is empty', 'html', 'Give null for a mail of text alone.');
+    end if;
+    if octet_length(template_publish.html) > 102 * 1024 then
+        perform millrace.refuse(format('the HTML has %s bytes, more than %s', octet_length(template_publish.html), 102 * 1024), 'html',
+            'Gmail cuts off what is longer. Take something out.', '53400', 'too_large');
+    end if;
+    if octet_length(template_publish.plain) > 102 * 1024 then
+        perform millrace.refuse(format('the text has %s bytes, more than %s', octet_length(template_publish.plain), 102 * 1024), 'plain',
+            'Take something out.', '53400', 'too_large');
+    end if;
+    if length(template_publish.note) > 500 then
+        perform millrace.refuse('the note is longer than 500 characters', 'note', 'Say it shorter.');
+    end if;
+    perform millrace.template_check_variables(template_publish.variables);
+
+    perform pg_advisory_xact_lock(hashtextextended('millrace.template ' || template_publish.name, 0));      -- versions count up one by one
+    select t.version into the_version
+      from millrace.template_live l
+      join millrace.template_version t on t.name = l.name and t.locale = l.locale and t.version = l.version
+     where l.name = template_publish.name and l.locale = template_publish.locale
+       and (t.subject, t.html, t.plain, t.variables) is not distinct from
+           (template_publish.subject, template_publish.html, template_publish.plain, template_publish.variables);
+    if found then
+        return the_version;
+    end if;
+    select coalesce(max(t.version), 0) + 1 into the_version
+      from millrace.template_version t where t.name = template_publish.name and t.locale = template_publish.locale;
+    insert into millrace.template_version (name, locale, version, subject, html, plain, variables, note, published_by, published_at)
+    values (template_publish.name, template_publish.locale, the_version, template_publish.subject, template_publish.html, template_publish.plain,
+        template_publish.variables, template_publish.note, millrace.caller(), millrace.now());
+    insert into millrace.template_live as l (name, locale, version) values (template_publish.name, template_publish.locale, the_version)
+        on conflict (name, locale) do update set version = excluded.version;
+    insert into millrace.template_event (at, name, locale, version, change, by, note)
+    values (millrace.now(), template_publish.name, template_publish.locale, the_version, 'published', millrace.caller(), template_publish.note);
+    perform pg_notify('millrace_templates', template_publish.name);
+    return the_version;
+end $$;
+
+-- Version 0 is the one that is built in.
+create or replace function millrace.template_use(name text, version int, locale text default 'en') returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    changed boolean;
+begin
+    perform millrace.template_check_name(template_use.name, template_use.locale);
+    perform pg_advisory_xact_lock(hashtextextended('millrace.template ' || template_use.name, 0));
+    if template_use.version = 0
+        and exists (select from millrace.template_built_in() b where b.name = template_use.name and b.locale = template_use.locale)
+    then
+        delete from millrace.template_live l where l.name = template_use.name and l.locale = template_use.locale;
+        changed := found;
+    else
+        if template_use.version is null or not exists (select from millrace.template_version t
+            where t.name = template_use.name and t.locale = template_use.locale and t.version = template_use.version)
+        then
+            perform millrace.refuse(format('there is no version %s of the template %s in %s', template_use.version, template_use.name, template_use.locale),
+                'version', 'The view millrace.templates lists all of them.', 'P0002', 'not_found');
+        end if;
+        insert into millrace.template_live as l (name, locale, version) values (template_use.name, template_use.locale, template_use.version)
+            on conflict (name, locale) do update set version = excluded.version where l.version <> excluded.version;
+        changed := found;
+    end if;
+    if changed then
+        insert into millrace.template_event (at, name, locale, version, change, by)
+        values (millrace.now(), template_use.name, template_use.locale, template_use.version, 'used', millrace.caller());
+        perform pg_notify('millrace_templates', template_use.name);
+    end if;
+    return changed;
+end $$;
+
+-- What is live in the first of the locales that has something; or one version of it, live or not.
+create or replace function millrace.template_source(the_name text, the_locales text[], the_version int default null)
+returns table (locale text, version int, subject text, html text, plain text, variables jsonb)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select t.locale, t.version, t.subject, t.html, t.plain, t.variables
+      from unnest(the_locales) with ordinality w (locale, n)
+      join millrace.template_version t on t.name = the_name and t.locale = w.locale
+     where t.version = coalesce(the_version, (select l.version from millrace.template_live l where l.name = t.name and l.locale = t.locale))
+     order by w.n
+     limit 1
+$$;
+
+create or replace function millrace.template_history(the_name text)
+returns table (at timestamptz, name text, locale text, version int, change text, by text, note text)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select e.at, e.name, e.locale, e.version, e.change, e.by, e.note from millrace.template_event e where e.name = the_name order by e.id
+$$;
+
+create or replace view millrace.templates as
+select t.name, t.locale, t.version, l.version is not null as live,
+       octet_length(t.subject) + coalesce(octet_length(t.html), 0) + octet_length(t.plain) as bytes,
+       exists (select from millrace.template_built_in() b where b.name = t.name) as built_in, t.published_at, t.note
+  from millrace.template_version t
+  left join millrace.template_live l on l.name = t.name and l.locale = t.locale and l.version = t.version
+union all
+select b.name, b.locale, 0, not exists (select from millrace.template_live l where l.name = b.name and l.locale = b.locale), null, true, null, null
+  from millrace.template_built_in() b;
