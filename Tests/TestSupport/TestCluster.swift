@@ -24,6 +24,8 @@ package enum TestCluster {
             settings: [
                 "fsync": "off", "full_page_writes": "off", "autovacuum": "off", "shared_buffers": "256MB",
                 "max_wal_size": "8GB", "max_prepared_transactions": "4",
+                // Many tests at once start workers, and a worker that serves every room may hold some forty.
+                "max_connections": "1000",
             ])
         living.withLock { $0.append(cluster) }
         atexit { TestCluster.removeAll() }
