@@ -22,6 +22,8 @@ package struct Book: Sendable {
     private struct LeaseEntry: Sendable {
         var total: Int32
         var recorded: Int32 = 0
+        /// Its first ends have been kept for the next flush.
+        var hasWaited = false
         /// Gates at which each of its jobs holds a slot.
         var gates: [Int64] = []
     }
@@ -186,25 +188,75 @@ package struct Book: Sendable {
         return runs
     }
 
-    /// What waits to be recorded, at most `most`; nil when there is nothing, or a flush is under way.
-    package mutating func takeFlush(most: Int = 2000) -> Flush? {
+    /// What waits to be recorded, at most `most`; nil when there is nothing, or a flush is under way. Where `plenty` of others go, the
+    /// first ends of a lease wait for the rest of it, once: a lease that ends in one piece need not be locked before, nor its history
+    /// be counted.
+    package mutating func takeFlush(most: Int = 2000, plenty: Int = 256) -> Flush? {
         guard inFlight == 0, !pending.isEmpty else { return nil }
-        let ended = Array(pending.prefix(most))
-        pending.removeFirst(ended.count)
+        var ended = Array(pending.prefix(most))
+        let early = begun(in: ended, plenty: plenty)
+        if early.isEmpty {
+            pending.removeFirst(ended.count)
+        } else {
+            pending.replaceSubrange(..<ended.count, with: ended.filter { early.contains($0.job.number) })
+            ended.removeAll { early.contains($0.job.number) }
+        }
         inFlight = ended.count
         return flush(of: ended)
     }
 
-    func flush(of ended: [Ended]) -> Flush {
-        var counts: [Int64: (all: Int32, toRecord: Int32)] = [:]
-        var slots: [SlotKey: Int32] = [:]
-        for end in ended {
-            counts[end.job.number, default: (0, 0)].all += 1
-            guard !end.isRecorded else { continue }
-            counts[end.job.number]?.toRecord += 1
-            if let gate = end.job.gate { slots[SlotKey(number: end.job.number, gate: gate), default: 0] += 1 }
-            for gate in end.job.gates { slots[SlotKey(number: end.job.number, gate: gate), default: 0] += 1 }
+    /// The leases whose first ends these are and not the last, unless they have waited or few others go.
+    private mutating func begun(in ended: [Ended], plenty: Int) -> Set<Int64> {
+        guard ended.count > plenty else { return [] }
+        var left = ended.count
+        var early: Set<Int64> = []
+        for (number, count) in counted(ended) {
+            guard let lease = leases[number], lease.recorded == 0, !lease.hasWaited, count.all < lease.total else {
+                continue
+            }
+            left -= Int(count.all)
+            early.insert(number)
         }
+        guard left >= plenty else { return [] }
+        for number in early { leases[number]?.hasWaited = true }
+        return early
+    }
+
+    /// By lease. Most ends of a lease come one behind the other: they are added up before they are looked up.
+    private func counted(_ ended: [Ended]) -> [Int64: (all: Int32, toRecord: Int32)] {
+        var counts: [Int64: (all: Int32, toRecord: Int32)] = [:]
+        var run: (number: Int64, all: Int32, toRecord: Int32) = (0, 0, 0)
+        func add() {
+            guard run.all > 0 else { return }
+            counts[run.number, default: (0, 0)].all += run.all
+            counts[run.number, default: (0, 0)].toRecord += run.toRecord
+        }
+        for end in ended {
+            if end.job.number != run.number {
+                add()
+                run = (end.job.number, 0, 0)
+            }
+            run.all += 1
+            if !end.isRecorded { run.toRecord += 1 }
+        }
+        add()
+        return counts
+    }
+
+    func flush(of ended: [Ended]) -> Flush {
+        let counts = counted(ended)
+        var slots: [SlotKey: Int32] = [:]
+        var (slot, same) = (SlotKey(number: 0, gate: 0), Int32(0))
+        for end in ended where !end.isRecorded {
+            for gate in end.job.gates { slots[SlotKey(number: end.job.number, gate: gate), default: 0] += 1 }
+            guard let gate = end.job.gate else { continue }
+            if gate != slot.gate || end.job.number != slot.number {
+                if same > 0 { slots[slot, default: 0] += same }
+                (slot, same) = (SlotKey(number: end.job.number, gate: gate), 0)
+            }
+            same += 1
+        }
+        if same > 0 { slots[slot, default: 0] += same }
         for (number, count) in counts where count.toRecord > 0 {
             for gate in leases[number]?.gates ?? [] { slots[SlotKey(number: number, gate: gate)] = count.toRecord }
         }
@@ -225,14 +277,29 @@ package struct Book: Sendable {
     package mutating func flushed(_ flush: Flush, live: Set<Int64>) -> (refused: [Ended], lost: [Run]) {
         inFlight -= flush.ended.count
         var refused: [Ended] = []
+        var (key, sum) = (TallyKey?.none, Tally())
+        var (number, recorded, isLive) = (Int64.min, Int32(0), false)
+        // Those of a lease come one behind the other, and mostly of a kind: looked up once for all of them.
         for end in flush.ended {
-            if live.contains(end.job.number) || end.isRecorded {
-                leases[end.job.number]?.recorded += 1
-                tally(end)
-            } else {
-                refused.append(end)
+            if end.job.number != number {
+                leases[number]?.recorded += recorded
+                (number, recorded, isLive) = (end.job.number, 0, live.contains(end.job.number))
             }
+            guard isLive || end.isRecorded else {
+                refused.append(end)
+                continue
+            }
+            recorded += 1
+            let own = TallyKey(queue: end.job.lane.queue, kind: end.job.kind)
+            if own != key {
+                if let key { tallies[key, default: Tally()].add(sum) }
+                (key, sum) = (own, Tally())
+            }
+            sum.add(end)
+            if end.outcome == .released { totals.handedBack += 1 } else { totals.finished += 1 }
         }
+        leases[number]?.recorded += recorded
+        if let key { tallies[key, default: Tally()].add(sum) }
         for (number, _) in flush.complete where live.contains(number) { leases[number] = nil }
         totals.refused += refused.count
         return (refused, lose(Set(refused.map(\.job.number))))
@@ -256,38 +323,37 @@ package struct Book: Sendable {
 
     package var leaseNumbers: Set<Int64> { Set(leases.keys) }
 
-    private mutating func tally(_ end: Ended) {
-        var tally = tallies[TallyKey(queue: end.job.lane.queue, kind: end.job.kind)] ?? Tally()
-        tally.milliseconds += Int64(end.milliseconds ?? 0)
-        switch end.outcome {
-        case .succeeded: tally.succeeded += 1
-        case .cancelled: tally.cancelled += 1
-        case .dead:
-            tally.dead += 1
-            tally.failed += 1
-        case .retried: tally.failed += 1
-        case .snoozed: tally.snoozed += 1
-        case .released: break
-        }
-        tallies[TallyKey(queue: end.job.lane.queue, kind: end.job.kind)] = tally
-        if end.outcome == .released { totals.handedBack += 1 } else { totals.finished += 1 }
-    }
-
     mutating func takeTallies() -> [TallyKey: Tally] {
         defer { tallies = [:] }
         return tallies
     }
 
     mutating func putBack(tallies old: [TallyKey: Tally]) {
-        tallies.merge(old) { a, b in
-            var sum = a
-            sum.succeeded += b.succeeded
-            sum.failed += b.failed
-            sum.dead += b.dead
-            sum.cancelled += b.cancelled
-            sum.snoozed += b.snoozed
-            sum.milliseconds += b.milliseconds
-            return sum
+        for (key, tally) in old { tallies[key, default: Tally()].add(tally) }
+    }
+}
+
+extension Tally {
+    fileprivate mutating func add(_ end: Ended) {
+        milliseconds += Int64(end.milliseconds ?? 0)
+        switch end.outcome {
+        case .succeeded: succeeded += 1
+        case .cancelled: cancelled += 1
+        case .dead:
+            dead += 1
+            failed += 1
+        case .retried: failed += 1
+        case .snoozed: snoozed += 1
+        case .released: break
         }
+    }
+
+    fileprivate mutating func add(_ more: Tally) {
+        succeeded += more.succeeded
+        failed += more.failed
+        dead += more.dead
+        cancelled += more.cancelled
+        snoozed += more.snoozed
+        milliseconds += more.milliseconds
     }
 }

@@ -6,7 +6,7 @@ package struct Demand: Sendable {
     private var since: ContinuousClock.Instant?
 
     /// How far ahead is claimed, so that slots do not wait for a round trip.
-    static let ahead = 0.02
+    static let ahead = 0.03
     package static let most = 1000
 
     package init() {}

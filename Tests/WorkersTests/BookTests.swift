@@ -63,7 +63,8 @@ import Testing
                 #expect(holds(book.takeFlush() == nil), "two flushes in flight")
                 return
             }
-            flush = book.takeFlush(most: Int.random(in: 1...10, using: &random))
+            flush = book.takeFlush(
+                most: Int.random(in: 1...10, using: &random), plenty: Int.random(in: 1...6, using: &random))
             guard let flush else { return }
             #expect(Set(flush.ended.map(\.job.id)).count == flush.ended.count)
             #expect(Set(flush.ended.map(\.job.id)).isDisjoint(with: recorded), "an end is told twice")
@@ -161,6 +162,47 @@ import Testing
         _ = book.flushed(first, live: [8])
         let second = try some(book.takeFlush())
         #expect(second.partial.isEmpty && second.complete.map(\.number) == [8] && second.complete.map(\.count) == [1])
+    }
+
+    @Test func `the first ends of a lease wait for the rest of it where others go, and only once`() throws {
+        var book = Book(slots: 9)
+        book.accept((1...3).map { claimed($0, number: 8) } + (4...6).map { claimed($0, number: 16) })
+        func end(_ count: Int) throws {
+            for _ in 0..<count {
+                let run = makeRun(try some(book.next()))
+                _ = book.started(run)
+                book.ended(run, Ended(job: run.job, outcome: .succeeded))
+            }
+        }
+        try end(4)
+        let first = try some(book.takeFlush(plenty: 3))
+        #expect(first.ended.map(\.job.id) == [1, 2, 3] && first.complete.map(\.number) == [8] && first.partial.isEmpty)
+        _ = book.flushed(first, live: [8])
+        #expect(book.pendingCount == 1 && !book.isEmpty)
+        try end(1)
+        book.accept((7...9).map { claimed($0, number: 24) })
+        let sixth = makeRun(try some(book.next()))
+        _ = book.started(sixth)
+        try end(3)
+        let second = try some(book.takeFlush(plenty: 3))
+        #expect(second.ended.map(\.job.id) == [4, 5, 7, 8, 9], "it has waited once")
+        #expect(second.partial == [16] && second.complete.map(\.number) == [24])
+        _ = book.flushed(second, live: [16, 24])
+        book.ended(sixth, Ended(job: sixth.job, outcome: .succeeded))
+        let third = try some(book.takeFlush(plenty: 3))
+        #expect(third.complete.map(\.number) == [16] && third.complete.map(\.count) == [1])
+    }
+
+    @Test func `where few others go, the first ends of a lease do not wait`() throws {
+        var book = Book(slots: 9)
+        book.accept((1...3).map { claimed($0, number: 8) } + (4...6).map { claimed($0, number: 16) })
+        for _ in 1...4 {
+            let run = makeRun(try some(book.next()))
+            _ = book.started(run)
+            book.ended(run, Ended(job: run.job, outcome: .succeeded))
+        }
+        let flush = try some(book.takeFlush(plenty: 4))
+        #expect(flush.ended.map(\.job.id) == [1, 2, 3, 4] && flush.partial == [16])
     }
 
     @Test func `a refused finish loses the whole lease and counts as refused`() throws {

@@ -23,8 +23,8 @@ import Testing
             demand.ended(100, at: now)
         }
         #expect(demand.rate > 9000 && demand.rate < 11000)
-        #expect(demand.wanted(slots: 100, held: 100) > 150)
-        #expect(demand.wanted(slots: 100, held: 100) < 250)
+        #expect(demand.wanted(slots: 100, held: 100) > 250)
+        #expect(demand.wanted(slots: 100, held: 100) < 350)
     }
 
     @Test func `slow jobs are not claimed ahead`() {

@@ -44,9 +44,16 @@ struct Draining: Sendable {
         do {
             let first = try await taken()
             var tenths = -1
-            while try await Queue.outstanding(on: connection, kinds: [kind]) > 0 {
+            var (done, still) = (0, 0)
+            // What is outstanding is counted by looking at all of it: only when all seems to be done, or nothing happens any more.
+            while true {
+                if done >= jobs || still >= 20, try await Queue.outstanding(on: connection, kinds: [kind]) == 0 {
+                    break
+                }
                 try await Task.sleep(for: .milliseconds(100))
-                let done = min(jobs, try await taken() - first)
+                let now = min(jobs, try await taken() - first)
+                still = now == done ? still + 1 : 0
+                done = now
                 watch(done, workers.usage())
                 guard done * 10 / jobs > tenths else { continue }
                 tenths = done * 10 / jobs
