@@ -197,17 +197,20 @@ begin
                 -- looking up an array's places costs a job more than anything else here
                 case when counting <> '{}' then line_queue_gates[array_position(line_ids, r.queue)] end as queue_gate,
                 case when counting <> '{}' then line_tenant_gates[array_position(line_ids, r.queue)] end as tenant_gate
+        ), holds as (
+            select g.number, g.job, g.key_gate as gate from gone g where g.key_gate = any (key_gates)
+            union all
+            select g.number, g.job, g.queue_gate from gone g where g.queue_gate is not null
+            union all
+            select g.number, g.job, g.tenant_gate from gone g where g.tenant_gate is not null
         ), leased as (
             insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_jobs, slot_gates)
             select the_session, g.number, t, count(*), min(g.job), max(g.job), array_agg(g.job),
                    case when max(g.attempt) > 0 then array_agg(g.attempt) end,
                    case when max(g.crashes) > 0 then array_agg(g.crashes) end,
-                   nullif(coalesce(array_agg(g.job) filter (where not one_each and g.key_gate = any (key_gates)), '{}')
-                       || array_agg(g.job) filter (where g.queue_gate is not null)
-                       || array_agg(g.job) filter (where g.tenant_gate is not null), '{}'),
-                   nullif(coalesce(array_agg(g.key_gate) filter (where one_each or g.key_gate = any (key_gates)), '{}')
-                       || array_agg(g.queue_gate) filter (where g.queue_gate is not null)
-                       || array_agg(g.tenant_gate) filter (where g.tenant_gate is not null), '{}')
+                   -- aggregates with a condition cost a job as much as the others together, so most claims do without
+                   case when not one_each then (select array_agg(h.job) from holds h where h.number = g.number) end,
+                   case when one_each then array_agg(g.key_gate) else (select array_agg(h.gate) from holds h where h.number = g.number) end
               from gone g
              group by g.number
         )

@@ -110,24 +110,22 @@ end $$;
 -- Folds all but the newest rows of these gates into a base, under their locks. What commits late, before a base, the sweep
 -- finds; the newest rows are left out so that hardly any does.
 create or replace function millrace.gates_fold(gates bigint[]) returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
-declare
-    one bigint;
-    low bigint;
-    cut bigint;
-    total record;
+language plpgsql volatile as $$
 begin
-    foreach one in array gates loop
-        select coalesce(max(b.seq), 0) into low from (
-            select b.seq from millrace.slot b where b.gate = one and b.base order by b.seq desc limit 1) b;
-        select s.seq into cut from millrace.slot s where s.gate = one and s.seq >= low order by s.seq desc offset 24 limit 1;
-        continue when cut is null;
-        with gone as (
-            delete from millrace.slot s where s.gate = one and s.seq >= low and s.seq <= cut returning s.n, s.used_until
-        )
-        select sum(g.n) as n, max(g.used_until) as used_until into total from gone g;
-        insert into millrace.slot (gate, seq, n, used_until, base) values (one, cut, total.n, total.used_until, true);
-    end loop;
+    with cut as materialized (
+        select g.gate, base.seq as low, newest.seq as high
+          from unnest(gates) g(gate)
+         cross join lateral (
+            select coalesce(max(b.seq), 0) as seq
+              from (select b.seq from millrace.slot b where b.gate = g.gate and b.base order by b.seq desc limit 1) b) base
+         cross join lateral (
+            select s.seq from millrace.slot s where s.gate = g.gate and s.seq >= base.seq order by s.seq desc offset 12 limit 1) newest
+    ), gone as (
+        delete from millrace.slot s using cut c where s.gate = c.gate and s.seq between c.low and c.high
+        returning s.gate, c.high, s.n, s.used_until
+    )
+    insert into millrace.slot (gate, seq, n, used_until, base)
+    select g.gate, g.high, sum(g.n), max(g.used_until), true from gone g group by g.gate, g.high;
 end $$;
 
 -- Gives back slots, summed by gate.
