@@ -31,6 +31,7 @@ static bool limits(const struct millrace_cage *cage) {
         struct rlimit rule = {.rlim_cur = cage->cpu_seconds, .rlim_max = cage->cpu_seconds + 1};
         done = setrlimit(RLIMIT_CPU, &rule) == 0 && done;
     }
+    if (cage->niceness > getpriority(PRIO_PROCESS, 0)) done = setpriority(PRIO_PROCESS, 0, cage->niceness) == 0 && done;
     return done;
 }
 

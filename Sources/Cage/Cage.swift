@@ -17,6 +17,7 @@ package struct Cage: Sendable {
     package var cpuSeconds: UInt64
     package var fileSize: UInt64
     package var descriptors: UInt64 = 64
+    package var niceness = 0
     /// Folders to read; none: nothing can be opened.
     package var readable: [String] = []
     package var startsThreads = false
@@ -27,13 +28,14 @@ package struct Cage: Sendable {
         self.fileSize = fileSize
     }
 
-    /// As its parent wrote it into the arguments: `memory=… cpu=… file=… parent=…`.
+    /// As its parent wrote it into the arguments: `memory=… cpu=… file=… nice=… parent=…`.
     package init(arguments: [String] = CommandLine.arguments) {
         func number(_ name: String) -> UInt64 {
             arguments.lazy.filter { $0.hasPrefix("\(name)=") }.compactMap { UInt64($0.dropFirst(name.utf8.count + 1)) }
                 .first ?? 0
         }
         self.init(memory: number("memory"), cpuSeconds: number("cpu"), fileSize: number("file"))
+        niceness = Int(min(19, number("nice")))
         parent = pid_t(truncatingIfNeeded: number("parent"))
     }
 
@@ -50,6 +52,7 @@ package struct Cage: Sendable {
                 cage.cpu_seconds = cpuSeconds
                 cage.file_size = fileSize
                 cage.descriptors = descriptors
+                cage.niceness = Int32(niceness)
                 cage.opens_files = !readable.isEmpty
                 cage.starts_threads = startsThreads
                 cage.readable = folders.baseAddress

@@ -67,7 +67,7 @@ struct ChildProcess {
 
         let own = [
             "memory=\(limits.memory)", "cpu=\(max(1, limits.cpu.components.seconds))", "file=\(limits.fileSize)",
-            "parent=\(getpid())",
+            "nice=\(limits.niceness)", "parent=\(getpid())",
         ]
         let words = ([program.path] + own + program.arguments).map { strdup($0) } + [nil]
         let environment = program.environment.map { strdup("\($0.key)=\($0.value)") } + [nil]

@@ -44,6 +44,16 @@ import Testing
         #expect(try await ask("environment") == "LC_ALL=C.UTF-8\nOMP_THREAD_LIMIT=1\nSWIFT_BACKTRACE=enable=no")
     }
 
+    @Test func `it stands back for others as far as it was told to, and never less than we do`() async throws {
+        let ours = getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
+        var limits = Child.Limits()
+        limits.niceness = 7
+        let child = try await Child.start(prisoner(), limits: limits)
+        let pid = try #require(child.pid)
+        #expect(getpriority(__priority_which_t(PRIO_PROCESS.rawValue), id_t(pid)) == max(7, ours))
+        await child.end()
+    }
+
     @Test func `what the kernel refuses is known, and what is left holds`() async throws {
         let whole = try await Child.run(prisoner(), Array("echo".utf8))
         #expect(whole.refusedLayers == 0, "this kernel lacks layers: \(whole.refusedLayers)")
