@@ -31,42 +31,20 @@ package struct TextLayer: Sendable {
     package mutating func content(_ text: PageText, on page: Inspection.Page, isPixels: Bool, dpi: Double) -> String {
         let map = Map(text, page, isPixels: isPixels, dpi: dpi)
         var content = "q BT 3 Tr /\(Self.fontName) 1 Tf\n"
-        let usual = Self.median(text.blocks.flatMap(\.lines).map(Self.letterSize))
-        for block in text.blocks {
-            for line in block.lines {
-                let box = line.box
-                let height = Self.size(of: line, usual: usual)
-                guard height > 0 else { continue }
-                for (index, word) in line.words.enumerated() {
-                    let (hex, count) = string(word.text + (index == line.words.count - 1 ? "" : " "))
-                    let letters = index == line.words.count - 1 ? count : count - 1
-                    guard letters > 0, word.box.width > 0 else { continue }
-                    let base = Self.base(line, at: word.box, in: box, height)
-                    let stretch = word.box.width / (Double(letters) * 0.5 * height) * 100
-                    content += map.matrix(x: word.box.left, y: base, size: height, slope: line.slope)
-                    content += " Tm \(short(stretch)) Tz <\(hex)> Tj\n"
-                }
+        let lines = text.blocks.flatMap(\.lines)
+        for (line, height) in zip(lines, LetterSizes.of(lines)) where height > 0 {
+            let box = line.box
+            for (index, word) in line.words.enumerated() {
+                let (hex, count) = string(word.text + (index == line.words.count - 1 ? "" : " "))
+                let letters = index == line.words.count - 1 ? count : count - 1
+                guard letters > 0, word.box.width > 0 else { continue }
+                let base = Self.base(line, at: word.box, in: box, height)
+                let stretch = word.box.width / (Double(letters) * 0.5 * height) * 100
+                content += map.matrix(x: word.box.left, y: base, size: height, slope: line.slope)
+                content += " Tm \(short(stretch)) Tz <\(hex)> Tj\n"
             }
         }
         return content + "ET Q\n"
-    }
-
-    private static func median(_ values: [Double]) -> Double {
-        values.isEmpty ? 0 : values.sorted()[values.count / 2]
-    }
-
-    /// One and the same for lines that are about as high: those who take a page's text apart see another size as another paragraph.
-    private static func size(of line: Line, usual: Double) -> Double {
-        let height = letterSize(line)
-        guard usual > 0, height > 0 else { return 0 }
-        if height > usual * 0.7, height < usual * 1.45 { return usual }
-        return max(0.25, (height / usual * 4).rounded() / 4) * usual
-    }
-
-    /// What a font of these letters is as large as: a word that goes both above and below fills nine tenths of it.
-    private static func letterSize(_ line: Line) -> Double {
-        let usual = median(line.words.map(\.box.height))
-        return (line.words.map(\.box.height).filter { $0 < 1.7 * usual }.max() ?? 0) * 1.1
     }
 
     private static func base(_ line: Line, at word: Box, in box: Box, _ height: Double) -> Double {

@@ -102,6 +102,40 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
         #expect(usage.peak > 1 << 20 && usage.peak < 300 << 20)
     }
 
+    /// They might be the cells of a table, to a reader who has nothing but places and sizes.
+    @Test func `columns whose paragraphs begin at the same heights are read one after the other`() async throws {
+        func paragraph(_ name: String, _ left: Double, _ top: Double) -> Block {
+            Block(
+                (0..<5).map { line in
+                    let top = top + Double(line) * 12.2
+                    return Line(
+                        (0..<5).map { word in
+                            let left = left + Double(word) * 42
+                            return Word("\(name)\(line)\(word)", Box(left, top, left + 38, top + 9.3))
+                        }, baseline: [top + 7.5, top + 7.5])
+                })
+        }
+        var text = PageText(origin: .read, width: 595, height: 842, dpi: 72, blocks: [])
+        for (column, left) in [("left", 66.0), ("right", 311)] {
+            text.blocks += (0..<4).map { paragraph("\(column)\($0)", left, 80 + Double($0) * 67.2) }
+        }
+        let page = pdf([
+            "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]>>",
+        ])
+        try await withFile(page) { file in
+            let inspection = try await workshop.probe(file).value
+            try await withFile([]) { output in
+                _ = try await workshop.assemble(file, inspection, texts: [1: text], into: output)
+                for flags in [[], ["-raw"]] as [[String]] {
+                    let (_, found) = try withPath(bytes(of: output)) { try run("pdftotext", flags + [$0, "-"]) }
+                    let words = String(decoding: found, as: UTF8.self).split(whereSeparator: \.isWhitespace)
+                    #expect(words.map(String.init) == text.words.map(\.text), "\(flags)")
+                }
+            }
+        }
+    }
+
     @Test func `an engine without its models says so, and one that is killed is replaced`() async throws {
         let raster = try Raster(
             head: .init(width: 300, height: 300, dpi: 150), pixels: [UInt8](repeating: 255, count: 90_000)[...],
