@@ -75,7 +75,7 @@ extension Worker {
             if options.sweeps { floors.withLock { $0.sample(horizon) } }
             // With few queues the plan looks at every lane; with many, a walk over those that hold something does.
             if table.open.count > Plan.fewQueues, lanesWalk.withLock({ $0 }) < .milliseconds(5) {
-                try await lookBelowFloors(claimLink)
+                try await lookBelowFloors(claimLink, tells: false)
                 table = queues.withLock { $0 }
             }
         }

@@ -229,7 +229,7 @@ extension Worker {
         guard options.sweeps else { return .seconds(1) }
         let table = queues.withLock { $0 }
         let lines = table.serves.map { Array($0) } ?? Array(table.names.keys)
-        guard lines.count <= Looks.fewLines else { return try await lookBelowFloors(sweepLink) }
+        guard lines.count <= Looks.fewLines else { return try await lookBelowFloors(sweepLink, tells: true) }
         if sweepLink.generation != looks.generation {
             looks = Looks()
             looks.generation = sweepLink.generation
@@ -255,7 +255,7 @@ extension Worker {
         if isWhole { looks.whole = (.now, took) }
         looks.bottoms.looked(
             at: lanes, found: Dictionary(found.map { ($0.lane, $0.first) }, uniquingKeysWith: { min($0, $1) }))
-        try await heed(found, table: table)
+        try await heed(found, table: table, tells: true)
         return took
     }
 
@@ -270,8 +270,10 @@ extension Worker {
         if late.moved > 0 { wakeups.lookEverywhere() }
     }
 
+    /// - Parameter tells: the claim loop, asleep, of what was found. Looking itself it claims what can be had at once; the rest, behind
+    ///   a bound or a limit, is no reason to look again.
     @discardableResult
-    func lookBelowFloors(_ link: Link) async throws(PostgresError) -> Duration {
+    func lookBelowFloors(_ link: Link, tells: Bool) async throws(PostgresError) -> Duration {
         guard options.sweeps else { return .seconds(1) }
         let began = ContinuousClock.now
         let known = kinds.withLock { Array($0.keys) }
@@ -281,17 +283,18 @@ extension Worker {
         }
         let took = began.duration(to: .now)
         lanesWalk.withLock { $0 = took }
-        try await heed(lanes, table: table)
+        try await heed(lanes, table: table, tells: tells)
         return took
     }
 
-    private func heed(_ lanes: [(lane: Lane, first: Int64, last: Int64)], table: QueueTable) async throws(PostgresError)
-    {
+    private func heed(
+        _ lanes: [(lane: Lane, first: Int64, last: Int64)], table: QueueTable, tells: Bool
+    ) async throws(PostgresError) {
         floors.withLock { floors in
             for lane in lanes { floors.found(lane.lane, first: lane.first, last: lane.last) }
         }
         if lanes.contains(where: { table.names[$0.lane.queue] == nil }) { try await refreshQueues() }
-        if !lanes.isEmpty, doorman.holds { wakeups.lookEverywhere() }
+        if tells, !lanes.isEmpty, doorman.holds { wakeups.lookEverywhere() }
     }
 
     private func maintain() async throws(PostgresError) {

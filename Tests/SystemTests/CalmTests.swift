@@ -1,0 +1,42 @@
+import Postgres
+import TestSupport
+import Testing
+
+@Suite struct CalmTests {
+    /// What a claim may not take now is no reason to ask for it again at once: a slot that comes free says so.
+    @Test func `a worker whose slots for a queue are all taken sleeps although more of it waits`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            let others = (1...6).map { "other\($0)" }
+            for queue in others {
+                try await connection.run("select millrace.enqueue('practice.nothing', '{}', '\(queue)')")
+            }
+            for _ in 1...5 {
+                try await connection.run("select millrace.enqueue('practice.sleep', '{\"ms\": 600000}', 'narrow')")
+            }
+            let worker = try await MillraceProcess.worker(
+                "one", database: database.url, ["--queue", "narrow:1"] + others.flatMap { ["--queue", $0] })
+            try await eventually("the others are done, and one is running") {
+                try await connection.value(
+                    "select (select count(*) from millrace.history) = \(others.count) and (select sum(running) from millrace.beat) = 1"
+                ) == "true"
+            }
+            let before = try await transactions(of: database.name, connection)
+            try await Task.sleep(for: .seconds(5))
+            let count = try await transactions(of: database.name, connection) - before
+            #expect(count < 300, "an idle worker makes some thirty a second; one that does not sleep hundreds")
+            // And it wakes when it should.
+            try await connection.run("select millrace.enqueue('practice.nothing', '{}', 'other1')")
+            try await eventually("it is done too") {
+                try await connection.int("select count(*) from millrace.history") == others.count + 1
+            }
+            worker.signal(9)
+            await connection.close()
+        }
+    }
+
+    private func transactions(of database: String, _ connection: Connection) async throws -> Int {
+        try await Task.sleep(for: .seconds(1.5))  // what a backend did is told a second later
+        return try await connection.int("select xact_commit from pg_stat_database where datname = '\(database)'")
+    }
+}
