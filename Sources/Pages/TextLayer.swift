@@ -27,7 +27,11 @@ package struct TextLayer: Sendable {
         return (hex, count)
     }
 
-    /// The drawing of a page's words. A letter is half as wide as it is high, and stretched until its word has the width it has.
+    /// Those who take a page's text apart see two words where there is more than a fifth of a letter's height between them.
+    private static let gap = 0.22
+
+    /// The drawing of a page's words. A letter is half as wide as it is high, and stretched until its word has the width it has, or what
+    /// the next one leaves it.
     package mutating func content(_ text: PageText, on page: Inspection.Page, isPixels: Bool, dpi: Double) -> String {
         let map = Map(text, page, isPixels: isPixels, dpi: dpi)
         var content = "q BT 3 Tr /\(Self.fontName) 1 Tf\n"
@@ -39,7 +43,11 @@ package struct TextLayer: Sendable {
                 let letters = index == line.words.count - 1 ? count : count - 1
                 guard letters > 0, word.box.width > 0 else { continue }
                 let base = Self.base(line, at: word.box, in: box, height)
-                let stretch = word.box.width / (Double(letters) * 0.5 * height) * 100
+                let room =
+                    index == line.words.count - 1
+                    ? .infinity : line.words[index + 1].box.left - word.box.left - Self.gap * height
+                let width = min(word.box.width, max(room, word.box.width / 2))
+                let stretch = width / (Double(letters) * 0.5 * height) * 100
                 content += map.matrix(x: word.box.left, y: base, size: height, slope: line.slope)
                 content += " Tm \(short(stretch)) Tz <\(hex)> Tj\n"
             }

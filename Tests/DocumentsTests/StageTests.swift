@@ -119,19 +119,36 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
         for (column, left) in [("left", 66.0), ("right", 311)] {
             text.blocks += (0..<4).map { paragraph("\(column)\($0)", left, 80 + Double($0) * 67.2) }
         }
+        for flags in [[], ["-raw"]] as [[String]] {
+            #expect(try await wordsFound(in: text, flags) == text.words.map(\.text), "\(flags)")
+        }
+    }
+
+    /// An engine may say that a word ends where the next begins, or later.
+    @Test func `words that touch each other are words of their own`() async throws {
+        let lefts = [66.0, 100, 133, 180, 186, 260]
+        let rights = [99.5, 134, 179, 186, 259, 300]
+        let words = zip(["The", "railway", "number", "6", "leaves", "now"], zip(lefts, rights))
+            .map { Word($0, Box($1.0, 80, $1.1, 89)) }
+        let text = PageText(
+            origin: .read, width: 595, height: 842, dpi: 72, blocks: [Block([Line(words, baseline: [87, 87])])])
+        for flags in [[], ["-raw"]] as [[String]] {
+            #expect(try await wordsFound(in: text, flags) == words.map(\.text), "\(flags)")
+        }
+    }
+
+    /// What pdftotext finds on an empty page that says this.
+    private func wordsFound(in text: PageText, _ flags: [String]) async throws -> [String] {
         let page = pdf([
             "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
             "<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]>>",
         ])
-        try await withFile(page) { file in
+        return try await withFile(page) { file in
             let inspection = try await workshop.probe(file).value
-            try await withFile([]) { output in
+            return try await withFile([]) { output in
                 _ = try await workshop.assemble(file, inspection, texts: [1: text], into: output)
-                for flags in [[], ["-raw"]] as [[String]] {
-                    let (_, found) = try withPath(bytes(of: output)) { try run("pdftotext", flags + [$0, "-"]) }
-                    let words = String(decoding: found, as: UTF8.self).split(whereSeparator: \.isWhitespace)
-                    #expect(words.map(String.init) == text.words.map(\.text), "\(flags)")
-                }
+                let (_, found) = try withPath(bytes(of: output)) { try run("pdftotext", flags + [$0, "-"]) }
+                return String(decoding: found, as: UTF8.self).split(whereSeparator: \.isWhitespace).map(String.init)
             }
         }
     }
