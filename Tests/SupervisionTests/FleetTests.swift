@@ -189,10 +189,11 @@ final class Fleet: Sendable {
                 try await Self.allHaveCalled(connection, 2)
                 #expect(
                     try await connection.value(
-                        "select millrace.provider_force('mailer', 'open', 'maintenance', interval '2 s')::text")
+                        "select millrace.provider_force('mailer', 'open', 'maintenance', interval '20 s')::text")
                         == "true")
-                for index in 0..<2 {
-                    try await eventually("it comes to step 10") { await fleet.call(index) == "refused forced" }
+                try await eventually("it comes to step 10") {
+                    let answers = await (fleet.call(0), fleet.call(1))
+                    return answers == ("refused forced", "refused forced")
                 }
                 try await eventually("it comes to step 11") { try await Self.state(connection) == "closed" }
                 for index in 0..<2 { try await eventually("it comes to step 12") { await fleet.call(index) == "ok" } }
