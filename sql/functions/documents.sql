@@ -102,7 +102,8 @@ create or replace function millrace.document_register(
     storage_url text, title text default null, mime_type text default null, size bigint default null, lesson_id text default null, tenant text default null,
     options jsonb default '{}', password text default null, id uuid default null, actor text default null
 ) returns uuid
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     me text := millrace.document_actor(document_register.actor);
     the_tenant text := document_register.tenant;

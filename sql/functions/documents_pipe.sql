@@ -1,13 +1,15 @@
 -- What a worker does to a document. Every call names the run's token; of an earlier round, or of a document that is no longer worked
--- on, nothing is written. The document's row is locked before the lease, by all alike.
+-- on, nothing is written. The document's row is locked before the lease, by all alike. Plans are kept: to make them anew for each call, as is the rule
+-- where a table has leaves, cost more than the calls.
 
 create or replace function millrace.document_changed(the_id uuid, the_change text) returns void
-language sql volatile as $$
+language plpgsql volatile as $$
+begin
     insert into millrace.document_change (at, document, change, data)
     select millrace.now(), d.id, the_change, jsonb_strip_nulls(jsonb_build_object('status', d.status, 'stage', d.stage, 'pages', d.pages, 'pages_done', d.pages_done,
         'pages_failed', d.pages_failed, 'reason', d.reason, 'lesson_id', d.lesson_id, 'tenant', d.tenant))
-      from millrace.document d where d.id = the_id
-$$;
+      from millrace.document d where d.id = the_id;
+end $$;
 
 -- The document, locked, if this run may still do something to it; else null.
 create or replace function millrace.document_held(token text, the_id uuid, the_round int) returns millrace.document
@@ -27,7 +29,8 @@ end $$;
 create or replace function millrace.document_take(token text, id uuid, round int, the_page int default null)
 returns table (title text, source text, blob bytea, size bigint, mime_type text, inspection jsonb, languages text[], policy text, dpi int, outputs text[], tenant text,
     pages int, pages_done int, pages_failed int, signed boolean, encrypted boolean, password text, tries int, cpu_ms bigint, cpu_left float8, created_at timestamptz)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
     d millrace.document;
@@ -53,7 +56,8 @@ begin
 end $$;
 
 create or replace function millrace.document_stage(token text, id uuid, round int, stage text) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     d millrace.document := millrace.document_held(document_stage.token, document_stage.id, document_stage.round);
 begin
@@ -67,7 +71,8 @@ end $$;
 
 -- Its content is here, and stays as long as the document does. The answer is a reason when it may not: quota.
 create or replace function millrace.document_received(token text, id uuid, round int, the_blob bytea, the_size bigint) returns text
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     d millrace.document := millrace.document_held(document_received.token, document_received.id, document_received.round);
 begin
@@ -93,7 +98,8 @@ end $$;
 
 -- What the probe has found; its pages come to be. refused: [{page, reason, sentence}], pages that can not be read.
 create or replace function millrace.document_inspected(token text, id uuid, round int, seen jsonb, mime text, pages int, signed boolean, encrypted boolean, refused jsonb, cpu_ms int) returns text
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     d millrace.document := millrace.document_held(document_inspected.token, document_inspected.id, document_inspected.round);
     t timestamptz := millrace.now();
@@ -136,7 +142,8 @@ $$;
 -- Writes down pages. results: [{page, status, reason, sentence, text, content, key, words, confidence, rotation, dpi, cpu_ms, cached}]; status again: it
 -- waits for another run of its job. ends: this run is a page's, and ends with the write. False: nothing was written.
 create or replace function millrace.document_pages_put(token text, id uuid, round int, results jsonb, spent int, ends boolean) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     d millrace.document := millrace.document_held(document_pages_put.token, document_pages_put.id, document_pages_put.round);
     t timestamptz := millrace.now();
@@ -212,7 +219,8 @@ end $$;
 
 -- A job for each page that has not been read. The first ones go before other documents' later ones. Ends the run.
 create or replace function millrace.document_spread(token text, id uuid, round int) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     d millrace.document := millrace.document_held(document_spread.token, document_spread.id, document_spread.round);
 begin
@@ -267,7 +275,8 @@ end $$;
 
 -- The run ends with it. outputs: [{kind, blob (hex), size}]. A reason beside completed says what could not be made.
 create or replace function millrace.document_ended(token text, id uuid, round int, status text, reason text, sentence text, outputs jsonb, spent int) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     d millrace.document := millrace.document_held(document_ended.token, document_ended.id, document_ended.round);
     one record;

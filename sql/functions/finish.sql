@@ -119,14 +119,17 @@ end $$;
 
 -- After a flush whose answer was lost: which of its jobs are recorded already.
 create or replace function millrace.recorded(the_session bigint, ids bigint[], numbers bigint[]) returns bigint[]
-language sql volatile security definer
+language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off as $$
-    select coalesce(array_agg(f.id), '{}')
-      from unnest(ids, numbers) f(id, number)
-     where exists (select from millrace.history h where h.id = f.id and h.session = the_session and h.number = f.number)
-$$;
+begin
+    -- Not in SQL, which would plan a look into every leaf of history for each call.
+    return array(
+        select f.id from unnest(ids, numbers) f(id, number)
+         where exists (select from millrace.history h where h.id = f.id and h.session = the_session and h.number = f.number));
+end $$;
 
 -- Ends a run inside the caller's own transaction, so that its writes and the job's end are one. The token is the run's (in Swift
 -- context.token); the handler then answers `.recorded`. False: the lease is lost, and the transaction should be rolled back. The
@@ -134,6 +137,7 @@ $$;
 create or replace function millrace.complete(token text, result jsonb default null) returns boolean
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off as $$
 declare
