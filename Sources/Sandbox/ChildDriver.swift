@@ -33,6 +33,11 @@ struct ChildDriver {
 
     @available(*, noasync)
     mutating func run() {
+        // One that dies while it is being fed shows by an error, whatever the process thinks of broken pipes.
+        var broken = sigset_t()
+        sigemptyset(&broken)
+        sigaddset(&broken, SIGPIPE)
+        pthread_sigmask(SIG_BLOCK, &broken, nil)
         var buffer = [UInt8](repeating: 0, count: 65_536)
         var isAlive = true
         while isAlive {
