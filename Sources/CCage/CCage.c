@@ -31,7 +31,9 @@ static bool limits(const struct millrace_cage *cage) {
         struct rlimit rule = {.rlim_cur = cage->cpu_seconds, .rlim_max = cage->cpu_seconds + 1};
         done = setrlimit(RLIMIT_CPU, &rule) == 0 && done;
     }
-    if (cage->niceness > getpriority(PRIO_PROCESS, 0)) done = setpriority(PRIO_PROCESS, 0, cage->niceness) == 0 && done;
+    int niceness = cage->niceness > 19 ? 19 : cage->niceness;
+    if (niceness > getpriority(PRIO_PROCESS, 0)) done = setpriority(PRIO_PROCESS, 0, niceness) == 0 && done;
+    if (cage->niceness > 19) done = sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0}) == 0 && done;
     return done;
 }
 

@@ -35,7 +35,7 @@ package struct Cage: Sendable {
                 .first ?? 0
         }
         self.init(memory: number("memory"), cpuSeconds: number("cpu"), fileSize: number("file"))
-        niceness = Int(min(19, number("nice")))
+        niceness = Int(min(20, number("nice")))
         parent = pid_t(truncatingIfNeeded: number("parent"))
     }
 

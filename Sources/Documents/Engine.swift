@@ -20,19 +20,21 @@ package actor ChildEngine: Engine {
     private let program: Child.Program
     private let limits: Child.Limits
     private let pages: Int
-    private var warm: (child: Child, read: Int)?
+    private let patience: Patience
+    private var warm: (child: Child, niceness: Int, read: Int)?
     private var spent = Worked((), Usage())
     package let name: String
     package private(set) var refusedLayers: UInt32 = 0
     /// What the last page took.
     package private(set) var pageCPU: Duration = .zero
 
-    package init(_ workshop: Workshop, program: Child.Program? = nil) {
+    package init(_ workshop: Workshop, program: Child.Program? = nil, patience: Patience = Patience()) {
         let languages = workshop.languages.joined(separator: "+")
         self.program =
             program ?? workshop.program(.ocr, ["models=\(workshop.models)", "languages=\(languages)"])
         limits = workshop.limits(.ocr)
         pages = workshop.enginePages
+        self.patience = patience
         let engine = program?.path.split(separator: "/").last.map(String.init) ?? "tesseract"
         name = "\(engine)/\(languages)"
     }
@@ -42,14 +44,11 @@ package actor ChildEngine: Engine {
     ) async throws(DocumentFailure) -> PageText {
         let payload = try Workshop.packet(RecognitionRequest(raster.head, finds: finds), raster.pixels)
         do throws(ChildFailure) {
-            let child = try await ready()
-            let before = child.pid.map(Self.cpu) ?? .zero
-            let answer = try await child.ask(payload) { note in
+            let answer = try await asked(payload) { note in
                 if let percent = Int(String(decoding: note.prefix(3), as: UTF8.self)), (0...100).contains(percent) {
                     progress?(percent)
                 }
             }
-            pageCPU = (child.pid.map(Self.cpu) ?? before) - before
             let (text, _) = try Workshop.opened(answer.payload, as: PageText.self, Usage())
             try Workshop.trusted(text)
             return text
@@ -78,15 +77,73 @@ package actor ChildEngine: Engine {
         return .milliseconds((user + system) * 10)
     }
 
+    /// How far the warm one stands back.
+    package var niceness: Int? { warm?.niceness }
+
+    private func asked(
+        _ payload: [UInt8], note: @escaping @Sendable ([UInt8]) -> Void
+    ) async throws(ChildFailure) -> Child.Answer {
+        while true {
+            let child = try await ready()
+            let before = child.pid.map(Self.cpu) ?? .zero
+            let asking = Task { () async -> Result<Child.Answer, ChildFailure> in
+                do throws(ChildFailure) {
+                    return .success(try await child.ask(payload, note: note))
+                } catch {
+                    return .failure(error)
+                }
+            }
+            let watching = Task { [patience] in
+                guard warm?.niceness ?? 0 > Self.fairness else { return false }
+                let began = ContinuousClock.now
+                while true {
+                    guard (try? await Task.sleep(for: patience.span)) != nil, let pid = child.pid else { return false }
+                    guard Self.cpu(of: pid) - before < (.now - began) * patience.share else { continue }
+                    patience.end()
+                    asking.cancel()
+                    return true
+                }
+            }
+            let outcome = await withTaskCancellationHandler {
+                await asking.value
+            } onCancel: {
+                asking.cancel()
+            }
+            watching.cancel()
+            pageCPU = (child.pid.map(Self.cpu) ?? before) - before
+            if case .failure(let failure) = outcome, failure.reason == .cancelled, await watching.value,
+                !Task.isCancelled
+            {
+                continue
+            }
+            return try outcome.get()
+        }
+    }
+
+    /// How far an engine stands back that may not wait any longer.
+    private static let fairness = 10
+
     private func ready() async throws(ChildFailure) -> Child {
-        if let found = warm, found.read < pages, found.child.pid != nil {
-            warm = (found.child, found.read + 1)
+        if let found = warm, found.read < pages, found.child.pid != nil,
+            found.niceness <= Self.fairness || !patience.isOver
+        {
+            warm?.read += 1
             return found.child
         }
         await retire()
-        let child = try await Child.start(program, limits: limits)
+        var limits = limits
+        if patience.isOver { limits.niceness = min(limits.niceness, Self.fairness) }
+        let child: Child
+        do throws(ChildFailure) {
+            child = try await Child.start(program, limits: limits)
+        } catch {
+            guard error.reason == .timeout, limits.niceness > Self.fairness else { throw error }
+            patience.end()  // it did not even come to start
+            limits.niceness = Self.fairness
+            child = try await Child.start(program, limits: limits)
+        }
         refusedLayers = child.refusedLayers
-        warm = (child, 1)
+        warm = (child, limits.niceness, 1)
         return child
     }
 

@@ -62,8 +62,8 @@ package struct Workshop: Sendable {
         case .ocr:
             limits.memory = 2 << 30
             limits.cpu = pageCPU * enginePages
-            // Minutes of it must not keep from others what takes them milliseconds.
-            limits.niceness = 10
+            // Minutes of it must not keep from others what takes them milliseconds; but see Patience.
+            limits.niceness = 20
             limits.answer = 32 << 20
         case .assemble, .report:
             limits.memory = 2 << 30

@@ -26,7 +26,7 @@ package final class Child: Sendable {
         package var wall: Duration = .seconds(120)
         package var start: Duration = .seconds(20)
         package var fileSize = 1 << 30
-        /// How far it stands back where others want the processor too, as nice(1) has it.
+        /// How far it stands back where others want the processor too, as nice(1) has it; 20: it computes when nobody else wants to.
         package var niceness = 0
         package var answer = 64 << 20
         package var note = 1 << 20

@@ -3,6 +3,7 @@ import Foundation
 import Pages
 import Sandbox
 import Synchronization
+import TestSupport
 import Testing
 
 /// A page with enough on it to be read.
@@ -100,6 +101,33 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
         #expect(percents.withLock { $0 == $0.sorted() })
         let usage = await engine.end()
         #expect(usage.peak > 1 << 20 && usage.peak < 300 << 20)
+    }
+
+    @Test func `an engine that gets no time is asked again, and stands back less`() async throws {
+        let tellings = Mutex(0)
+        // Whatever it gets is too little for this one.
+        let patience = Patience(span: .milliseconds(20), share: 1000, pause: .seconds(3)) {
+            tellings.withLock { $0 += 1 }
+        }
+        let engine = ChildEngine(workshop, patience: patience)
+        try await withFile(try await scanned()) { file in
+            let inspection = try await workshop.probe(file).value
+            let raster = try await workshop.raster(file, inspection, page: 1).value
+            #expect(try await engine.read(raster).blocks.first?.lines.first?.text == wanted)
+            #expect(await engine.niceness == 10 && tellings.withLock { $0 } == 1)
+            // Whoever gives up waiting is not made to wait for another try.
+            let other = ChildEngine(workshop, patience: Patience())
+            let reading = Task { try await other.read(raster) }
+            try await eventually("it is being read") { await other.niceness == 20 }
+            reading.cancel()
+            guard case .failure(let failure as DocumentFailure) = await reading.result else {
+                Issue.record("it was read although it was cancelled")
+                return
+            }
+            #expect(failure.isCancelled)
+            _ = await other.end()
+        }
+        _ = await engine.end()
     }
 
     /// They might be the cells of a table, to a reader who has nothing but places and sizes.

@@ -51,7 +51,12 @@ import Testing
         let child = try await Child.start(prisoner(), limits: limits)
         let pid = try #require(child.pid)
         #expect(getpriority(__priority_which_t(PRIO_PROCESS.rawValue), id_t(pid)) == max(7, ours))
+        #expect(sched_getscheduler(pid) == SCHED_OTHER)
         await child.end()
+        limits.niceness = 20
+        let last = try await Child.start(prisoner(), limits: limits)
+        #expect(sched_getscheduler(try #require(last.pid)) == 5, "SCHED_IDLE")
+        await last.end()
     }
 
     @Test func `what the kernel refuses is known, and what is left holds`() async throws {

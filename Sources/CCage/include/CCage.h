@@ -22,7 +22,7 @@ struct millrace_cage {
     uint64_t cpu_seconds;            ///< 0: as it is
     uint64_t file_size;              ///< of what it writes, bytes
     uint64_t descriptors;
-    int niceness;                    ///< 0: as it is; never less than it is
+    int niceness;                    ///< 0: as it is; never less than it is; 20: only when nobody else wants to
     bool opens_files;                ///< else no file can be opened at all
     bool starts_threads;
     bool starts_programs;            ///< for an engine of somebody else's, which is executed inside

@@ -50,10 +50,14 @@ package final class ReadingRoom: Sendable {
         self.fetch = fetch
         self.log = log
         spool = Spool(directory: options.spool)
+        let patience = Patience {
+            log.info(
+                "others leave the engines next to no time: for ten minutes they stand back less", [("niceness", "10")])
+        }
         shelf = EngineShelf(most: options.engines) { label in
             var own = workshop
             own.languages = label.languages
-            return ChildEngine(own, program: options.engine.map { own.engine(at: $0) })
+            return ChildEngine(own, program: options.engine.map { own.engine(at: $0) }, patience: patience)
         }
     }
 
