@@ -1,6 +1,6 @@
 package import Postgres
 
-/// Blobs in the database, in pieces. A put stages its pieces under a number of its own, each in a transaction of its own, and its last
+/// Blobs in the database, in pieces. What is no more than one is put by one statement. A put of more stages its pieces under a number of its own, each in a transaction of its own, and its last
 /// statement gives that number to the blob: the content is never copied, and half of it is never seen.
 package struct PostgresStore: BlobStore {
     package let pool: Pool
@@ -13,10 +13,7 @@ package struct PostgresStore: BlobStore {
     package func put<Chunks: AsyncSequence & Sendable>(
         _ chunks: Chunks, limit: Int
     ) async throws -> (id: BlobID, size: Int) where Chunks.Element == [UInt8] {
-        let upload = try await pool.withConnection { connection throws(PostgresError) in
-            try await connection.query("select millrace.blob_upload()") { row throws(PostgresError) in try row.int(0) }
-                .first ?? 0
-        }
+        var upload: Int64?
         do {
             let hasher = Hasher256()
             var size = 0
@@ -28,7 +25,8 @@ package struct PostgresStore: BlobStore {
                 hasher.update(chunk)
                 waiting += chunk
                 var start = 0
-                while waiting.count - start >= Self.piece {
+                if waiting.count > Self.piece, upload == nil { upload = try await opened() }
+                while let upload, waiting.count - start >= Self.piece {
                     try await stage(Array(waiting[start..<start + Self.piece]), upload, number)
                     start += Self.piece
                     number += 1
@@ -36,8 +34,12 @@ package struct PostgresStore: BlobStore {
                 if start > 0 { waiting.removeFirst(start) }
             }
             try Task.checkCancellation()
-            if !waiting.isEmpty { try await stage(waiting, upload, number) }
             let id = hasher.id()
+            guard let upload else {
+                try await put(waiting, as: id)
+                return (id, size)
+            }
+            if !waiting.isEmpty { try await stage(waiting, upload, number) }
             let total = size
             try await pool.withConnection { connection throws(PostgresError) in
                 _ = try await connection.execute(
@@ -47,6 +49,7 @@ package struct PostgresStore: BlobStore {
             return (id, size)
         } catch {
             // What cannot be removed now, the sweep removes. Not for a cancelled task to skip.
+            guard let upload else { throw error }
             let pool = pool
             await Task {
                 try? await pool.withConnection { connection throws(PostgresError) in
@@ -54,6 +57,19 @@ package struct PostgresStore: BlobStore {
                 }
             }.value
             throw error
+        }
+    }
+
+    private func opened() async throws -> Int64 {
+        try await pool.withConnection { connection throws(PostgresError) in
+            try await connection.query("select millrace.blob_upload()") { row throws(PostgresError) in try row.int(0) }
+                .first ?? 0
+        }
+    }
+
+    private func put(_ bytes: [UInt8], as id: BlobID) async throws {
+        try await pool.withConnection { connection throws(PostgresError) in
+            _ = try await connection.execute("select millrace.blob_put($1, $2)", [.bytea(id.bytes), .bytea(bytes)])
         }
     }
 

@@ -56,6 +56,23 @@ begin
     return stored = the_upload;
 end $$;
 
+-- All of it at once, where it is no more than a piece.
+create or replace function millrace.blob_put(the_id bytea, the_bytes bytea) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    t timestamptz := millrace.now();
+    own bigint := nextval('millrace.blob_upload_seq');
+    stored bigint;
+begin
+    insert into millrace.blob as b (id, size, upload, stored_at, touched_at) values (the_id, octet_length(the_bytes), own, t, t)
+        on conflict (id) do update set touched_at = greatest(b.touched_at, excluded.touched_at), upload = coalesce(b.upload, excluded.upload)
+        returning upload into stored;
+    if stored = own and octet_length(the_bytes) > 0 then
+        insert into millrace.blob_piece (upload, n, bytes) values (own, 0, the_bytes);
+    end if;
+    return stored = own;
+end $$;
+
 create or replace function millrace.blob_drop(the_upload bigint) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -74,9 +91,11 @@ begin
 end $$;
 
 create or replace function millrace.blob_piece(the_id bytea, the_n int) returns bytea
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select p.bytes from millrace.blob b join millrace.blob_piece p on p.upload = b.upload where b.id = the_id and p.n = the_n
-$$;
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+begin
+    return (select p.bytes from millrace.blob b join millrace.blob_piece p on p.upload = b.upload where b.id = the_id and p.n = the_n);
+end $$;
 
 -- In the transaction that writes down why. The reference locks the blob: a sweep waits for it, or it for the sweep.
 create or replace function millrace.blob_keep(the_id bytea, the_owner text) returns boolean
