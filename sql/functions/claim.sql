@@ -2,7 +2,8 @@
 -- transaction id, then a snapshot: enqueue takes its id before it draws, so a writer with an id above ours draws only larger
 -- numbers. A snapshot lists no writer that is younger than the youngest that has ended: those up to our own id are added.
 create or replace function millrace.horizon(out seq bigint, out writers text[])
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan as $$
 declare
     own bigint;
     now pg_snapshot;

@@ -2,6 +2,13 @@
 -- on, nothing is written. The document's row is locked before the lease, by all alike. Plans are kept: to make them anew for each call, as is the rule
 -- where a table has leaves, cost more than the calls.
 
+-- What a run writes before its end need not be on disk before that is: the end's commit carries it along, and without an end the run begins anew.
+create or replace function millrace.document_unforced() returns void
+language plpgsql volatile as $$
+begin
+    perform set_config('synchronous_commit', 'off', true);
+end $$;
+
 create or replace function millrace.document_changed(the_id uuid, the_change text) returns void
 language plpgsql volatile as $$
 begin
@@ -47,6 +54,7 @@ begin
             return;
         end if;
         perform millrace.live_run(document_take.token);
+        perform millrace.document_unforced();
         update millrace.document_page x set status = 'running', stage = 'raster', changed_at = millrace.now() where x.document = d.id and x.page = p.page;
     end if;
     return query
@@ -64,6 +72,7 @@ begin
     if d.id is null then
         return false;
     end if;
+    perform millrace.document_unforced();
     update millrace.document x set stage = document_stage.stage, changed_at = millrace.now() where x.id = d.id;
     perform millrace.document_changed(d.id, 'updated');
     return true;
@@ -79,6 +88,7 @@ begin
     if d.id is null then
         return 'over';
     end if;
+    perform millrace.document_unforced();
     if d.stage = 'receive' then
         if d.size is not null and d.size <> the_size then
             return 'malformed';
@@ -107,6 +117,7 @@ begin
     if d.id is null then
         return 'over';
     end if;
+    perform millrace.document_unforced();
     if d.inspection is not null then
         return 'taken';
     end if;
@@ -129,9 +140,11 @@ begin
 end $$;
 
 create or replace function millrace.document_waiting(id uuid) returns int[]
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select array(select p.page from millrace.document_page p where p.document = document_waiting.id and p.status in ('waiting', 'running') order by p.page)
-$$;
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+begin
+    return array(select p.page from millrace.document_page p where p.document = document_waiting.id and p.status in ('waiting', 'running') order by p.page);
+end $$;
 
 -- Another page of the same tenant with the same picture, read by the same engine in the same way.
 create or replace function millrace.document_cached(the_tenant text, the_key bytea) returns jsonb
@@ -152,6 +165,9 @@ declare
 begin
     if d.id is null then
         return false;
+    end if;
+    if not ends then
+        perform millrace.document_unforced();
     end if;
     with given as materialized (
         select r.* from jsonb_to_recordset(results)
@@ -312,11 +328,14 @@ end $$;
 
 -- Pages' contents, in order; only_read: those that an engine has read.
 create or replace function millrace.document_contents(id uuid, first int, most int, only_read boolean) returns table (page int, text text, content jsonb)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+begin
+    return query
     select c.page, c.text, c.content from millrace.document_content c
      where c.document = document_contents.id and c.page >= document_contents.first and (not only_read or c.content ->> 'origin' in ('read', 'mixed'))
-     order by c.page limit most
-$$;
+     order by c.page limit most;
+end $$;
 
 -- Documents whose job has ended without them: it was cancelled, or given up after crashes. Whoever looks, ends them; how many.
 create or replace function millrace.documents_check(most int default 100) returns int

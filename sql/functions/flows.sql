@@ -1,8 +1,8 @@
 -- Flows: jobs that wait for others, jobs that a run makes for after itself, and what becomes of all of them together.
 
--- Inlined. Looked at from the end, for edges are dropped from the front.
+-- Looked at from the end, for edges are dropped from the front.
 create or replace function millrace.flows_in_use() returns boolean
-language sql stable as $$ select exists (select from (select from millrace.edge e order by e.pred desc, e.succ desc limit 1) x) $$;
+language plpgsql stable as $$ begin return exists (select from (select from millrace.edge e order by e.pred desc, e.succ desc limit 1) x); end $$;
 
 -- Notes the ends that somebody waits for, and the unfinished runs that had made jobs. True when there were any: whoever ended them
 -- then calls flows_advance, after the commit.

@@ -1,9 +1,10 @@
 -- Quotas: how much of what a tenant may use in a period. Periods begin at midnight in UTC.
 
 create or replace function millrace.quota_since(period text) returns timestamptz
-language sql stable as $$
-    select date_trunc(period, millrace.now() at time zone 'UTC') at time zone 'UTC'
-$$;
+language plpgsql stable as $$
+begin
+    return date_trunc(period, millrace.now() at time zone 'UTC') at time zone 'UTC';
+end $$;
 
 -- Adds to what is used. False: that would be more than is allowed, and nothing is added. Who comes to 80 % or to 100 % is told once a
 -- period, and so is who would have come further.
@@ -18,9 +19,12 @@ begin
     if the_tenant is null then
         return true;
     end if;
-    insert into millrace.quota (tenant, name, period, since, used, warned)
-    values (the_tenant, the_name, 'month', millrace.quota_since('month'), 0, 0) on conflict do nothing;
-    select * into strict q from millrace.quota x where x.tenant = the_tenant and x.name = the_name for no key update;
+    select * into q from millrace.quota x where x.tenant = the_tenant and x.name = the_name for no key update;
+    if not found then
+        insert into millrace.quota (tenant, name, period, since, used, warned)
+        values (the_tenant, the_name, 'month', millrace.quota_since('month'), 0, 0) on conflict do nothing;
+        select * into strict q from millrace.quota x where x.tenant = the_tenant and x.name = the_name for no key update;
+    end if;
     if q.since < millrace.quota_since(q.period) then
         q.since := millrace.quota_since(q.period);
         q.used := 0;
@@ -47,10 +51,11 @@ $$;
 
 -- What is left; null: no bound.
 create or replace function millrace.quota_left(the_tenant text, the_name text) returns numeric
-language sql stable as $$
-    select case when q.allowed is not null then greatest(0, q.allowed - case when q.since < millrace.quota_since(q.period) then 0 else q.used end) end
-      from millrace.quota q where q.tenant = the_tenant and q.name = the_name
-$$;
+language plpgsql stable as $$
+begin
+    return (select case when q.allowed is not null then greatest(0, q.allowed - case when q.since < millrace.quota_since(q.period) then 0 else q.used end) end
+      from millrace.quota q where q.tenant = the_tenant and q.name = the_name);
+end $$;
 
 -- allowed null: no bound any more. What has been used so far counts.
 create or replace function millrace.quota_set(tenant text, name text, allowed bigint, period text default 'month') returns boolean

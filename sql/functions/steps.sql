@@ -2,9 +2,13 @@
 create or replace function millrace.read_token(token text, out session bigint, out number bigint, out job bigint)
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
-    parts text[] := regexp_match(read_token.token, '^([0-9a-f]{1,16})-(\d{1,18})-(\d{1,18})$');
+    parts text[] := string_to_array(read_token.token, '-');
 begin
-    if parts is null then
+    -- Without a regular expression, which would cost ten times as much.
+    if coalesce(cardinality(parts), 0) <> 3 or length(parts[1]) not between 1 and 16 or translate(parts[1], '0123456789abcdef', '') <> ''
+        or length(parts[2]) not between 1 and 18 or translate(parts[2], '0123456789', '') <> ''
+        or length(parts[3]) not between 1 and 18 or translate(parts[3], '0123456789', '') <> ''
+    then
         perform millrace.refuse('the token is malformed', 'token', 'Pass the run''s own token, as the handler was given it.');
     end if;
     session := ('x' || lpad(parts[1], 16, '0'))::bit(64)::bigint;

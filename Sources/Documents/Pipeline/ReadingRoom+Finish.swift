@@ -12,11 +12,13 @@ extension ReadingRoom {
     }
 
     /// Makes of the pages what was asked for. The original stays what it is; what is made stands beside it.
-    func finish(_ errand: Errand) async throws -> Verdict {
+    ///
+    /// - Parameter here: the original, where the run has it already.
+    func finish(_ errand: Errand, _ here: Sheet? = nil) async throws -> Verdict {
         guard let document = try await table.take(errand), let json = document.inspection, let blob = document.blob
         else { return .done }
         let inspection = try JSONDecoder().decode(Inspection.self, from: Data(json))
-        let sheet = try await spool.sheet(blob, from: store)
+        let sheet = if let here { here } else { try await spool.sheet(blob, from: store) }
         let own = workshop(for: document)
         var outputs: [Output] = []
         var trouble: DocumentFailure?

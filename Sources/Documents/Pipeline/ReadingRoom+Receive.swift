@@ -9,7 +9,7 @@ extension ReadingRoom {
     /// How many pages' own texts are asked for at once: what they say can be read as soon as these are written down.
     private static let batch = 25
 
-    /// Brings the document here, looks at it, takes what it says itself, and has the rest read.
+    /// Brings the document here, looks at it, takes what it says itself, and has the rest read; ends it if there is none.
     func receive(_ errand: Errand) async throws -> Verdict {
         guard let document = try await table.take(errand) else { return .done }
         errand.context.progress(0, stage: "receive")
@@ -47,6 +47,10 @@ extension ReadingRoom {
         }
         errand.context.progress(0.3, stage: "classify")
         guard try await takeOwnTexts(sheet, inspection, document, own, errand) else { return .done }
+        // What has said all of itself needs no other job.
+        if inspection.pages.allSatisfy({ $0.refusal == nil }), try await table.waiting(errand).isEmpty {
+            return try await finish(errand, sheet)
+        }
         return try await table.spread(errand) ? .recorded : .done
     }
 

@@ -15,6 +15,7 @@ import Testing
             #expect(try await bench.text(id) == "Hello out there")
             #expect(try await bench.pages(id) == ["1 done"])
             #expect(try await bench.runs("document.page") == 0)
+            #expect(try await bench.runs("document.finish") == 0, "its first job has finished it")
             let copy = try await bench.output(id, "pdf")
             let (_, found) = try withPath(copy) { try run("pdftotext", [$0, "-"]) }
             #expect(String(decoding: found, as: UTF8.self).hasPrefix("Hello out there"))
