@@ -47,6 +47,9 @@ package struct Book: Sendable {
     private(set) var inFlight = 0
     /// Taken by `next`, not yet handed to `started`.
     private var starting = 0
+    /// How many had been taken, and how many waited, at the last look for hoarded ones.
+    private var taken = 0
+    private var seen = (taken: 0, waiting: 0)
     private var suspects = 0
     private var lone = 0
     private var tallies: [TallyKey: Tally] = [:]
@@ -125,6 +128,7 @@ package struct Book: Sendable {
             waiting.remove(at: index)
         }
         starting += 1
+        taken += 1
         runningPerQueue[queue(of: job), default: 0] += 1
         return job
     }
@@ -174,6 +178,15 @@ package struct Book: Sendable {
         head = 0
     }
 
+    /// What was claimed ahead for a pace that has not lasted goes back, so that others may start it: not all that waited at the last look
+    /// has been taken since. True when anything did.
+    package mutating func handBackHoarded() -> Bool {
+        let isHoard = !stopped && seen.waiting > taken - seen.taken
+        if isHoard { handBack() }
+        seen = (taken, waitingCount)
+        return isHoard
+    }
+
     /// The jobs of runs that ignore their cancellation go back; what they report later is refused.
     mutating func abandon() -> [Run] {
         let runs = Array(running.values)
@@ -191,7 +204,7 @@ package struct Book: Sendable {
     /// What waits to be recorded, at most `most`; nil when there is nothing, or a flush is under way. Where `plenty` of others go, the
     /// first ends of a lease wait for the rest of it, once: a lease that ends in one piece need not be locked before, nor its history
     /// be counted.
-    package mutating func takeFlush(most: Int = 2000, plenty: Int = 256) -> Flush? {
+    package mutating func takeFlush(most: Int = 4000, plenty: Int = 256) -> Flush? {
         guard inFlight == 0, !pending.isEmpty else { return nil }
         var ended = Array(pending.prefix(most))
         let early = begun(in: ended, plenty: plenty)

@@ -5,9 +5,9 @@ package struct Demand: Sendable {
     private var ended = 0
     private var since: ContinuousClock.Instant?
 
-    /// How far ahead is claimed, so that slots do not wait for a round trip.
-    static let ahead = 0.03
-    package static let most = 1000
+    /// How far ahead is claimed, in seconds, so that slots do not wait for a round trip.
+    static let ahead = 0.06
+    package static let most = 2000
 
     package init() {}
 
@@ -26,11 +26,11 @@ package struct Demand: Sendable {
     }
 
     /// `held`: running and waiting to start. While all slots have work, small claims are put off: what each costs by itself is
-    /// shared by more jobs, and half of what is held ahead lasts for longer than a claim takes.
+    /// shared by more jobs, and what is held ahead then lasts for longer than a claim takes.
     package func wanted(slots: Int, held: Int) -> Int {
-        let spare = min(Int(rate * Self.ahead), 2 * Self.most)
+        let spare = min(Int(rate * Self.ahead), 3 * Self.most)
         let room = slots + spare - held
-        guard held < slots || room >= spare / 2 else { return 0 }
+        guard held < slots || room >= min(spare / 2, Self.most) else { return 0 }
         return max(0, min(room, Self.most))
     }
 }

@@ -152,6 +152,13 @@ final class Desk: Sendable {
         flush.fire()
     }
 
+    /// Once a beat: see Book.
+    func handBackHoarded() {
+        guard state.withLock({ $0.book.handBackHoarded() }) else { return }
+        flush.fire()
+        room.fire()
+    }
+
     func takeTallies() -> [TallyKey: Tally] {
         state.withLock { $0.book.takeTallies() }
     }

@@ -19,7 +19,7 @@ extension Worker {
             if desk.pending < 500, last.duration(to: .now) < .milliseconds(20), !desk.isDraining {
                 try? await Task.sleep(for: .milliseconds(4))
             }
-            if (200..<1000).contains(desk.pending), !desk.isDraining { try? await Task.sleep(for: .milliseconds(4)) }
+            if (200..<2000).contains(desk.pending), !desk.isDraining { try? await Task.sleep(for: .milliseconds(4)) }
             guard let flush = desk.takeFlush() else {
                 // a flush was given up: the database stayed away through the whole drain
                 if Task.isCancelled { return }

@@ -13,6 +13,7 @@ extension Worker {
         var generation = houseLink.generation
         var lastBeat = ContinuousClock.now
         while !Task.isCancelled {
+            desk.handBackHoarded()
             do throws(PostgresError) {
                 let stands = try await beat()
                 if generation != houseLink.generation {

@@ -275,6 +275,34 @@ import Testing
         #expect(book.totals.handedBack == 2)
     }
 
+    @Test func `what was claimed for a pace that has not lasted goes back`() throws {
+        var book = Book(slots: 2)
+        book.accept((1...6).map { claimed($0, number: 8) })
+        var runs: [Run] = []
+        func start() throws {
+            let run = makeRun(try some(book.next()))
+            _ = book.started(run)
+            runs.append(run)
+        }
+        func end() { book.ended(runs[0], Ended(job: runs.removeFirst().job, outcome: .succeeded)) }
+        try start()
+        try start()
+        #expect(holds(!book.handBackHoarded()), "they have only come")
+        for _ in 1...4 {
+            end()
+            try start()
+        }
+        #expect(holds(!book.handBackHoarded()), "all that waited has been taken")
+        book.accept((7...9).map { claimed($0, number: 16) })
+        #expect(holds(!book.handBackHoarded()))
+        end()
+        try start()
+        #expect(holds(book.handBackHoarded()), "one was taken, and two wait since the last look")
+        #expect(holds(book.held == 2 && !book.handBackHoarded()))
+        let flush = try some(book.takeFlush())
+        #expect(flush.ended.filter { $0.outcome == .released }.map(\.job.id) == [8, 9])
+    }
+
     @Test func `an abandoned run's job goes back, and its late end is not told`() throws {
         var book = Book(slots: 1)
         book.accept([claimed(1)])

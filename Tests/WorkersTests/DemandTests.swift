@@ -11,7 +11,7 @@ import Testing
         #expect(demand.wanted(slots: 10, held: 15) == 0)
     }
 
-    @Test func `no claim takes more than a thousand`() {
+    @Test func `no claim takes more than two thousand`() {
         #expect(Demand().wanted(slots: 5000, held: 0) == Demand.most)
     }
 
@@ -23,8 +23,22 @@ import Testing
             demand.ended(100, at: now)
         }
         #expect(demand.rate > 9000 && demand.rate < 11000)
-        #expect(demand.wanted(slots: 100, held: 100) > 250)
-        #expect(demand.wanted(slots: 100, held: 100) < 350)
+        let ahead = 10_000 * Demand.ahead
+        #expect(demand.wanted(slots: 100, held: 100) > Int(ahead * 0.85))
+        #expect(demand.wanted(slots: 100, held: 100) < Int(ahead * 1.15))
+        #expect(demand.wanted(slots: 100, held: 100 + Int(ahead * 0.7)) == 0, "a small claim is put off")
+    }
+
+    @Test func `what is held ahead lasts while the next is claimed`() {
+        var demand = Demand()
+        var now = ContinuousClock.now
+        for _ in 0..<200 {
+            now += .milliseconds(10)
+            demand.ended(1000, at: now)
+        }
+        // A hundred thousand a second: two claims' worth is left when the third is asked for.
+        #expect(demand.wanted(slots: 100, held: 100 + 2 * Demand.most) == Demand.most)
+        #expect(demand.wanted(slots: 100, held: 100 + 5 * Demand.most / 2) == 0)
     }
 
     @Test func `slow jobs are not claimed ahead`() {

@@ -33,6 +33,7 @@ declare
     uniform boolean;                                      -- do all jobs come to the same gates?
     roomy boolean := true;                                -- is there room for as many as are wanted?
     all_pass boolean := true;
+    holds_all boolean;                                    -- does a job hold a slot of its queue or tenant?
     one_each boolean;                                     -- does each job hold one slot, its key's? Then the lease's ids need not be written twice
     crowded bigint[];
 begin
@@ -179,7 +180,8 @@ begin
           from unnest(the_gates || key_gates, counts || key_counts, caps || key_caps, spacings || key_spacings, ends || key_ends)
                g(gate, n, cap, spacing, used_until) where g.n > 0;
         counting := array(select g.gate from unnest(the_gates, caps) g(gate, cap) where g.cap is not null);
-        one_each := counting = '{}' and cardinality(places) = (select sum(k.n) from unnest(key_counts, key_caps) k(n, cap) where k.cap is not null);
+        holds_all := counting <> '{}';
+        one_each := not holds_all and cardinality(places) = (select sum(k.n) from unnest(key_counts, key_caps) k(n, cap) where k.cap is not null);
         key_gates := array(select k.gate from unnest(key_gates, key_caps) k(gate, cap) where k.cap is not null);
         select array_agg(case when l.queue_gate = any (counting) then l.queue_gate end order by l.place),
                array_agg(case when l.tenant_gate = any (counting) then l.tenant_gate end order by l.place)
@@ -195,8 +197,8 @@ begin
                 case when r.queue = any (keyed_lines) then
                     coalesce(r.gate, millrace.gate_of('key', (select j.limit_key from millrace.job j where j.id = r.job))) end as key_gate,
                 -- looking up an array's places costs a job more than anything else here
-                case when counting <> '{}' then line_queue_gates[array_position(line_ids, r.queue)] end as queue_gate,
-                case when counting <> '{}' then line_tenant_gates[array_position(line_ids, r.queue)] end as tenant_gate
+                case when holds_all then line_queue_gates[array_position(line_ids, r.queue)] end as queue_gate,
+                case when holds_all then line_tenant_gates[array_position(line_ids, r.queue)] end as tenant_gate
         ), holds as (
             select g.number, g.job, g.key_gate as gate from gone g where g.key_gate = any (key_gates)
             union all
