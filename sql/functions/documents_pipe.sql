@@ -2,11 +2,20 @@
 -- on, nothing is written. The document's row is locked before the lease, by all alike. Plans are kept: to make them anew for each call, as is the rule
 -- where a table has leaves, cost more than the calls.
 
--- What a run writes before its end need not be on disk before that is: the end's commit carries it along, and without an end the run begins anew.
+-- What a run writes before its end need not be on disk before that is: the end's commit carries it along. Should the database lose it, by a crash
+-- or to a standby that lagged, the next step of the run finds that the last is missing, and the run begins anew.
 create or replace function millrace.document_unforced() returns void
 language plpgsql volatile as $$
 begin
     perform set_config('synchronous_commit', 'off', true);
+end $$;
+
+create or replace function millrace.document_wants(there boolean) returns void
+language plpgsql volatile as $$
+begin
+    if not coalesce(there, false) then
+        perform millrace.refuse('what this run wrote before is gone: the database has lost it', 'token', 'Roll back and begin anew.', '55000', 'conflict');
+    end if;
 end $$;
 
 create or replace function millrace.document_changed(the_id uuid, the_change text) returns void
@@ -117,6 +126,7 @@ begin
     if d.id is null then
         return 'over';
     end if;
+    perform millrace.document_wants(d.blob is not null);
     perform millrace.document_unforced();
     if d.inspection is not null then
         return 'taken';
@@ -166,6 +176,7 @@ begin
     if d.id is null then
         return false;
     end if;
+    perform millrace.document_wants(d.inspection is not null);
     if not ends then
         perform millrace.document_unforced();
     end if;
@@ -243,6 +254,7 @@ begin
     if d.id is null then
         return false;
     end if;
+    perform millrace.document_wants(d.inspection is not null);
     perform millrace.document_enqueue_pages(d);
     if not millrace.complete(document_spread.token) then
         perform millrace.refuse('the lease is lost: the pages are not enqueued', 'token', 'Roll back and stop: another run has the job, or will have it.', '55000', 'lease_lost');
@@ -300,6 +312,7 @@ begin
     if d.id is null then
         return false;
     end if;
+    perform millrace.document_wants(document_ended.status <> 'completed' or d.inspection is not null and d.pages_done + d.pages_failed >= d.pages);
     for one in select o.kind, decode(o.blob, 'hex') as blob, o.size from jsonb_to_recordset(document_ended.outputs) o(kind text, blob text, size bigint) loop
         perform millrace.document_output_drop(d.id, one.kind, one.blob);
         perform millrace.blob_keep(one.blob, 'document:' || d.id || ':' || one.kind);

@@ -15,8 +15,10 @@ extension ReadingRoom {
     ///
     /// - Parameter here: the original, where the run has it already.
     func finish(_ errand: Errand, _ here: Sheet? = nil) async throws -> Verdict {
-        guard let document = try await table.take(errand), let json = document.inspection, let blob = document.blob
-        else { return .done }
+        guard let document = try await table.take(errand) else { return .done }
+        guard let json = document.inspection, let blob = document.blob else {
+            throw DocumentFailure(Refusal(.internal, "what was found out about the document before is gone"))
+        }
         let inspection = try JSONDecoder().decode(Inspection.self, from: Data(json))
         let sheet = if let here { here } else { try await spool.sheet(blob, from: store) }
         let own = workshop(for: document)

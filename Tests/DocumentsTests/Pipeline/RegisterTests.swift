@@ -117,6 +117,40 @@ import Testing
         }
     }
 
+    @Test func `a run whose database has lost what it wrote begins anew`() async throws {
+        try await withDocuments(works: false) { bench in
+            let connection = bench.connection
+            let id = try await bench.submit(hello())
+            let job = try await connection.int("select job from millrace.document")
+            try await connection.run(
+                """
+                set session_replication_role = replica;
+                insert into millrace.lease (session, number, at, n, lo, hi, ids) values (17, 8, now(), 1, \(job), \(job), array[\(job)::bigint]);
+                reset session_replication_role;
+                """)
+            let run = "'11-8-\(job)', '\(id)', 1"
+            let steps = [
+                "select millrace.document_inspected(\(run), '{}', 'application/pdf', 1, false, false, '[]', 1)",
+                "select millrace.document_pages_put(\(run), '[{\"page\": 1, \"status\": \"done\"}]', 1, false)",
+                "select millrace.document_ended(\(run), 'completed', null, null, '[]', 1)",
+            ]
+            // The blob, what was found out, and the page: each step misses what the last one wrote.
+            for (step, loss) in zip(
+                steps,
+                [
+                    "update millrace.document set blob = null", "update millrace.document set inspection = null",
+                    "update millrace.document set pages_done = 0",
+                ])
+            {
+                try await connection.run("begin; \(loss)")
+                #expect(try await connection.refusal(of: step)?.sqlState == "55000", "\(step)")
+                try await connection.run("rollback")
+                try await connection.run(step)
+            }
+            #expect(try await connection.value("select status from millrace.documents") == "completed")
+        }
+    }
+
     @Test func `search finds forms of words in their language, page after page`() async throws {
         try await withDocuments(works: false) { bench in
             let connection = bench.connection
