@@ -1,6 +1,7 @@
 import Glibc
 package import Pages
 package import Sandbox
+import Synchronization
 
 /// What reads pages' pictures. One page at a time; whoever wants two read at once has two.
 package protocol Engine: Sendable {
@@ -44,8 +45,14 @@ package actor ChildEngine: Engine {
     ) async throws(DocumentFailure) -> PageText {
         let payload = try Workshop.packet(RecognitionRequest(raster.head, finds: finds), raster.pixels)
         do throws(ChildFailure) {
+            let shown = Mutex(-1)  // an engine that is asked again begins anew, and nobody need see that
             let answer = try await asked(payload) { note in
-                if let percent = Int(String(decoding: note.prefix(3), as: UTF8.self)), (0...100).contains(percent) {
+                if let percent = Int(String(decoding: note.prefix(3), as: UTF8.self)), (0...100).contains(percent),
+                    shown.withLock({ shown in
+                        defer { shown = max(shown, percent) }
+                        return percent > shown
+                    })
+                {
                     progress?(percent)
                 }
             }
@@ -121,7 +128,7 @@ package actor ChildEngine: Engine {
     }
 
     /// How far an engine stands back that may not wait any longer.
-    private static let fairness = 10
+    private static let fairness = 5
 
     private func ready() async throws(ChildFailure) -> Child {
         if let found = warm, found.read < pages, found.child.pid != nil,

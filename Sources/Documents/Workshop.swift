@@ -14,6 +14,8 @@ package struct Workshop: Sendable {
     package var dpiCap = Raster.caps.high
     /// Of a page as it is drawn; a larger one is drawn coarser.
     package var mostPixels = 36_000_000
+    /// How far engines stand back: 20, they compute when nobody else wants to, but see Patience.
+    package var niceness = 20
     /// After so many pages an engine is replaced: whatever it has let grow, it takes along.
     package var enginePages = 200
 
@@ -62,8 +64,8 @@ package struct Workshop: Sendable {
         case .ocr:
             limits.memory = 2 << 30
             limits.cpu = pageCPU * enginePages
-            // Minutes of it must not keep from others what takes them milliseconds; but see Patience.
-            limits.niceness = 20
+            // Minutes of it must not keep from others what takes them milliseconds.
+            limits.niceness = niceness
             limits.answer = 32 << 20
         case .assemble, .report:
             limits.memory = 2 << 30

@@ -49,8 +49,9 @@ import Testing
         try await withListener(
             [Self.hello, Self.take],
             change: { options in
-                options.headPatience = .seconds(1)
-                options.stallPatience = .seconds(1)
+                // Longer than this process may be kept from sending.
+                options.headPatience = .seconds(5)
+                options.stallPatience = .seconds(5)
             }
         ) { listener in
             let silent = try Wire(to: listener.address.port)

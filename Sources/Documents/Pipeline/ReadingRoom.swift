@@ -52,7 +52,7 @@ package final class ReadingRoom: Sendable {
         spool = Spool(directory: options.spool)
         let patience = Patience {
             log.info(
-                "others leave the engines next to no time: for ten minutes they stand back less", [("niceness", "10")])
+                "others leave the engines next to no time: for ten minutes they stand back less", [("niceness", "5")])
         }
         shelf = EngineShelf(most: options.engines) { label in
             var own = workshop
