@@ -106,7 +106,7 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
     @Test func `an engine that gets no time is asked again, and stands back less`() async throws {
         let tellings = Mutex(0)
         // Whatever it gets is too little for this one.
-        let patience = Patience(span: .milliseconds(20), share: 1000, pause: .seconds(3)) {
+        let patience = Patience(span: .milliseconds(20), share: 1000) {
             tellings.withLock { $0 += 1 }
         }
         var humble = workshop
