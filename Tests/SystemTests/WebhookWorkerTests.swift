@@ -177,7 +177,7 @@ private final class Receiver: @unchecked Sendable {  // Process is not Sendable;
         try await withDatabase { database in
             let receiver = try await Receiver()
             let owner = try await database.connect()
-            let environment = receiver.environment.merging(["MILLRACE_PROVIDER_WEBHOOK_TIMEOUT": "1s"]) { $1 }
+            let environment = receiver.environment.merging(["MILLRACE_PROVIDER_WEBHOOK_TIMEOUT": "4s"]) { $1 }
             _ = try await Self.add("/slow", to: receiver, on: database)
             let crew = (0..<2).map { number in
                 Supervised { turn in
@@ -199,7 +199,7 @@ private final class Receiver: @unchecked Sendable {  // Process is not Sendable;
                 await late.close()
                 await crew[turn % 2].kill()
             }
-            try await eventually("everything has arrived", within: .seconds(180)) {
+            try await eventually("everything has arrived", within: .seconds(400)) {
                 try await owner.int("select count(*) from millrace.webhook_deliveries where state = 'delivered'")
                     == total
             }

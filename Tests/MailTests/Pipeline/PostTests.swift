@@ -178,10 +178,12 @@ import Testing
                 .refuse(Fault(letters[0].subject == "bad" ? .invalid : .authentication, code: "x", "no"))
             }
             let second = ScriptedCarrier("smtp")
+            // One after the other: what befalls the good one shuts the first provider for whoever comes then.
+            let post = bench.post([first, second])
             let bad = try await bench.send(subject: "bad")
+            #expect(try await post.run(try await bench.errands()) == [.dead("no")])
             let good = try await bench.send(subject: "good")
-            let endings = try await bench.post([first, second]).run(try await bench.errands())
-            #expect(endings == [.dead("no"), .done])
+            #expect(try await post.run(try await bench.errands()) == [.done])
             #expect(try await bench.status(bad) == "failed")
             #expect(try await bench.status(good) == "accepted")
             #expect(try await bench.outcomes(good) == ["resend refused", "smtp accepted"])
