@@ -1,7 +1,8 @@
 package import Postgres
 
-/// Blobs in the database, in pieces. What is no more than one is put by one statement. A put of more stages its pieces under a number of its own, each in a transaction of its own, and its last
-/// statement gives that number to the blob: the content is never copied, and half of it is never seen.
+/// Blobs in the database, in pieces. What is no more than one is put by one statement. A put of more stages its pieces under a number of
+/// its own, each in a transaction of its own, and its last statement gives that number to the blob: the content is never copied, and
+/// half of it is never seen.
 package struct PostgresStore: BlobStore {
     package let pool: Pool
     static let piece = 262_144

@@ -13,7 +13,6 @@ extension Worker {
         var generation = houseLink.generation
         var lastBeat = ContinuousClock.now
         while !Task.isCancelled {
-            desk.handBackHoarded()
             do throws(PostgresError) {
                 let stands = try await beat()
                 if generation != houseLink.generation {
@@ -22,6 +21,7 @@ extension Worker {
                     try await checkLeases()
                 }
                 lastBeat = .now
+                desk.handBackHoarded()  // not in an outage, when nobody could start them either
                 if !stands { try await renewSession() }
                 tellLife(hasBeaten: true)
                 try await rescue(&watch)

@@ -60,17 +60,12 @@ end $$;
 create or replace function millrace.blob_put(the_id bytea, the_bytes bytea) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    t timestamptz := millrace.now();
-    own bigint := nextval('millrace.blob_upload_seq');
-    stored bigint;
+    own bigint := millrace.blob_upload();
 begin
-    insert into millrace.blob as b (id, size, upload, stored_at, touched_at) values (the_id, octet_length(the_bytes), own, t, t)
-        on conflict (id) do update set touched_at = greatest(b.touched_at, excluded.touched_at), upload = coalesce(b.upload, excluded.upload)
-        returning upload into stored;
-    if stored = own and octet_length(the_bytes) > 0 then
-        insert into millrace.blob_piece (upload, n, bytes) values (own, 0, the_bytes);
+    if octet_length(the_bytes) > 0 then
+        perform millrace.blob_stage(own, 0, the_bytes);
     end if;
-    return stored = own;
+    return millrace.blob_store(own, the_id, octet_length(the_bytes));
 end $$;
 
 create or replace function millrace.blob_drop(the_upload bigint) returns void
