@@ -85,12 +85,10 @@ import Testing
             let after = try await connection.int("select pg_stat_get_xact_tuples_returned('millrace.ready'::regclass)")
             try await connection.run("commit")
             #expect(after == whole, "a sequential scan read \(after - whole) rows")
-            let began = ContinuousClock.now
             for turn in 0..<10 {
                 #expect(
                     try await connection.int(Self.call(floor: floor + 300 + turn * 100, number: 32 + turn * 8)) == 100)
             }
-            #expect(began.duration(to: .now) < .seconds(2))
             // The promoter does not walk over the future either.
             let look = try await connection.int(
                 "select millrace_test_pages('select * from millrace.promote(null, 1000)')")

@@ -34,7 +34,7 @@ import Testing
             let connection = try await database.connect()
             let worker = try await MillraceProcess.worker("one", database: database.url, slots: 20)
             try await connection.run(
-                "select millrace.enqueue_bulk('practice.sleep', array(select '{\"ms\": 60000}' from generate_series(1, 20)))"
+                "select millrace.enqueue_bulk('practice.sleep', array(select '{\"ms\": 600000}' from generate_series(1, 20)))"
             )
             try await eventually("20 run") { try await connection.int("select running from millrace.beat") == 20 }
             worker.signal(SIGTERM)
@@ -53,7 +53,7 @@ import Testing
             let connection = try await database.connect()
             let worker = try await MillraceProcess.worker(
                 "one", database: database.url, slots: 2, ["--drain-timeout", "1s"])
-            try await connection.run("select millrace.enqueue('practice.spin', '{\"ms\": 60000}')")
+            try await connection.run("select millrace.enqueue('practice.spin', '{\"ms\": 600000}')")
             try await eventually("it runs") { try await connection.int("select running from millrace.beat") == 1 }
             worker.signal(SIGTERM)
             #expect(try await worker.ended(within: .seconds(600)) == 1)
@@ -68,12 +68,12 @@ import Testing
         try await withDatabase { database in
             let connection = try await database.connect()
             let worker = try await MillraceProcess.worker("one", database: database.url)
-            let id = try await connection.int("select millrace.enqueue('practice.sleep', '{\"ms\": 60000}')")
+            let id = try await connection.int("select millrace.enqueue('practice.sleep', '{\"ms\": 600000}')")
             try await eventually("it runs") {
                 try await connection.value("select state from millrace.job(\(id))") == "running"
             }
             #expect(try await connection.bool("select millrace.cancel(\(id))"))
-            try await eventually("it is cancelled", within: .seconds(10)) {
+            try await eventually("it is cancelled") {
                 try await connection.value("select state from millrace.job(\(id))") == "cancelled"
             }
             worker.signal(SIGTERM)
@@ -88,8 +88,8 @@ import Testing
             let connection = try await database.connect()
             let slow = try await database.connect()
             let worker = try await MillraceProcess.worker("one", database: database.url)
-            let first = try await connection.int("select millrace.enqueue('practice.sleep', '{\"ms\": 60000}')")
-            let second = try await connection.int("select millrace.enqueue('practice.sleep', '{\"ms\": 60000}')")
+            let first = try await connection.int("select millrace.enqueue('practice.sleep', '{\"ms\": 600000}')")
+            let second = try await connection.int("select millrace.enqueue('practice.sleep', '{\"ms\": 600000}')")
             try await eventually("both run") { try await connection.int("select running from millrace.beat") == 2 }
             try await slow.run("begin")
             #expect(try await slow.bool("select millrace.cancel(\(first))"))
@@ -98,7 +98,7 @@ import Testing
                 try await connection.value("select state from millrace.job(\(second))") == "cancelled"
             }
             try await slow.run("commit")
-            try await eventually("so is the older one", within: .seconds(10)) {
+            try await eventually("so is the older one") {
                 try await connection.value("select state from millrace.job(\(first))") == "cancelled"
             }
             worker.signal(SIGTERM)
@@ -131,7 +131,7 @@ import Testing
             let connection = try await database.connect()
             let worker = try await MillraceProcess.worker("one", database: database.url)
             let id = try await connection.int(
-                "select millrace.enqueue('practice.sleep', '{\"ms\": 60000}', max_attempts => 2, options => '{\"timeout\": 0.3, \"backoff\": {\"base\": 0.1}}')"
+                "select millrace.enqueue('practice.sleep', '{\"ms\": 600000}', max_attempts => 2, options => '{\"timeout\": 0.3, \"backoff\": {\"base\": 0.1}}')"
             )
             try await eventually("it is dead") {
                 try await connection.value("select state from millrace.job(\(id))") == "dead"

@@ -100,7 +100,7 @@ import Testing
     func `each outage is told for what it is`(
         outage: ResendScript.Outage, verdict: String, kind: ErrorClass, retry: ErrorClass.Retry
     ) async throws {
-        try await with(timeout: .seconds(2)) { fake, resend in
+        try await with(timeout: outage == .silent ? .seconds(2) : .seconds(60)) { fake, resend in
             try fake.change { $0.outage = outage }
             let handovers = try await handOver(resend, Self.letters(3))
             #expect(handovers.count == 3 && Set(handovers.map { "\($0)" }).count == 1)

@@ -65,9 +65,9 @@ struct StrikeScenario: Sendable {
         try await gate.close()
         var judge = StrikeJudge()
         judge.missed = wave.missed
-        judge.due = try await wave.fill(lead: 1.5, on: office)
+        judge.due = try await wave.fill(lead: 2, on: office)
         let (due, answering) = (judge.due, try await wave.answering(on: office))
-        async let seen = wave.checkIn(due, in: world)
+        async let seen = wave.checkIn(due, ahead: 1, in: world)
         let answers = Task { try await wave.answer(answering, in: world) }
         defer { answers.cancel() }
         cell.worker = try await gate.catches(within: patience)
