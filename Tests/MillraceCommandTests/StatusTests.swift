@@ -91,9 +91,14 @@ import Testing
 
     @Test func `watching goes on until the timeout`() async throws {
         try await withDatabase { database in
-            let url = database.url
-            let outcome = await millrace("status", "--watch", "--jsonl", "--timeout", "1100ms", "--database-url", url)
-            #expect(outcome.code == .done && outcome.output.split(separator: "\n").count >= 2)
+            // A second look comes a second after the first, however long that takes here.
+            for timeout in ["1100ms", "10s", "2m"] {
+                let outcome = await millrace(
+                    "status", "--watch", "--jsonl", "--timeout", timeout, "--database-url", database.url)
+                #expect(outcome.code == .done)
+                if outcome.output.split(separator: "\n").count >= 2 { return }
+            }
+            Issue.record("it looked once")
         }
     }
 
