@@ -84,7 +84,7 @@ let package = Package(
             name: "PictureChild", dependencies: ["CLeptonica", "Cage", "Frames", "Pages"],
             path: "Sources/Children/Picture", swiftSettings: strict),
         .executableTarget(
-            name: "AssembleChild", dependencies: ["CQPDF", "Cage", "Frames", "Pages"],
+            name: "AssembleChild", dependencies: ["CLinux", "CQPDF", "Cage", "Frames", "Pages"],
             path: "Sources/Children/Assemble", swiftSettings: strict),
         .executableTarget(
             name: "OCRChild", dependencies: ["CTesseract", "Cage", "Frames", "Pages"], path: "Sources/Children/OCR",

@@ -4,6 +4,7 @@
 // Swift's Glibc module is built without _GNU_SOURCE, so what glibc adds to POSIX is invisible to Swift, and stays so
 // whatever a header that imports the module defines. These shims declare the originals themselves.
 
+#include <malloc.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <sys/epoll.h>

@@ -19,4 +19,9 @@ package struct File: Sendable {
         }
         bytes = Bytes(UnsafeRawBufferPointer(start: memory, count: size))
     }
+    /// Lets go of what was read of it; whoever looks again has it read again.
+    package func release() {
+        guard let start = bytes.memory.baseAddress else { return }
+        madvise(UnsafeMutableRawPointer(mutating: start), bytes.count, MADV_DONTNEED)
+    }
 }

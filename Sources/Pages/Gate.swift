@@ -28,8 +28,21 @@ package enum Gate {
 
     package static let noisy = 5.0
 
-    /// A page so unquiet is cleaned at once: its plain picture would be read for nothing.
-    package static func cleansFirst(noise: Double) -> Bool { noise >= noisy }
+    /// A page so unquiet is smoothed at once: its plain picture would be read for nothing.
+    package static func isNoisy(_ noise: Double) -> Bool { noise >= noisy }
+
+    /// How small a picture may be made at most. At 200 dpi the engine reads print as well as at 300, and every pixel more costs it time.
+    package static func leastScale(dpi: Double) -> Double {
+        dpi >= 1.2 * Raster.caps.usual ? Raster.caps.usual / dpi : 1
+    }
+
+    /// By how much a picture is made smaller for its first reading: the engine needs letters of a dozen pixels, so small print is left as it is.
+    package static func scale(dpi: Double, letterHeight: Double?) -> Double {
+        let least = leastScale(dpi: dpi)
+        guard least < 1, let letterHeight else { return 1 }
+        let scale = max(least, 13 / letterHeight)
+        return scale > 0.85 ? 1 : scale
+    }
 
     /// What a reading is judged by.
     package struct Reading: Sendable, Equatable {

@@ -15,6 +15,10 @@ package struct Box: Codable, Sendable, Equatable {
         [left, top, right, bottom].allSatisfy { $0.isFinite && abs($0) <= 1e6 } && left <= right && top <= bottom
     }
 
+    package func scaled(by factor: Double) -> Box {
+        Box(left * factor, top * factor, right * factor, bottom * factor)
+    }
+
     package func union(_ other: Box) -> Box {
         Box(min(left, other.left), min(top, other.top), max(right, other.right), max(bottom, other.bottom))
     }
@@ -49,6 +53,13 @@ package struct Line: Codable, Sendable, Equatable {
     }
 
     package var text: String { words.map(\.text).joined(separator: " ") }
+
+    package func scaled(by factor: Double) -> Line {
+        var line = self
+        for index in words.indices { line.words[index].box = words[index].box.scaled(by: factor) }
+        line.baseline = baseline.map { $0 * factor }
+        return line
+    }
 }
 
 package struct Block: Codable, Sendable, Equatable {
@@ -71,6 +82,12 @@ package struct Block: Codable, Sendable, Equatable {
     }
 
     package var text: String { lines.map(\.text).joined(separator: "\n") }
+
+    package func scaled(by factor: Double) -> Block {
+        var block = self
+        block.lines = lines.map { $0.scaled(by: factor) }
+        return block
+    }
 }
 
 /// What is written on a page, and where.
@@ -95,7 +112,7 @@ package struct PageText: Codable, Sendable, Equatable {
     package var blocks: [Block]
     /// Mean over the words, by their length.
     package var confidence = 100.0
-    /// How the picture was prepared: plain, or cleaned.
+    /// How the picture was prepared: plain, smoothed or cleaned.
     package var preparation = "plain"
     /// Kept where the page says it better itself than its boxes do.
     package var flow: String?

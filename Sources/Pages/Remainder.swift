@@ -57,14 +57,8 @@ extension PageText {
             var some = block
             some.isOwn = false
             some.lines = block.lines.compactMap { line in
-                var line = line
+                var line = line.scaled(by: scale)
                 line.words.removeAll { $0.confidence < Remainder.leastConfidence }
-                for index in line.words.indices {
-                    let box = line.words[index].box
-                    line.words[index].box = Box(
-                        box.left * scale, box.top * scale, box.right * scale, box.bottom * scale)
-                }
-                line.baseline = line.baseline.map { $0 * scale }
                 return line.words.isEmpty ? nil : line
             }
             if !some.lines.isEmpty { found.append(some) }

@@ -103,6 +103,28 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
         #expect(usage.peak > 1 << 20 && usage.peak < 300 << 20)
     }
 
+    /// At 300 dpi it is read smaller than it is.
+    @Test func `a picture of more dots says the same, at the same places`() async throws {
+        let engine = ChildEngine(workshop)
+        var found: [[Word]] = []
+        for dpi in [200.0, 300] {
+            try await withFile(letter) { file in
+                var inspection = try await workshop.probe(file).value
+                inspection.pages[0].dpi = dpi
+                let raster = try await workshop.raster(file, inspection, page: 1).value
+                let text = try await engine.read(raster)
+                #expect(raster.head.dpi == dpi && text.dpi == dpi)
+                #expect(text.width == Double(raster.width) && text.height == Double(raster.height))
+                found.append(text.words.map { Word($0.text, $0.box.scaled(by: 72 / dpi)) })
+            }
+        }
+        try #require(found[0].map(\.text) == found[1].map(\.text) && found[0].count > 50)
+        for (one, other) in zip(found[0], found[1]) {
+            #expect(abs(one.box.left - other.box.left) < 1.5 && abs(one.box.bottom - other.box.bottom) < 1.5)
+        }
+        _ = await engine.end()
+    }
+
     @Test func `an engine that gets no time is asked again, and stands back less`() async throws {
         let tellings = Mutex(0)
         // Whatever it gets is too little for this one.

@@ -2,7 +2,7 @@ import Pages
 import Testing
 
 @Suite struct PageTests {
-    @Test func `an unquiet page is cleaned at once, a quiet one is not`() {
+    @Test func `an unquiet page is smoothed at once, a quiet one is not`() {
         var state: UInt64 = 7
         func random() -> Int {
             state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
@@ -12,9 +12,18 @@ import Testing
         let office = quiet.map { UInt8(Int($0) + random() % 7 - 3) }
         let poor = quiet.map { UInt8(max(0, min(255, Int($0) + random() % 41 - 20))) }
         let noise = { (pixels: [UInt8]) in Gate.noise(pixels[...], width: 400, height: 400) }
-        #expect(noise(quiet) < 1 && !Gate.cleansFirst(noise: noise(office)) && Gate.cleansFirst(noise: noise(poor)))
+        #expect(noise(quiet) < 1 && !Gate.isNoisy(noise(office)) && Gate.isNoisy(noise(poor)))
         #expect(noise(quiet) < noise(office) && noise(office) < noise(poor))
         #expect(Gate.noise([], width: 400, height: 400) == 0)
+    }
+
+    @Test func `a picture is read smaller where its letters are large enough`() {
+        #expect(Gate.scale(dpi: 200, letterHeight: 40) == 1)
+        #expect(Gate.scale(dpi: 300, letterHeight: 40) == 200.0 / 300)
+        #expect(Gate.scale(dpi: 400, letterHeight: 40) == 0.5)
+        #expect(Gate.scale(dpi: 300, letterHeight: 17) == 13.0 / 17)
+        #expect(Gate.scale(dpi: 300, letterHeight: 12) == 1, "small print")
+        #expect(Gate.scale(dpi: 300, letterHeight: nil) == 1, "too few to say")
     }
 
     @Test func `another try is for what was not seen as well as for what was not understood`() {

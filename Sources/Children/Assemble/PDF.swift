@@ -83,15 +83,20 @@ final class PDF {
         return stream
     }
 
-    func written() throws(Refusal) -> [UInt8] {
+    /// Into memory of qpdf's own: see written.
+    func write() throws(Refusal) {
         guard qpdf_init_write_memory(handle) & 2 == 0 else { throw Refusal(.internal, "the PDF could not be begun") }
         qpdf_set_preserve_encryption(handle, QPDF_FALSE)
         qpdf_set_object_stream_mode(handle, qpdf_o_generate)
         qpdf_set_compress_streams(handle, QPDF_TRUE)
         qpdf_set_deterministic_ID(handle, QPDF_TRUE)
-        guard qpdf_write(handle) & 2 == 0, let bytes = qpdf_get_buffer(handle) else {
+        guard qpdf_write(handle) & 2 == 0 else {
             throw Refusal(.malformed, "the PDF could not be written again")
         }
-        return Array(UnsafeBufferPointer(start: bytes, count: qpdf_get_buffer_length(handle)))
+    }
+
+    /// After write, for as long as this is there: one more copy of a large document is more than the child may have.
+    var written: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: qpdf_get_buffer(handle), count: qpdf_get_buffer_length(handle))
     }
 }

@@ -1,3 +1,4 @@
+import CLinux
 import Cage
 import Frames
 import Glibc
@@ -6,6 +7,8 @@ import Pages
 // Makes the PDF that can be searched: the original's pages as they are, what was read of them, and nothing that acts. It reads the
 // original from one descriptor and writes to another; the original is never written to.
 
+// qpdf's buffer grows by doubling. What it leaves behind goes back at once if it is never part of the heap.
+_ = mallopt(M_MMAP_THRESHOLD, 1 << 20)
 Cage().enter()
 
 func assemble(_ bytes: [UInt8]) throws(Refusal) -> Assembled {
@@ -15,12 +18,14 @@ func assemble(_ bytes: [UInt8]) throws(Refusal) -> Assembled {
     if request.kind != .pdf { try pdf.addImages(of: file.bytes, request, pixels) }
     let removed = try Scrubber(pdf).scrub()
     try pdf.addLayer(request)
-    let written = try pdf.written()
-    var rest = written[...]
-    while !rest.isEmpty {
-        let count = rest.withUnsafeBytes { write(Cage.Descriptor.files + 1, $0.baseAddress, $0.count) }
+    try pdf.write()
+    file.release()
+    let written = pdf.written
+    var done = 0
+    while done < written.count {
+        let count = write(Cage.Descriptor.files + 1, written.baseAddress.map { $0 + done }, written.count - done)
         guard count > 0 || errno == EINTR else { throw Refusal(.internal, "the PDF could not be written") }
-        rest = rest.dropFirst(max(0, count))
+        done += max(0, count)
     }
     return Assembled(bytes: written.count, pages: pdf.pageCount, removed: removed)
 }

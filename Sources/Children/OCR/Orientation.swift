@@ -8,7 +8,7 @@ struct Orientation {
 
     /// By how much to turn clockwise.
     func find(_ picture: Picture, dpi: Double) -> Int {
-        guard let binary = picture.middle(0.8)?.binary() else { return 0 }
+        guard let binary = picture.middle(0.8)?.binary else { return 0 }
         var (up, left): (Float, Float) = (0, 0)
         guard pixOrientDetect(binary.pix, &up, &left, 0, 0) == 0 else { return 0 }
         // Standard deviations: what is this far off is no accident. A table's digits say less than letters do, and something of the other

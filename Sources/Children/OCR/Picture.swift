@@ -2,6 +2,11 @@ import CTesseract
 import Glibc
 import Pages
 
+/// What is done to a picture before it is read.
+enum Preparation: String {
+    case plain, smoothed, cleaned
+}
+
 /// A picture of leptonica's, freed with its last use.
 final class Picture {
     let pix: UnsafeMutablePointer<Pix>
@@ -51,11 +56,31 @@ final class Picture {
     }
 
     /// Black and white, by what is about.
-    func binary() -> Picture? {
+    private(set) lazy var binary: Picture? = {
         var result: UnsafeMutablePointer<Pix>?
         let size = max(64, Int32(min(width, height)))
         guard pixOtsuAdaptiveThreshold(pix, size, size, 0, 0, 0.1, nil, &result) == 0 else { return nil }
         return Picture(result)
+    }()
+
+    /// How high a letter is, in pixels: the median of what hangs together, without specks and pictures. Nil where there are few.
+    func letterHeight(dpi: Double) -> Double? {
+        guard let binary, let boxes = pixConnCompBB(binary.pix, 8) else { return nil }
+        var handle: UnsafeMutablePointer<Boxa>? = boxes
+        defer { boxaDestroy(&handle) }
+        var heights: [Int32] = []
+        for index in 0..<boxaGetCount(boxes) {
+            var height: Int32 = 0
+            boxaGetBoxGeometry(boxes, index, nil, nil, nil, &height)
+            if Double(height) > dpi / 50, Double(height) < dpi / 3 { heights.append(height) }
+        }
+        guard heights.count >= 40 else { return nil }
+        heights.sort()
+        return Double(heights[heights.count / 2])
+    }
+
+    func scaled(by factor: Double) -> Picture? {
+        factor == 1 ? self : Picture(pixScale(pix, Float(factor), Float(factor)))
     }
 
     /// Without the rules of a table or a form: grey and thin, they are read as letters. Nil if there are none.
@@ -101,7 +126,7 @@ final class Picture {
 
     /// By how many degrees it must be turned clockwise for its lines to be level; 0 if that can not be told, or is not worth it.
     var skew: Double {
-        guard let binary = binary() else { return 0 }
+        guard let binary else { return 0 }
         var (angle, confidence): (Float, Float) = (0, 0)
         guard pixFindSkew(binary.pix, &angle, &confidence) == 0, confidence >= 3, abs(angle) >= 0.2, abs(angle) <= 6
         else {
@@ -118,5 +143,22 @@ final class Picture {
                 Int32(height)))
     }
 
-    func cleaned() -> Picture? { Picture(pixMedianFilter(pix, 3, 3)) }
+    /// As the engine is to see it. Grain is best smoothed, which keeps more of small letters than taking specks away does.
+    func prepared(_ how: Preparation, dpi: Double) -> Picture? {
+        switch how {
+        case .plain: withoutRules(dpi: dpi) ?? self
+        case .smoothed: smoothed()
+        case .cleaned: Picture(pixMedianFilter(pix, 3, 3))
+        }
+    }
+
+    private func smoothed() -> Picture? {
+        var (across, down): (UnsafeMutablePointer<L_Kernel>?, UnsafeMutablePointer<L_Kernel>?)
+        guard makeGaussianKernelSep(2, 2, 0.6, 1, &across, &down) == 0 else { return nil }
+        defer {
+            kernelDestroy(&across)
+            kernelDestroy(&down)
+        }
+        return Picture(pixConvolveSep(pix, across, down, 8, 1))
+    }
 }

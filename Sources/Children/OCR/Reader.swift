@@ -26,35 +26,48 @@ final class Reader {
 
     func read(_ raster: Raster, finds: Bool) throws(Refusal) -> PageText {
         guard let shown = Picture(raster) else { throw Refusal(.memory, "no memory for the page's picture") }
-        let rotation =
-            finds && min(shown.width, shown.height) >= 200 ? orientation.find(shown, dpi: raster.head.dpi) : 0
-        guard var upright = shown.turned(clockwise: rotation) else {
+        let dpi = raster.head.dpi
+        let finds = finds && min(shown.width, shown.height) >= 200
+        // Which way it lies, and how its lines do, is seen in a smaller picture as well.
+        let least = finds ? Gate.leastScale(dpi: dpi) : 1
+        guard let small = shown.scaled(by: least) else { throw Refusal(.memory, "no memory for a smaller picture") }
+        let rotation = finds ? orientation.find(small, dpi: dpi * least) : 0
+        guard let upright = small.turned(clockwise: rotation) else {
             throw Refusal(.memory, "no memory to turn the page")
         }
-        let skew = finds && min(shown.width, shown.height) >= 200 ? upright.skew : 0
-        if skew != 0, let straight = upright.straightened(by: skew) { upright = straight }
+        let skew = finds ? upright.skew : 0
+        let scale = Gate.scale(dpi: dpi, letterHeight: upright.letterHeight(dpi: dpi * least).map { $0 / least })
+        func picture(_ scale: Double) -> Picture? {
+            let turned = scale == least ? upright : shown.turned(clockwise: rotation)?.scaled(by: scale)
+            return skew == 0 ? turned : turned.flatMap { $0.straightened(by: skew) ?? $0 }
+        }
         let noise = Gate.noise(raster.pixels, width: raster.width, height: raster.height)
-        var best = try attempt(upright, raster, cleans: Gate.cleansFirst(noise: noise))
+        var best = try attempt(picture(scale), dpi, scale, Gate.isNoisy(noise) ? .smoothed : .plain)
         if Gate.wantsAnother(best.reading) {
-            let other = try attempt(upright, raster, cleans: !Gate.cleansFirst(noise: noise))
+            let other = try attempt(picture(1), dpi, 1, .cleaned)
             if other.reading.merit > best.reading.merit { best = other }
         }
         TessBaseAPIClear(api)
         best.text.rotation = rotation
+        let lies = rotation % 180 != 0
+        best.text.width = Double(lies ? shown.height : shown.width)
+        best.text.height = Double(lies ? shown.width : shown.height)
         best.text.skew = skew
         return best.text
     }
 
+    /// Of a picture that is `scale` of the page's own; where its words are is said in the pixels of that.
     private func attempt(
-        _ picture: Picture, _ raster: Raster, cleans: Bool
+        _ picture: Picture?, _ ownDPI: Double, _ scale: Double, _ preparation: Preparation
     ) throws(Refusal) -> (text: PageText, reading: Gate.Reading) {
-        guard let prepared = cleans ? picture.cleaned() : picture.withoutRules(dpi: raster.head.dpi) ?? picture else {
-            throw Refusal(.memory, "no memory to clean the page")
+        let dpi = ownDPI * scale
+        guard let picture, let prepared = picture.prepared(preparation, dpi: dpi) else {
+            throw Refusal(.memory, "no memory to prepare the page")
         }
-        TessBaseAPISetVariable(api, "thresholding_method", cleans ? "2" : "0")
+        TessBaseAPISetVariable(api, "thresholding_method", preparation == .plain ? "0" : "2")
         TessBaseAPISetPageSegMode(api, PSM_AUTO)
         TessBaseAPISetImage2(api, prepared.pix)
-        TessBaseAPISetSourceResolution(api, Int32(max(70, raster.head.dpi)))
+        TessBaseAPISetSourceResolution(api, Int32(max(70, dpi)))
         let monitor = TessMonitorCreate()
         defer { TessMonitorDelete(monitor) }
         TessMonitorSetProgressFunc(monitor) { monitor, _, _, _, _ in
@@ -67,14 +80,15 @@ final class Reader {
         var (blocks, slopes) = words()
         // Of the whole page: a cell that is read again is a picture of its own.
         let outside = inkOutside(blocks.flatMap(\.lines).flatMap(\.words))
-        again(&blocks, in: prepared, dpi: raster.head.dpi)
+        again(&blocks, in: prepared, dpi: dpi)
+        if scale != 1 { blocks = blocks.map { $0.scaled(by: 1 / scale) } }
         slopes.sort()
         let skew = slopes.isEmpty ? 0 : slopes[slopes.count / 2]
         blocks = Reading.arranged(blocks, skew: skew)
         var text = PageText(
-            origin: .read, width: Double(picture.width), height: Double(picture.height), dpi: raster.head.dpi,
+            origin: .read, width: Double(picture.width), height: Double(picture.height), dpi: ownDPI,
             blocks: blocks)
-        text.preparation = cleans ? "cleaned" : "plain"
+        text.preparation = preparation.rawValue
         let letters = text.words.reduce(0) { $0 + $1.text.count }
         let weighed = text.words.reduce(0) { $0 + $1.confidence * Double($1.text.count) }
         text.confidence = letters > 0 ? weighed / Double(letters) : 0

@@ -4,7 +4,7 @@ import Pages
 /// What a page's result is found again by: its picture, and all that decides what is read of it.
 enum Fingerprint {
     /// Counted up when the same engine would read the same picture otherwise.
-    static let settings = 1
+    static let settings = 2
 
     static func key(_ raster: Raster, engine: String) -> [UInt8] {
         let head =
