@@ -125,6 +125,27 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
         _ = await engine.end()
     }
 
+    @Test func `light letters on a dark bar are read beside dark ones on paper`() async throws {
+        let heading = "Statement of the mountain railway"
+        let page = pdf([
+            "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 500 200]/Contents 4 0 R"
+                + "/Resources<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>",
+            stream(
+                "",
+                "0.2 g 30 140 440 30 re f 1 g BT /F 14 Tf 40 150 Td (\(heading)) Tj ET "
+                    + "0 g BT /F 13 Tf 40 100 Td 22 TL (\(wanted)) Tj T* (and every station had a clock.) Tj ET"),
+        ])
+        let engine = ChildEngine(workshop)
+        try await withFile(page) { file in
+            let inspection = try await workshop.probe(file).value
+            let raster = try await workshop.raster(file, inspection, page: 1).value
+            let text = try await engine.read(raster).text
+            #expect(text.contains(heading) && text.contains(wanted), "\(text)")
+        }
+        _ = await engine.end()
+    }
+
     @Test func `an engine that gets no time is asked again, and stands back less`() async throws {
         let tellings = Mutex(0)
         // Whatever it gets is too little for this one.

@@ -79,6 +79,14 @@ final class Picture {
         return Double(heights[heights.count / 2])
     }
 
+    /// Is anything as dark as print, and thicker than the strokes of letters? True where that can not be told.
+    func hasDarkAreas(dpi: Double) -> Bool {
+        let size = Int32(max(4, dpi / 20))
+        guard let binary, let areas = Picture(pixOpenBrick(nil, binary.pix, size, size)) else { return true }
+        var isEmpty: Int32 = 0
+        return pixZero(areas.pix, &isEmpty) != 0 || isEmpty == 0
+    }
+
     func scaled(by factor: Double) -> Picture? {
         factor == 1 ? self : Picture(pixScale(pix, Float(factor), Float(factor)))
     }

@@ -41,6 +41,8 @@ final class Reader {
             let turned = scale == least ? upright : shown.turned(clockwise: rotation)?.scaled(by: scale)
             return skew == 0 ? turned : turned.flatMap { $0.straightened(by: skew) ?? $0 }
         }
+        // Lines that the engine is unsure of are read once more as light on dark, which nothing is where nothing is dark.
+        TessBaseAPISetVariable(api, "invert_threshold", upright.hasDarkAreas(dpi: dpi * least) ? "0.7" : "0")
         let noise = Gate.noise(raster.pixels, width: raster.width, height: raster.height)
         var best = try attempt(picture(scale), dpi, scale, Gate.isNoisy(noise) ? .smoothed : .plain)
         if Gate.wantsAnother(best.reading) {
