@@ -144,7 +144,7 @@ package struct Book: Sendable {
     /// claims have passed it over.
     @discardableResult mutating func ended(_ run: Run, _ end: Ended?) -> Bool {
         guard running.removeValue(forKey: Key(run.job)) != nil else { return false }
-        let wasFull = bounds[run.job.lane.queue].map { (perQueue[queue(of: run.job)] ?? 0) == $0 } ?? false
+        let wasFull = bounds[queue(of: run.job)].map { (perQueue[queue(of: run.job)] ?? 0) == $0 } ?? false
         leave(run.job)
         runningPerQueue[queue(of: run.job), default: 1] -= 1
         if let end, leases[run.job.number] != nil {

@@ -35,6 +35,25 @@ import Testing
         }
     }
 
+    /// Whoever polls hardly ever has only that to go by.
+    @Test func `a slot of a bounded queue that comes free is filled at once, whoever the tenants are`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await connection.run(
+                """
+                select millrace.enqueue('practice.sleep', '{"ms": 100}', 'narrow', tenant => 'tenant' || n % 3)
+                  from generate_series(1, 400) n
+                """)
+            let worker = try await MillraceProcess.worker(
+                "one", database: database.url, ["--queue", "narrow:2", "--poll", "60s"])
+            try await eventually("all are done") {
+                try await connection.int("select count(*) from millrace.history") == 400
+            }
+            worker.signal(9)
+            await connection.close()
+        }
+    }
+
     private func transactions(of database: String, _ connection: Connection) async throws -> Int {
         try await Task.sleep(for: .seconds(1.5))  // what a backend did is told a second later
         return try await connection.int("select xact_commit from pg_stat_database where datname = '\(database)'")
