@@ -19,6 +19,7 @@ package struct File: Sendable {
         }
         bytes = Bytes(UnsafeRawBufferPointer(start: memory, count: size))
     }
+
     /// Lets go of what was read of it; whoever looks again has it read again.
     package func release() {
         guard let start = bytes.memory.baseAddress else { return }

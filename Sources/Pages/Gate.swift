@@ -37,9 +37,9 @@ package enum Gate {
     }
 
     /// By how much a picture is made smaller for its first reading: the engine needs letters of a dozen pixels, so small print is left as it is.
-    package static func scale(dpi: Double, letterHeight: Double?) -> Double {
+    package static func scale(dpi: Double, letterHeight: @autoclosure () -> Double?) -> Double {
         let least = leastScale(dpi: dpi)
-        guard least < 1, let letterHeight else { return 1 }
+        guard least < 1, let letterHeight = letterHeight() else { return 1 }
         let scale = max(least, 13 / letterHeight)
         return scale > 0.85 ? 1 : scale
     }

@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func `a running job is cancelled within about a second`() async throws {
+    @Test func `a running job is cancelled long before it would have ended`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()
             let worker = try await MillraceProcess.worker("one", database: database.url)

@@ -250,6 +250,18 @@ import Testing
         #expect(holds(book.ended(second, nil)), "claims have passed its queue over until now")
     }
 
+    /// A tenant's jobs stand in a line of their own, which has no bound: its queue has.
+    @Test func `a queue at its bound by the jobs of a tenant is told of when one ends`() throws {
+        var book = Book(slots: 10)
+        book.setBound(1, line: 20, of: 2)
+        book.accept([claimed(1, lane: Lane(queue: 20, priority: 0, line: .normal))])
+        #expect(book.room == [2: 0])
+        let run = makeRun(try some(book.next()))
+        _ = book.started(run)
+        #expect(holds(book.ended(run, nil)))
+        #expect(book.room == [2: 1])
+    }
+
     @Test func `suspects are counted, and a lone one excludes all others`() throws {
         var book = Book(slots: 100)
         #expect(book.allowance.suspects == 16 && book.allowance.lone)

@@ -83,8 +83,8 @@ final class PDF {
         return stream
     }
 
-    /// Into memory of qpdf's own: see written.
-    func write() throws(Refusal) {
+    /// Into memory of qpdf's own, which is there for as long as this is: one more copy of a large document is more than the child may have.
+    func written(from original: File) throws(Refusal) -> UnsafeRawBufferPointer {
         guard qpdf_init_write_memory(handle) & 2 == 0 else { throw Refusal(.internal, "the PDF could not be begun") }
         qpdf_set_preserve_encryption(handle, QPDF_FALSE)
         qpdf_set_object_stream_mode(handle, qpdf_o_generate)
@@ -93,10 +93,8 @@ final class PDF {
         guard qpdf_write(handle) & 2 == 0 else {
             throw Refusal(.malformed, "the PDF could not be written again")
         }
-    }
-
-    /// After write, for as long as this is there: one more copy of a large document is more than the child may have.
-    var written: UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(start: qpdf_get_buffer(handle), count: qpdf_get_buffer_length(handle))
+        original.release()  // before qpdf copies what it has written
+        guard let bytes = qpdf_get_buffer(handle) else { throw Refusal(.internal, "the PDF was not written") }
+        return UnsafeRawBufferPointer(start: bytes, count: qpdf_get_buffer_length(handle))
     }
 }

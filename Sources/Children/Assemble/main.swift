@@ -18,9 +18,7 @@ func assemble(_ bytes: [UInt8]) throws(Refusal) -> Assembled {
     if request.kind != .pdf { try pdf.addImages(of: file.bytes, request, pixels) }
     let removed = try Scrubber(pdf).scrub()
     try pdf.addLayer(request)
-    try pdf.write()
-    file.release()
-    let written = pdf.written
+    let written = try pdf.written(from: file)
     var done = 0
     while done < written.count {
         let count = write(Cage.Descriptor.files + 1, written.baseAddress.map { $0 + done }, written.count - done)

@@ -86,12 +86,10 @@ struct StrikeWave: Sendable {
                 group.addTask {
                     var open: Connection?
                     if ahead > 0 {
-                        let early = end - Self.margin - ahead - LedgerClock.now()
-                        if early > 0 { try await Task.sleep(for: .seconds(early)) }
+                        try await Self.sleep(until: end - Self.margin - ahead)
                         open = try await world.connect("strike-caller")
                     }
-                    let early = end - Self.margin - LedgerClock.now()
-                    if early > 0 { try await Task.sleep(for: .seconds(early)) }
+                    try await Self.sleep(until: end - Self.margin)
                     let patience = ContinuousClock.now + .seconds(180)
                     while true {
                         do {
@@ -114,6 +112,11 @@ struct StrikeWave: Sendable {
             }
             return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
         }
+    }
+
+    private static func sleep(until moment: Double) async throws {
+        let early = moment - LedgerClock.now()
+        if early > 0 { try await Task.sleep(for: .seconds(early)) }
     }
 
     /// The third contacts answer by the links in what they were sent, each until one worker has taken the answer. Ends when cancelled.
