@@ -65,7 +65,8 @@ let package = Package(
             name: "Blobs", dependencies: ["CCrypto", "HTTP", "Postgres", "Signatures", "Telemetry", "Threads"],
             swiftSettings: strict),
 
-        .systemLibrary(name: "CTesseract"),
+        .target(
+            name: "CTesseract", linkerSettings: [.linkedLibrary("tesseract"), .linkedLibrary("lept")]),
         .systemLibrary(name: "CLeptonica"),
         .systemLibrary(name: "CHEIF"),
         .systemLibrary(name: "CPango", pkgConfig: "pangocairo", providers: [.apt(["libpango1.0-dev"])]),

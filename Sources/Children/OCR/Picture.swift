@@ -82,7 +82,7 @@ final class Picture {
     /// Is anything as dark as print, and thicker than the strokes of letters? True where that can not be told.
     func hasDarkAreas(dpi: Double) -> Bool {
         let size = Int32(max(4, dpi / 20))
-        guard let binary, let areas = Picture(pixOpenBrick(nil, binary.pix, size, size)) else { return true }
+        guard let binary, let areas = Picture(pixOpenCompBrick(nil, binary.pix, size, size)) else { return true }
         var isEmpty: Int32 = 0
         return pixZero(areas.pix, &isEmpty) != 0 || isEmpty == 0
     }
@@ -114,7 +114,7 @@ final class Picture {
     private func rules(dpi: Double) -> Picture? {
         let length = Int32(max(24, dpi * 0.35))
         guard let dark = Picture(pixThresholdToBinary(pix, Int32(max(40, paperLevel - 35)))),
-            let runs = Picture(pixOpenBrick(nil, dark.pix, length, 1)),
+            let runs = Picture(pixOpenCompBrick(nil, dark.pix, length, 1)),  // in two steps, a fifth of the work
             // Longer than a word whose feet touch.
             let long = Picture(
                 pixSelectBySize(
@@ -122,7 +122,7 @@ final class Picture {
         else { return nil }
         // What is thick is no rule but a picture, or a heading on a bar.
         let thick = Int32(max(6, dpi / 25))
-        guard let bars = Picture(pixOpenBrick(nil, long.pix, length, thick)),
+        guard let bars = Picture(pixOpenCompBrick(nil, long.pix, length, thick)),
             let thin = Picture(pixSubtract(nil, long.pix, bars.pix))
         else { return nil }
         var count: Int32 = 0

@@ -18,6 +18,8 @@ final class Reader {
         self.api = api
         orientation = Orientation(models: models)
         TessBaseAPISetVariable(api, "debug_file", "/dev/null")
+        // Paragraphs are ours to find: by their places alone, which costs the engine least.
+        TessBaseAPISetVariable(api, "paragraph_text_based", "0")
     }
 
     deinit {
@@ -156,9 +158,14 @@ final class Reader {
         defer { TessResultIteratorDelete(results) }
         let place = TessResultIteratorGetPageIteratorConst(results)
         var (blocks, slopes): ([Block], [Double]) = ([], [])
+        // Where a word begins a line is seen by the line's box: asked for itself, the engine copies its iterator and walks the line.
+        var around: (block: Pages.Box?, line: Pages.Box?) = (nil, nil)
         repeat {
-            if TessPageIteratorIsAtBeginningOf(place, RIL_BLOCK) != 0 || blocks.isEmpty { blocks.append(Block([])) }
-            if TessPageIteratorIsAtBeginningOf(place, RIL_TEXTLINE) != 0 || blocks[blocks.count - 1].lines.isEmpty {
+            let here = (block: Self.box(place, RIL_BLOCK), line: Self.box(place, RIL_TEXTLINE))
+            let isNewBlock = here.block != around.block || blocks.isEmpty
+            if isNewBlock { blocks.append(Block([])) }
+            if isNewBlock || here.line != around.line {
+                around = here
                 var (left, leftBase, right, rightBase): (Int32, Int32, Int32, Int32) = (0, 0, 0, 0)
                 var line = Line([])
                 if TessPageIteratorBaseline(place, RIL_TEXTLINE, &left, &leftBase, &right, &rightBase) != 0 {
@@ -172,17 +179,19 @@ final class Reader {
             guard let bytes = TessResultIteratorGetUTF8Text(results, RIL_WORD) else { continue }
             defer { TessDeleteText(bytes) }
             let text = String(cString: bytes)
-            var (left, top, right, bottom): (Int32, Int32, Int32, Int32) = (0, 0, 0, 0)
-            guard TessPageIteratorBoundingBox(place, RIL_WORD, &left, &top, &right, &bottom) != 0,
-                !text.allSatisfy(\.isWhitespace)
-            else { continue }
+            guard let box = Self.box(place, RIL_WORD), !text.allSatisfy(\.isWhitespace) else { continue }
             let confidence = min(100, max(0, Double(TessResultIteratorConfidence(results, RIL_WORD))))
-            let box = Pages.Box(Double(left), Double(top), Double(max(left, right)), Double(max(top, bottom)))
-            let block = blocks.count - 1
-            blocks[block].lines[blocks[block].lines.count - 1].words.append(Word(text, box, confidence: confidence))
+            let last = blocks.count - 1
+            blocks[last].lines[blocks[last].lines.count - 1].words.append(Word(text, box, confidence: confidence))
         } while TessResultIteratorNext(results, RIL_WORD) != 0
         for block in blocks.indices { blocks[block].lines.removeAll { $0.words.isEmpty } }
         return (blocks.filter { !$0.lines.isEmpty }, slopes)
+    }
+
+    private static func box(_ place: OpaquePointer?, _ level: TessPageIteratorLevel) -> Pages.Box? {
+        var (left, top, right, bottom): (Int32, Int32, Int32, Int32) = (0, 0, 0, 0)
+        guard TessPageIteratorBoundingBox(place, level, &left, &top, &right, &bottom) != 0 else { return nil }
+        return Pages.Box(Double(left), Double(top), Double(max(left, right)), Double(max(top, bottom)))
     }
 }
 
