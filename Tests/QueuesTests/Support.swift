@@ -86,3 +86,11 @@ extension Connection {
         #expect(doubled.isEmpty)
     }
 }
+
+extension Sequence where Element: Sendable {
+    func asyncMap<Value>(_ transform: (Element) async throws -> Value) async rethrows -> [Value] {
+        var values: [Value] = []
+        for element in self { values.append(try await transform(element)) }
+        return values
+    }
+}

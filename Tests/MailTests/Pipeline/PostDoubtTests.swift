@@ -1,0 +1,151 @@
+import Faults
+import Mail
+import Postgres
+import Synchronization
+import TestSupport
+import Testing
+
+/// Requests of which nobody knows whether they arrived.
+@Suite struct PostDoubtTests {
+    @Test func `after a lost answer the very same request is made again, and nobody else is asked`() async throws {
+        try await withMail { bench in
+            let first = ScriptedCarrier("resend", batch: 100) { call, _ in call < 3 ? .acceptAndLose : .accept }
+            let second = ScriptedCarrier("smtp")
+            var ids: [String] = []
+            for number in 0..<5 { ids.append(try await bench.send(to: "a\(number)@example.org")) }
+            let post = bench.post([first, second])
+            #expect(try await post.run(try await bench.errands()) == Array(repeating: .done, count: 5))
+            #expect(Set(first.seen.calls.map(\.key)).count == 1 && first.seen.calls.count == 3)
+            #expect(Set(first.seen.calls.map(\.messages)).count == 1)
+            #expect(first.seen.taken.values.allSatisfy { $0 == 1 } && first.seen.taken.count == 5)
+            #expect(second.seen.calls.isEmpty)
+            #expect(try await bench.outcomes(ids[0]) == ["resend unknown", "resend unknown", "resend accepted"])
+        }
+    }
+
+    @Test func `when the worker is lost in between, another goes on with the same request`() async throws {
+        try await withMail { bench in
+            let carrier = ScriptedCarrier("resend", batch: 100) { call, _ in call == 1 ? .acceptAndLose : .accept }
+            let id = try await bench.send()
+            let gone = bench.post([carrier]) { $0.course.tries = 1 }
+            // Its answer never comes back, and its books are not written: the row stands as it was opened.
+            let errands = try await bench.errands(session: 7)
+            guard case .later = try await gone.run(errands)[0] else {
+                Issue.record("it is not in doubt")
+                return
+            }
+            try await bench.connection.run(
+                "update millrace.mail_batch set recorded = 0, held_until = now() + interval '1 hour', holder = 99")
+            let next = bench.post([carrier])
+            #expect(try await next.run(try await bench.errands(session: 8)) == [.done])
+            #expect(carrier.seen.taken[id] == 1 && Set(carrier.seen.calls.map(\.key)).count == 1)
+            #expect(try await bench.outcomes(id).last == "resend accepted")
+        }
+    }
+
+    @Test func `a request that a living worker holds is left to it`() async throws {
+        try await withMail { bench in
+            let carrier = ScriptedCarrier("resend") { _, _ in .lose }
+            try await bench.send()
+            _ = try await bench.post([carrier]) { $0.course.tries = 1 }.run(try await bench.errands(session: 7))
+            try await bench.connection.run(
+                "select millrace.session_open(7, 'w', 'h', 1, '0', null, array[1], 10, false)")
+            try await bench.connection.run("update millrace.mail_batch set held_until = now() + interval '1 hour'")
+            guard case .later = try await bench.post([carrier]).run(try await bench.errands(session: 8))[0] else {
+                Issue.record("it was taken up")
+                return
+            }
+            #expect(carrier.seen.calls.count == 1)
+        }
+    }
+
+    @Test func `without a key that holds, an unknown outcome is parked, or sent again where a duplicate is acceptable`()
+        async throws
+    {
+        try await withMail { bench in
+            let carrier = ScriptedCarrier("smtp", keyHolds: nil) { call, letters in
+                letters[0].subject == "alarm" && call > 1 ? .accept : .acceptAndLose
+            }
+            let other = ScriptedCarrier("supabase")
+            let careful = try await bench.send(subject: "careful")
+            let post = bench.post([carrier, other])
+            #expect(try await post.run(try await bench.errands()) == [.done])
+            #expect(try await bench.status(careful) == "parked")
+            let alarm = try await bench.send("purpose => 'alarm', on_unknown => 'again'", subject: "alarm")
+            #expect(try await post.run(try await bench.errands()) == [.done])
+            #expect(try await bench.status(alarm) == "accepted")
+            #expect(other.seen.calls.isEmpty)
+            #expect(carrier.seen.calls.count == 2)
+            #expect(try await bench.connection.bool("select millrace.mail_resolve('\(careful)', 'accepted')"))
+            #expect(try await bench.status(careful) == "accepted")
+            #expect(
+                try await bench.connection.refusal(of: "select millrace.mail_resolve('\(careful)', 'again')")?.sqlState
+                    == "55000")
+        }
+    }
+
+    @Test func `a parked message that a human wants again goes as a new request`() async throws {
+        try await withMail { bench in
+            let carrier = ScriptedCarrier("smtp", keyHolds: nil) { call, _ in call == 1 ? .lose : .accept }
+            let id = try await bench.send()
+            let post = bench.post([carrier])
+            _ = try await post.run(try await bench.errands())
+            #expect(try await bench.status(id) == "parked")
+            #expect(try await bench.connection.bool("select millrace.mail_resolve('\(id)', 'again')"))
+            #expect(try await post.run(try await bench.errands()) == [.done])
+            #expect(try await bench.status(id) == "accepted")
+            #expect(Set(carrier.seen.calls.map(\.key)).count == 2)
+        }
+    }
+
+    @Test func `a worker that begins with nothing but what is in doubt may ask again`() async throws {
+        try await withMail { bench in
+            let carrier = ScriptedCarrier("resend", batch: 100) { call, _ in call == 1 ? .acceptAndLose : .accept }
+            let id = try await bench.send()
+            _ = try await bench.post([carrier]) { $0.course.tries = 1 }.run(try await bench.errands(session: 7))
+            #expect(try await bench.status(id) == "unknown")
+            try await bench.connection.run("update millrace.mail_batch set held_until = now() - interval '1 s'")
+            // With the budget that workers have, of which nothing was earned yet.
+            let post = bench.post([carrier], retryShare: 0.2)
+            try await eventually("it is asked again") {
+                try await post.run(try await bench.errands(session: 8)) == [.done]
+            }
+            #expect(try await bench.outcomes(id) == ["resend unknown", "resend accepted"])
+            #expect(carrier.seen.taken[id] == 1)
+        }
+    }
+
+    @Test func `nothing that a provider lost is lost, whatever goes wrong`() async throws {
+        try await withMail { bench in
+            let chance = Mutex(SplitMix(seed: 3))
+            let script: @Sendable (Int, [Letter]) -> ScriptedCarrier.Act = { _, _ in
+                switch chance.withLock({ $0.next(12) }) {
+                case 0: .acceptAndLose
+                case 1: .lose
+                case 2: .throttle(Fault(.throttled, "busy", wait: .milliseconds(1)))
+                case 3: .refuse(Fault(.transient, "later"))
+                default: .accept
+                }
+            }
+            let first = ScriptedCarrier("resend", batch: 10, script)
+            let second = ScriptedCarrier("smtp", script)
+            try await bench.connection.run(
+                "select millrace.mail_send(array['a' || n || '@example.org'], 's', 't') from generate_series(1, 150) n")
+            for session in 1...60 {
+                let errands = try await bench.errands(session: Int64(session))
+                if errands.isEmpty { break }
+                let post = bench.post([first, second])
+                for start in stride(from: 0, to: errands.count, by: 40) {
+                    _ = try await post.run(Array(errands[start..<min(start + 40, errands.count)]))
+                }
+                try await bench.connection.run("update millrace.mail_batch set held_until = now() where state = 'open'")
+            }
+            #expect(
+                try await bench.connection.int("select count(*) from millrace.mail where status = 'accepted'") == 150)
+            #expect(first.seen.taken.count == 150 && first.seen.taken.values.allSatisfy { $0 == 1 })
+            #expect(second.seen.calls.isEmpty)
+            let keys = Dictionary(grouping: first.seen.calls, by: \.key)
+            #expect(keys.values.allSatisfy { Set($0.map(\.messages)).count == 1 })
+        }
+    }
+}
