@@ -6,6 +6,9 @@ package struct Row {
     let result: OpaquePointer
     let index: Int32
 
+    /// The first row of the same result.
+    package var first: Row { Row(result: result, index: 0) }
+
     package func isNull(_ column: Int) -> Bool {
         PQgetisnull(result, index, Int32(column)) == 1
     }

@@ -110,23 +110,25 @@ package struct Horizon: Sendable, Hashable {
 }
 
 extension Queue {
-    /// Claims up to `wanted` jobs. `number` is a fresh multiple of 8. `limited` saves the database finding out by itself.
+    /// Claims up to `wanted` jobs. `number` is a fresh multiple of 8. `limited` saves the database finding out by itself. `patient` lets another
+    /// who claims from the same lane go first.
     package static func claim(
         on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from stretches: [Stretch],
         wanted: Int,
-        shortQueues: [Int32], longQueues: [Int32], limited: Bool = false
+        shortQueues: [Int32], longQueues: [Int32], limited: Bool = false, patient: Bool = false
     ) async throws(PostgresError) -> Catch {
         var found = Catch()
         let rows = try await connection.query(
             limited
-                ? "select * from millrace.claim_limited($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true)"
-                : "select * from millrace.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+                ? "select * from millrace.claim_limited($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, $12)"
+                : "select * from millrace.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, $12)",
             [
                 .int8(session), .int8(number), .int4s(kinds), .int4s(stretches.map(\.lane.queue)),
                 .int4s(stretches.map(\.lane.code)), .int8s(stretches.map(\.floor)), .int8s(stretches.map(\.ceiling)),
                 .int4s(stretches.map(\.limit)), .int4(Int32(wanted)), .int4s(shortQueues), .int4s(longQueues),
+                .bool(patient),
             ]
-        ) { row throws(PostgresError) in try answer(row, limited: limited) }
+        ) { row throws(PostgresError) in try answer(row, number: number, limited: limited) }
         found.jobs.reserveCapacity(rows.count)
         for row in rows {
             switch row {
@@ -136,6 +138,7 @@ extension Queue {
                 if let gate { found.parkedAt.insert(gate) }
             case .heldBack(let queue): found.heldBack.insert(queue)
             case .gates(let gates): found.gates = gates
+            case .usual: break
             }
         }
         return found
@@ -147,24 +150,35 @@ extension Queue {
         case claimed(Claimed)
         case turnedAway(Place, gate: Int64?)
         case heldBack(Int32)
+        /// What the rows of jobs leave out.
+        case usual
     }
 
-    /// `limited`: the answer of `claim_limited`, which has a column more.
-    private static func answer(_ row: Row, limited: Bool) throws(PostgresError) -> Answer {
-        if row.isNull(4) { return .gates(try row.ints(18)) }
-        let queue = Int32(try row.int(4))
-        if row.isNull(0) { return .heldBack(queue) }
-        let lane = Lane(queue: queue, code: Int32(try row.int(5)))
-        let gates = row.isNull(18) ? [] : try row.ints(18)
-        if row.isNull(2) { return .turnedAway(Place(lane: lane, seq: try row.int(0)), gate: gates.first) }
+    /// What a row leaves out is as in the first, or as it mostly is: see `claim`. `limited`: the answer of `claim_limited`, which has a
+    /// column more.
+    private static func answer(_ row: Row, number: Int64, limited: Bool) throws(PostgresError) -> Answer {
+        guard let args = row.optionalJSON(9) else {
+            if !row.isNull(17) { return .usual }
+            if row.isNull(4) { return .gates(try row.ints(18)) }
+            let queue = Int32(try row.int(4))
+            if row.isNull(0) { return .heldBack(queue) }
+            let place = Place(lane: Lane(queue: queue, code: Int32(try row.int(5))), seq: try row.int(0))
+            return .turnedAway(place, gate: row.isNull(18) ? nil : try row.ints(18).first)
+        }
+        let id = try row.int(1)
+        func shared(_ column: Int) throws(PostgresError) -> Int32 {
+            Int32(try (row.isNull(column) ? row.first : row).int(column))
+        }
         return .claimed(
             Claimed(
-                seq: try row.int(0), id: try row.int(1), number: try row.int(2), kind: Int32(try row.int(3)),
-                lane: lane, attempt: Int16(try row.int(6)), crashes: Int16(try row.int(7)),
-                enqueuedAt: try row.date(8), claimedAt: try row.date(17), args: try row.json(9),
-                maxAttempts: try row.optionalInt(10).map { Int16($0) }, keyed: try row.bool(11),
-                expired: try row.bool(12), options: row.optionalJSON(13), metadata: row.optionalJSON(14),
-                tags: row.isNull(15) ? [] : try row.strings(15), tenant: row.optionalString(16), gates: gates,
+                seq: try row.optionalInt(0) ?? id, id: id, number: try row.optionalInt(2) ?? number + 1,
+                kind: try shared(3), lane: Lane(queue: try shared(4), code: try shared(5)),
+                attempt: Int16(try row.optionalInt(6) ?? 0),
+                crashes: Int16(try row.optionalInt(7) ?? 0), enqueuedAt: try row.date(8),
+                claimedAt: try row.first.date(17), args: args, maxAttempts: try row.optionalInt(10).map { Int16($0) },
+                keyed: !row.isNull(11), expired: !row.isNull(12), options: row.optionalJSON(13),
+                metadata: row.optionalJSON(14), tags: row.isNull(15) ? [] : try row.strings(15),
+                tenant: row.optionalString(16), gates: row.isNull(18) ? [] : try row.ints(18),
                 gate: limited ? try row.optionalInt(19) : nil))
     }
 

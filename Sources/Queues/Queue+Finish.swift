@@ -84,9 +84,9 @@ extension Queue {
             "select millrace.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
             [
                 .int8(session), .int8s(ended.map(\.job.id)), .int8s(ended.map(\.job.number)),
-                .int2s(ended.map(\.outcome.rawValue)), .int4s(ended.map(\.job.kind)),
-                .int4s(ended.map(\.job.lane.queue)),
-                .int2s(ended.map { $0.job.attempt + 1 }), .int2s(ended.map(\.job.crashes)),
+                .int2s(alike(ended) { $0.outcome.rawValue }),
+                .int4s(alike(ended) { $0.job.kind }), .int4s(alike(ended) { $0.job.lane.queue }),
+                .int2s(alike(ended) { $0.job.attempt + 1 }), .int2s(alike(ended) { $0.job.crashes }),
                 .int4s(ended.map { $0.milliseconds ?? 0 }), .int8s(flush.partial.sorted()),
                 .int8s(flush.complete.map(\.number)), .int4s(flush.complete.map(\.count)),
                 .texts(hasErrors ? ended.map(\.error) : nil),
@@ -99,6 +99,12 @@ extension Queue {
             ], deadline: deadline
         ) { row throws(PostgresError) in Set(try row.ints(0)) }
         return try one(rows)
+    }
+
+    /// One for each; one for all where all are the same: the database spends more on a column than on the comparison.
+    private static func alike<Value: Equatable>(_ ended: [Ended], _ value: (Ended) -> Value) -> [Value] {
+        guard let first = ended.first.map(value) else { return [] }
+        return ended.allSatisfy { value($0) == first } ? [first] : ended.map(value)
     }
 
     /// Which of these ends are recorded: asked after a flush whose answer was lost, and of handlers that recorded their own.

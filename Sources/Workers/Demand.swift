@@ -33,4 +33,10 @@ package struct Demand: Sendable {
         guard held < slots || room >= min(spare / 2, Self.most) else { return 0 }
         return max(0, min(room, Self.most))
     }
+
+    /// Is half of what is claimed ahead still there? Then a claim may wait its turn.
+    package func isPatient(slots: Int, held: Int) -> Bool {
+        let ahead = Double(held - slots)
+        return ahead > 0 && ahead >= rate * Self.ahead / 2
+    }
 }

@@ -60,14 +60,22 @@ final class Desk: Sendable {
         state.withLock { $0.book.setBound(bound, line: line, of: queue) }
     }
 
+    struct Order {
+        var wanted = 0
+        var session: Int64
+        var number: Int64 = 0
+        var isPatient = false
+    }
+
     /// How many to claim now, under which session and number.
-    func order() -> (wanted: Int, session: Int64, number: Int64) {
+    func order() -> Order {
         state.withLock { state in
-            guard !state.draining else { return (0, state.session, 0) }
+            guard !state.draining else { return Order(session: state.session) }
             state.counter += 1
-            return (
-                state.demand.wanted(slots: state.book.slots, held: state.book.held), state.session, state.counter * 8
-            )
+            let (slots, held) = (state.book.slots, state.book.held)
+            return Order(
+                wanted: state.demand.wanted(slots: slots, held: held), session: state.session,
+                number: state.counter * 8, isPatient: state.demand.isPatient(slots: slots, held: held))
         }
     }
 

@@ -58,7 +58,7 @@ extension Worker {
 
     /// One claim; returns 0 when there was nothing to do, and it need not be followed at once.
     private func look(
-        _ order: (wanted: Int, session: Int64, number: Int64), plan: inout Plan, pace: inout Pace
+        _ order: Desk.Order, plan: inout Plan, pace: inout Pace
     ) async throws(PostgresError) -> Int {
         let news = wakeups.take()
         if news.careful { pace.careful = true }
@@ -95,7 +95,7 @@ extension Worker {
             try await Queue.claim(
                 on: connection, session: order.session, number: order.number, kinds: known, from: visited,
                 wanted: order.wanted, shortQueues: table.short, longQueues: table.long,
-                limited: visited.contains { table.limited.contains($0.lane.queue) })
+                limited: visited.contains { table.limited.contains($0.lane.queue) }, patient: order.isPatient)
         }
         let places = found.places
         floors.withLock { $0.claimed(places, from: visited, wanted: order.wanted, heldBack: found.heldBack) }

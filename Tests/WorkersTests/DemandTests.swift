@@ -74,4 +74,17 @@ import Testing
         #expect(demand.rate.isFinite)
         #expect(demand.wanted(slots: 10, held: 0) <= Demand.most)
     }
+
+    @Test func `a claim waits its turn only while half of what is held ahead is left`() {
+        var demand = Demand()
+        #expect(!demand.isPatient(slots: 10, held: 10))
+        var now = ContinuousClock.now
+        for _ in 0..<200 {
+            now += .milliseconds(10)
+            demand.ended(100, at: now)
+        }
+        #expect(!demand.isPatient(slots: 10, held: 10 + 250))
+        #expect(demand.isPatient(slots: 10, held: 10 + 310))
+        #expect(!demand.isPatient(slots: 1000, held: 900))
+    }
 }

@@ -18,17 +18,32 @@ begin
     writers := array_remove(writers, own::text);
 end $$;
 
+-- Two who claim from one lane step over each other's jobs one by one, a microsecond each, and get in each other's way at both ends of its
+-- index; so who has enough to do for now waits until the other has committed. Not for long: a claim of two thousand takes
+-- about that time, and with many workers two at once are better than a queue before the queue.
+create or replace function millrace.claim_turn(the_queue int, the_lane int) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+    for look in 1 .. 15 loop
+        exit when pg_try_advisory_xact_lock(1297239624, the_queue << 6 | the_lane);
+        perform pg_sleep(0.001);
+    end loop;
+end $$;
+
 -- Takes up to `wanted` jobs from the given lanes in their order, each between its floor and its ceiling, and writes one
 -- lease for each retention class met (and one for a lone suspect). The array wording keeps the limit from being run twice
 -- and is an index scan under a generic plan; see the decision record in storage.md beside this file. Without bitmaps: a plan made while
 -- the statistics say that the table is empty, and kept, would sort a whole backlog for each claim.
 -- Where limits stand before any of the lanes, claim_limited does it (a worker that knows asks it itself), and answers with further rows: a job that was taken out
--- of its place and not claimed has no number, a queue that was held back has neither number nor job, and a row with nothing but
+-- of its place and not claimed has no arguments, a queue that was held back has neither arguments nor place, and a row with nothing but
 -- gates names those at which each of the jobs holds a slot.
+-- brief: columns cost a job more than anything else that a claim does with it, so those are null that say nothing new: the kind, queue and
+-- lane of the first row, which is no job's and has the time of the claim too; the place where it is the job's own id; the usual class of
+-- lease; and whatever is zero or false. patient: has enough to do for a while.
 create or replace function millrace.claim(
     the_session bigint, the_number bigint, the_kinds int[],
     the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
-    short_queues int[], long_queues int[]
+    short_queues int[], long_queues int[], brief boolean default false, patient boolean default false
 ) returns table (
     seq bigint, id bigint, number bigint, kind int, queue int, lane int, attempt smallint, crashes smallint,
     enqueued_at timestamptz, args jsonb, max_attempts smallint, keyed boolean, expired boolean,
@@ -44,6 +59,9 @@ set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan as $$
 declare
     paused int[] := array(select q.id from millrace.queue m join millrace.queue q on q.id = m.id or q.main = m.id where m.paused_at is not null);
+    usual_number bigint := case when brief then the_number + 1 end;
+    zero smallint := case when brief then 0 end;
+    untrue boolean := case when not brief then false end;
 begin
     if exists (
         select from unnest(the_queues) u(id) join millrace.queue q on q.id = u.id
@@ -55,8 +73,11 @@ begin
         select c.seq, c.id, c.number, c.kind, c.queue, c.lane, c.attempt, c.crashes, c.enqueued_at, c.args, c.max_attempts, c.keyed, c.expired,
                c.options, c.metadata, c.tags, c.tenant, c.claimed_at, c.gates
           from millrace.claim_limited(the_session, the_number, the_kinds, the_queues, the_lanes, floors, ceilings,
-                                      limits, wanted, short_queues, long_queues) c;
+                                      limits, wanted, short_queues, long_queues, brief, patient) c;
         return;
+    end if;
+    if patient then
+        perform millrace.claim_turn(the_queues[1], the_lanes[1]);
     end if;
     return query
     with moment as materialized (
@@ -85,11 +106,19 @@ begin
                case when max(g.crashes) > 0 then array_agg(g.crashes) end
           from gone g
          group by g.number
+    ), usual as materialized (
+        select g.kind, g.queue, g.lane from gone g limit 1
     )
-    select g.seq, g.job, g.number, g.kind, g.queue, g.lane, g.attempt, g.crashes,
-           j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
-           j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m), false),
-           j.options, j.metadata, j.tags, j.tenant, (select m.t from moment m), null::bigint[]
+    select null::bigint, null::bigint, null::bigint, u.kind, u.queue, u.lane, null::smallint, null::smallint, null::timestamptz, null::jsonb, null::smallint,
+           null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, (select m.t from moment m), null::bigint[]
+      from usual u where brief
+    union all
+    select case when brief then nullif(g.seq, g.job) else g.seq end, g.job, nullif(g.number, usual_number),
+           nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
+           nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
+           j.enqueued_at, j.args, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
+           case when (j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then true else untrue end,
+           j.options, j.metadata, j.tags, j.tenant, (select m.t from moment m where not brief), null::bigint[]
       from gone g
      cross join lateral (                                 -- offset 0: one look-up for each, never the whole span of ids between them
         select * from millrace.job i

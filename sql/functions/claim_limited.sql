@@ -1,10 +1,10 @@
 -- A claim (see claim.sql) where gates stand. First the gates of queues and tenants are locked and say how much to take at most; then, for the
 -- jobs taken, those of their keys. Each lock is followed by a statement of its own, which sees what the last holder committed.
--- Where each job holds one slot, whoever asks for a compact answer gets its gate as it is, and not in an array of one. A job whose key's gate is shut is parked with it; one that its queue's or tenant's gate refuses after all goes back in line.
+-- Where each job holds one slot, whoever asks for a brief answer gets its gate as it is, and not in an array of one. A job whose key's gate is shut is parked with it; one that its queue's or tenant's gate refuses after all goes back in line.
 create or replace function millrace.claim_limited(
     the_session bigint, the_number bigint, the_kinds int[],
     the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
-    short_queues int[], long_queues int[], compact boolean default false
+    short_queues int[], long_queues int[], brief boolean default false, patient boolean default false
 ) returns table (
     seq bigint, id bigint, number bigint, kind int, queue int, lane int, attempt smallint, crashes smallint,
     enqueued_at timestamptz, args jsonb, max_attempts smallint, keyed boolean, expired boolean,
@@ -36,7 +36,14 @@ declare
     holds_all boolean;                                    -- does a job hold a slot of its queue or tenant?
     one_each boolean;                                     -- does each job hold one slot, its key's? Then the lease's ids need not be written twice
     crowded bigint[];
+    usual_number bigint := case when brief then the_number + 1 end;
+    zero smallint := case when brief then 0 end;
+    untrue boolean := case when not brief then false end;
 begin
+    if patient then
+        perform millrace.claim_turn(the_queues[1], the_lanes[1]);
+        t := millrace.now();
+    end if;
     select array_agg(q.id), array_agg(rq.gate), array_agg(rt.gate), array_agg(q.id) filter (where q.keyed), count(distinct (rq.gate, rt.gate)) = 1
       into line_ids, line_queue_gates, line_tenant_gates, keyed_lines, uniform
       from millrace.queue q
@@ -158,11 +165,20 @@ begin
                    case when max(g.crashes) > 0 then array_agg(g.crashes) end, nullif(counting, '{}')
               from gone g
              group by g.number
+        ), usual as materialized (
+            select g.kind, g.queue, g.lane from gone g limit 1
         )
-        select g.seq, g.job, g.number, g.kind, g.queue, g.lane, g.attempt, g.crashes,
-               j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
-               j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m), false),
-               j.options, j.metadata, j.tags, j.tenant, (select m.t from moment m), null::bigint[], null::bigint
+        select null::bigint, null::bigint, null::bigint, u.kind, u.queue, u.lane, null::smallint, null::smallint, null::timestamptz, null::jsonb,
+               null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, (select m.t from moment m), null::bigint[], null::bigint
+          from usual u where brief
+        union all
+        select case when brief then nullif(g.seq, g.job) else g.seq end, g.job, nullif(g.number, usual_number),
+               nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
+               nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
+               j.enqueued_at, j.args, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
+               case when (j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then true else untrue end,
+               j.options, j.metadata, j.tags, j.tenant, (select m.t from moment m where not brief),
+               null::bigint[], null::bigint
           from gone g
           cross join lateral (                             -- see claim()
               select * from millrace.job i
@@ -187,7 +203,6 @@ begin
                array_agg(case when l.tenant_gate = any (counting) then l.tenant_gate end order by l.place)
           into line_queue_gates, line_tenant_gates
           from unnest(line_queue_gates, line_tenant_gates) with ordinality l(queue_gate, tenant_gate, place);
-        compact := compact and one_each;
         return query
         with gone as materialized (
             delete from millrace.ready r where r.ctid = any (places)
@@ -215,14 +230,21 @@ begin
                    case when one_each then array_agg(g.key_gate) else (select array_agg(h.gate) from holds h where h.number = g.number) end
               from gone g
              group by g.number
+        ), usual as materialized (
+            select g.kind, g.queue, g.lane from gone g limit 1
         )
-        select g.seq, g.job, g.number, g.kind, g.queue, g.lane, g.attempt, g.crashes,
-               j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
-               j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
-               j.options, j.metadata, j.tags, j.tenant, t,
-               case when compact then null when one_each then array[g.key_gate]
-                   else nullif(array_remove(array[case when g.key_gate = any (key_gates) then g.key_gate end, g.queue_gate, g.tenant_gate], null), '{}') end,
-               case when compact then g.key_gate end
+        select null::bigint, null::bigint, null::bigint, u.kind, u.queue, u.lane, null::smallint, null::smallint, null::timestamptz, null::jsonb,
+               null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, t, null::bigint[], null::bigint
+          from usual u where brief
+        union all
+        select case when brief then nullif(g.seq, g.job) else g.seq end, g.job, nullif(g.number, usual_number),
+               nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
+               nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
+               j.enqueued_at, j.args, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
+               case when (j.options ->> 'expires_at')::timestamptz <= t then true else untrue end,
+               j.options, j.metadata, j.tags, j.tenant, case when not brief then t end,
+               case when brief and one_each then null when one_each then array[g.key_gate]
+                   else nullif(array_remove(array[case when g.key_gate = any (key_gates) then g.key_gate end, g.queue_gate, g.tenant_gate], null), '{}') end, case when brief and one_each then g.key_gate end
           from gone g
           cross join lateral (                             -- see claim()
               select * from millrace.job i
@@ -283,15 +305,24 @@ begin
             insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes, gate)
             select nextval('millrace.seq'), j.job, j.queue, j.kind, millrace.lane_of(j.lane, j.crashes, true), j.attempt, j.crashes, j.gate
               from judged j where j.passes_key and not j.passes
+        ), usual as materialized (
+            select p.kind, p.queue, p.lane from passed p limit 1
         )
-        select p.seq, p.job, p.number, p.kind, p.queue, p.lane, p.attempt, p.crashes,
-               j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null,
-               j.options is not null and coalesce((j.options ->> 'expires_at')::timestamptz <= t, false),
-               j.options, j.metadata, j.tags, j.tenant, t, p.slots, null::bigint
-          from passed p
+        select null::bigint, null::bigint, null::bigint, u.kind, u.queue, u.lane, null::smallint, null::smallint, null::timestamptz, null::jsonb,
+               null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, t, null::bigint[], null::bigint
+          from usual u where brief
+        union all
+        select case when brief then nullif(g.seq, g.job) else g.seq end, g.job, nullif(g.number, usual_number),
+               nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
+               nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
+               j.enqueued_at, j.args, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
+               case when (j.options ->> 'expires_at')::timestamptz <= t then true else untrue end,
+               j.options, j.metadata, j.tags, j.tenant, case when not brief then t end,
+               g.slots, null::bigint
+          from passed g
           cross join lateral (                             -- see claim()
               select * from millrace.job i
-               where i.id = p.job and i.id between (select min(b.job) from gone b) and (select max(b.job) from gone b) offset 0) j
+               where i.id = g.job and i.id between (select min(b.job) from gone b) and (select max(b.job) from gone b) offset 0) j
         union all
         select j.seq, j.job, null, j.kind, j.queue, j.lane, null, null, null, null, null, null, null, null, null, null, null, null,
                case when not j.passes_key then array[j.gate] end, null
