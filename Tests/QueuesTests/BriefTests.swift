@@ -96,13 +96,17 @@ import Testing
             var brief: [String] = []
             for job in found.jobs.sorted(by: { $0.id < $1.id }) { brief.append(try await told(job, connection)) }
             #expect(brief == full)
-            let at = try await connection.column("select distinct extract(epoch from at)::float8 from millrace.lease")
-            #expect(at.count == 1 && at.compactMap { Double($0) } == [found.jobs[0].claimedAt.timeIntervalSince1970])
+            let isSame = try await connection.query(
+                "select bool_and(at = $1) from millrace.lease", [.timestamp(found.jobs[0].claimedAt)]
+            ) { row throws(PostgresError) in try row.bool(0) }
+            #expect(isSame == [true])
             #expect(Set(found.jobs.map(\.claimedAt)).count == 1)
         }
     }
 
-    @Test(arguments: [1, 100]) func `and so does one that meets limits`(_ most: Int) async throws {
+    /// A worker that has not heard of the limits yet asks as if there were none.
+    @Test(arguments: [1, 100], [true, false])
+    func `and so does one that meets limits`(_ most: Int, knows: Bool) async throws {
         try await withConnection { connection in
             try await enqueueAllSorts(connection)
             for name in ["x", "y"] {
@@ -114,7 +118,9 @@ import Testing
             try await connection.openSession()
             let full = try await inFull(connection)
             #expect(full.count == (most == 1 ? 13 : 15))
-            let found = try await claim(try await ask(connection), limited: true, connection)
+            let found = try await claim(try await ask(connection), limited: knows, connection)
+            let held = found.jobs.flatMap { $0.gates + ($0.gate.map { [$0] } ?? []) }
+            #expect(held.count == (most == 1 ? 2 : 4) && Set(held).count == 2)
             #expect(found.turnedAway.count == (most == 1 ? 2 : 0))
             var brief: [String] = []
             for job in found.jobs.sorted(by: { $0.id < $1.id }) { brief.append(try await told(job, connection)) }

@@ -71,7 +71,7 @@ begin
     ) then
         return query
         select c.seq, c.id, c.number, c.kind, c.queue, c.lane, c.attempt, c.crashes, c.enqueued_at, c.args, c.max_attempts, c.keyed, c.expired,
-               c.options, c.metadata, c.tags, c.tenant, c.claimed_at, c.gates
+               c.options, c.metadata, c.tags, c.tenant, c.claimed_at, coalesce(c.gates, case when c.gate is not null then array[c.gate] end)
           from millrace.claim_limited(the_session, the_number, the_kinds, the_queues, the_lanes, floors, ceilings,
                                       limits, wanted, short_queues, long_queues, brief, patient) c;
         return;
