@@ -310,17 +310,25 @@ extension BriefJSON {
 
     private struct Elements: UnkeyedDecodingContainer {
         let source: Source
+        private let first: Int
         /// Where the next one stands, or the bracket behind the last.
         private var at: Int
         private(set) var currentIndex = 0
 
         init(source: Source, start: Int) {
             self.source = source
-            at = source.text.afterSpace(start + 1)
+            first = source.text.afterSpace(start + 1)
+            at = first
         }
 
         var codingPath: [any CodingKey] { Reader(source: source, at: at).codingPath }
-        var count: Int? { nil }
+        var count: Int? {
+            var rest = self
+            rest.at = first
+            rest.currentIndex = 0
+            while !rest.isAtEnd { rest.step() }
+            return rest.currentIndex
+        }
         var isAtEnd: Bool { source.text[at] == UInt8(ascii: "]") }
 
         mutating func decodeNil() throws -> Bool {

@@ -49,6 +49,17 @@ import Testing
         }
     }
 
+    private struct Counted: Decodable, Equatable {
+        var all: [Int] = []
+        var more: Int
+
+        init(from decoder: any Decoder) throws {
+            var container = try decoder.unkeyedContainer()
+            for _ in 0..<(container.count ?? -1) { all.append(try container.decode(Int.self)) }
+            more = container.count ?? -1
+        }
+    }
+
     private struct Kelvin: Decodable, Equatable {
         var K: Int?
     }
@@ -111,6 +122,10 @@ import Testing
         static let kind = "test.brief"
         var at: Date?
         var note: String?
+    }
+
+    @Test(arguments: ["[]", "[1]", "[ 1 , 2,3 ]"]) func `a list says how long it is`(_ text: String) {
+        #expect(agrees(Counted.self, Array(text.utf8)))
     }
 
     @Test func `long arguments are left to JSONDecoder`() {
