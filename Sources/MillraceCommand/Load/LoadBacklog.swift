@@ -144,7 +144,7 @@ private struct BacklogScenario: Sendable {
     {
         let wanted = invocation.parsed.integer("claims") ?? 200
         let part = max(2, min(wanted, depth / batch / 2))
-        var all = ClaimTimes(first: .nan, sorted: [])
+        var all = ClaimTimes()
         while all.sorted.count < wanted {
             try await fill(queue, to: depth, label: nil, on: connection)
             let one = try await ClaimTimes.measure(

@@ -2,7 +2,7 @@ import Postgres
 import Queues
 import Workers
 
-/// Claims and finishes jobs of one queue as a worker does, through the same plan and floors, and says how long each claim took.
+/// How long claims of one queue took.
 struct ClaimTimes: Sendable {
     var first: Double
     /// In milliseconds, without the first tenth, sorted.
@@ -10,42 +10,83 @@ struct ClaimTimes: Sendable {
 
     var median: Double { percentile(sorted, 0.5) }
 
+    private init(_ times: [Double]) {
+        first = times.first ?? .nan
+        sorted = times.dropFirst(times.count / 10).sorted()
+    }
+
+    init() {
+        self.init([])
+    }
+
     static func measure(queue name: String, kind: String, batch: Int, rounds: Int, on connection: Connection)
         async throws -> ClaimTimes
     {
-        let kinds = try await Queue.registerKinds(on: connection, [(kind, nil)])
-        let session = Int64.random(in: 1 ... .max)
+        try await measure(queues: [name], kind: kind, batch: batch, rounds: rounds, on: connection)[0]
+    }
+
+    /// The queues take turns, claim by claim: what else the machine does meanwhile befalls all of them alike.
+    static func measure(queues names: [String], kind: String, batch: Int, rounds: Int, on connection: Connection)
+        async throws -> [ClaimTimes]
+    {
+        var claimers: [Claimer] = []
+        for name in names {
+            claimers.append(try await Claimer(queue: name, kind: kind, batch: batch, on: connection))
+        }
+        for _ in 0..<rounds {
+            for index in claimers.indices { try await claimers[index].turn() }
+        }
+        for claimer in claimers { try await claimer.close() }
+        return claimers.map { ClaimTimes($0.times) }
+    }
+}
+
+/// Claims and finishes jobs of one queue as a worker does, through the same plan and floors.
+private struct Claimer {
+    private let connection: Connection
+    private let session = Int64.random(in: 1 ... .max)
+    private let kinds: [Int32]
+    private let queues: [Int32]
+    private let shares: [Int32: Shares.Line]
+    private let batch: Int
+    private var floors = Floors()
+    private var plan = Plan()
+    private(set) var times: [Double] = []
+
+    init(queue name: String, kind: String, batch: Int, on connection: Connection) async throws {
+        self.connection = connection
+        self.batch = batch
+        kinds = try await Queue.registerKinds(on: connection, [(kind, nil)])
         try await Queue.openSession(
             on: connection,
             SessionCard(
                 id: session, name: "load", host: Worker.Options.host, pid: 1, version: Worker.version, queues: [name],
                 kinds: kinds, slots: 100, direct: false))
         let lines = try await Queue.queues(on: connection).filter { $0.name == name }
-        let queues = lines.map(\.id)
-        let shares = Dictionary(uniqueKeysWithValues: lines.map { ($0.id, Shares.Line(main: $0.main, weight: 1)) })
-        var floors = Floors()
-        var plan = Plan()
-        var times: [Double] = []
-        for round in 0..<rounds {
-            let stretches = plan.stretches(
-                floors: floors, queues: queues, lines: shares, room: [:], wanted: batch,
-                allowance: Plan.Allowance(suspects: 16, lone: true), hurried: round > 0)
-            floors.planned()
-            let began = ContinuousClock.now
-            let found = try await Queue.claim(
-                on: connection, session: session, number: Int64(round + 1) * 8, kinds: kinds, from: stretches,
-                wanted: batch, shortQueues: [], longQueues: [])
-            times.append(began.duration(to: .now) / .milliseconds(1))
-            let jobs = found.jobs
-            floors.claimed(found.places, from: stretches, wanted: batch)
-            let numbers = Dictionary(grouping: jobs, by: \.number)
-            _ = try await Queue.finish(
-                on: connection, session: session,
-                Flush(
-                    ended: jobs.map { Ended(job: $0, outcome: .succeeded) }, partial: [],
-                    complete: numbers.map { ($0.key, Int32($0.value.count)) }))
-        }
+        queues = lines.map(\.id)
+        shares = Dictionary(uniqueKeysWithValues: lines.map { ($0.id, Shares.Line(main: $0.main, weight: 1)) })
+    }
+
+    mutating func turn() async throws {
+        let stretches = plan.stretches(
+            floors: floors, queues: queues, lines: shares, room: [:], wanted: batch,
+            allowance: Plan.Allowance(suspects: 16, lone: true), hurried: !times.isEmpty)
+        floors.planned()
+        let began = ContinuousClock.now
+        let found = try await Queue.claim(
+            on: connection, session: session, number: Int64(times.count + 1) * 8, kinds: kinds, from: stretches,
+            wanted: batch, shortQueues: [], longQueues: [])
+        times.append(began.duration(to: .now) / .milliseconds(1))
+        floors.claimed(found.places, from: stretches, wanted: batch)
+        let numbers = Dictionary(grouping: found.jobs, by: \.number)
+        _ = try await Queue.finish(
+            on: connection, session: session,
+            Flush(
+                ended: found.jobs.map { Ended(job: $0, outcome: .succeeded) }, partial: [],
+                complete: numbers.map { ($0.key, Int32($0.value.count)) }))
+    }
+
+    func close() async throws(PostgresError) {
         _ = try await Queue.closeSession(on: connection, session: session)
-        return ClaimTimes(first: times.first ?? .nan, sorted: times.dropFirst(rounds / 10).sorted())
     }
 }
