@@ -32,6 +32,7 @@ package enum Schema {
         Script(name: "023_checkins", bytes: Embedded._023_checkins),
         Script(name: "024_finding_a_contact", bytes: Embedded._024_finding_a_contact),
         Script(name: "025_briefer_claims", bytes: Embedded._025_briefer_claims),
+        Script(name: "026_loose_claims", bytes: Embedded._026_loose_claims),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

@@ -9,6 +9,7 @@ final class Link: Sendable {
     private struct State {
         var connection: Connection?
         var opened = 0
+        var since = ContinuousClock.now
     }
 
     private let options: ConnectionOptions
@@ -41,6 +42,11 @@ final class Link: Sendable {
         state.withLock { $0.opened }
     }
 
+    /// Is this not the first connection, and no older than that?
+    func isReplaced(within limit: Duration) -> Bool {
+        state.withLock { $0.opened > 1 && $0.since.duration(to: .now) < limit }
+    }
+
     var current: Connection? {
         state.withLock { $0.connection }
     }
@@ -53,6 +59,7 @@ final class Link: Sendable {
             state.withLock { state in
                 state.connection = connection
                 state.opened += 1
+                state.since = .now
             }
             outage.ended()
             return connection

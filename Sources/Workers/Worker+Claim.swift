@@ -95,7 +95,8 @@ extension Worker {
             try await Queue.claim(
                 on: connection, session: order.session, number: order.number, kinds: known, from: visited,
                 wanted: order.wanted, shortQueues: table.short, longQueues: table.long,
-                limited: visited.contains { table.limited.contains($0.lane.queue) }, patient: order.isPatient)
+                limited: visited.contains { table.limited.contains($0.lane.queue) }, patient: order.isPatient,
+                loose: !claimLink.isReplaced(within: Self.strictness))
         }
         let places = found.places
         floors.withLock { $0.claimed(places, from: visited, wanted: order.wanted, heldBack: found.heldBack) }
@@ -138,6 +139,10 @@ extension Worker {
     }
 
     private static var orphanLook: Duration { .seconds(5) }
+
+    /// For so long after a connection was lost, claims wait for the disk: if a job took the server down, and its claim with it, the next claim
+    /// of it holds.
+    private static var strictness: Duration { .seconds(60) }
 
     private func returnOrphans() async throws(PostgresError) {
         let session = desk.session

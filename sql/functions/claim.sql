@@ -39,11 +39,13 @@ end $$;
 -- gates names those at which each of the jobs holds a slot.
 -- brief: columns cost a job more than anything else that a claim does with it, so those are null that say nothing new: the kind, queue and
 -- lane of the first row, which is no job's and has the time of the claim too; the place where it is the job's own id; the usual class of
--- lease; and whatever is zero or false. patient: has enough to do for a while.
+-- lease; and whatever is zero or false. patient: has enough to do for a while. loose: the claim need not reach the disk before it is
+-- answered. A server that crashes within a moment may forget it; then its ends are refused, and its jobs run again. What a run has
+-- committed here stands behind its claim in the log and does not outlive it. Not where limits or crashes count: those hold.
 create or replace function millrace.claim(
     the_session bigint, the_number bigint, the_kinds int[],
     the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
-    short_queues int[], long_queues int[], brief boolean default false, patient boolean default false
+    short_queues int[], long_queues int[], brief boolean default false, patient boolean default false, loose boolean default false
 ) returns table (
     seq bigint, id bigint, number bigint, kind int, queue int, lane int, attempt smallint, crashes smallint,
     enqueued_at timestamptz, args jsonb, max_attempts smallint, keyed boolean, expired boolean,
@@ -107,7 +109,9 @@ begin
           from gone g
          group by g.number
     ), usual as materialized (
-        select g.kind, g.queue, g.lane from gone g limit 1
+        select g.kind, g.queue, g.lane,
+               case when loose and not exists (select from gone b where b.crashes > 0) then set_config('synchronous_commit', 'off', true) end
+          from gone g limit 1
     )
     select null::bigint, null::bigint, null::bigint, u.kind, u.queue, u.lane, null::smallint, null::smallint, null::timestamptz, null::jsonb, null::smallint,
            null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, (select m.t from moment m), null::bigint[]
