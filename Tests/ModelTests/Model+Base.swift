@@ -25,8 +25,28 @@ extension Model {
             for job in jobs { base.history[RunKey(token: token, job: job)] = .dead }
             return (jobs, places)
         }
-        if !jobs.isEmpty { base.leases.append(Base.Lease(token: token, jobs: jobs.sorted())) }
+        if !jobs.isEmpty {
+            base.leases.append(Base.Lease(token: token, jobs: jobs.sorted()))
+            if scope.faults.crashes > 0 { base.loose.append(token) }
+        }
         return (jobs, places)
+    }
+
+    /// A crash of the server: claims that had not reached the disk were never made, and no connection is left.
+    func crash(forgetting count: Int, in world: inout World) {
+        for token in world.base.loose.suffix(count) {
+            for job in world.base.lease(token)?.jobs ?? [] {
+                world.base.ready[job] = 0
+                world.takenBack.insert(RunKey(token: token, job: job))
+            }
+            world.base.leases.removeAll { $0.token == token }
+        }
+        world.base.loose = []
+        world.strays = []
+        if case .looked = world.cancelling { world.cancelling = .notYet }
+        for who in world.processes.indices where world.processes[who].isAlive {
+            world.processes[who].mustReconcile = true
+        }
     }
 
     func putInLine(_ job: Int, in base: inout Base) {

@@ -162,6 +162,14 @@ extension Model {
                 $0.base.ready[job] = place
             }
         }
+        if world.faults.crashes > 0 {
+            for count in 1..<(world.base.loose.count + 1) {
+                add(Label("the server crashes; claims forgotten:", what: count), fault: true, to: &events, world) {
+                    $0.faults.crashes -= 1
+                    crash(forgetting: count, in: &$0)
+                }
+            }
+        }
         for (place, stray) in world.strays.enumerated() {
             add(Label("a statement of a lost connection is carried out"), fault: true, to: &events, world) { world in
                 world.strays.remove(at: place)

@@ -121,6 +121,7 @@ struct Model {
     ) {
         var next = world
         change(&next)
+        if next.base.loose == world.base.loose, next.base != world.base { next.base.loose = [] }
         next.base.leases.sort { ($0.token.session, $0.token.number) < ($1.token.session, $1.token.number) }
         next.tidy()
         events.append(Event(label: label, world: next, isFault: fault))

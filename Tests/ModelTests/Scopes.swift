@@ -5,10 +5,15 @@ extension Scope {
     static let lost = Scope(name: "lost answers", jobs: 2, workers: 1, faults: Faults(kills: 1, cuts: 2))
     static let cancels = Scope(
         name: "cancels", jobs: 1, workers: 2, faults: Faults(kills: 1, silences: 1, retries: 1), cancels: true)
+    static let crashes = Scope(name: "forgotten claims", jobs: 2, workers: 2, faults: Faults(crashes: 1))
     static let late = Scope(name: "late commits", jobs: 3, workers: 1, late: true, claimsEnd: true, batch: 1)
 
     static let all = [
-        kills, silences, early, lost, cancels, late,
+        kills, silences, early, lost, cancels, crashes, late,
+        Scope(
+            name: "forgotten claims and cancels", jobs: 1, workers: 2, faults: Faults(kills: 1, crashes: 1),
+            cancels: true),
+        Scope(name: "forgotten claims and lost answers", jobs: 2, workers: 1, faults: Faults(cuts: 1, crashes: 1)),
         Scope(name: "lost answers near others", jobs: 2, workers: 2, faults: Faults(silences: 1, cuts: 1)),
         Scope(name: "retries", jobs: 2, workers: 2, faults: Faults(silences: 1, retries: 1)),
         Scope(
@@ -24,6 +29,7 @@ extension Scope {
     /// What has to be found, where, and what is said of it.
     static let breaking: [(Broken, Scope, String)] = [
         (.noTokenCheck, silences, "was accepted whose token was no longer live"),
+        (.noTokenCheck, crashes, "was accepted whose token was no longer live"),
         (.finishBeforeEffect, kills, "its work was never done"),
         (.noSweeper, late, "no end can be reached"),
         (.rescueLeavesLease, early, "is in 2 places"),

@@ -70,6 +70,7 @@ extension World {
             Process.Flush(ends: renamed(flush.ends), complete: Set(flush.complete.map { renamed($0) }))
         }
         base.leases = base.leases.map { Base.Lease(token: renamed($0.token), jobs: $0.jobs) }
+        base.loose = base.loose.map { renamed($0) }
         base.history = Dictionary(uniqueKeysWithValues: base.history.map { (renamed($0.key), $0.value) })
         base.sessions = Set(base.sessions.map { names[$0] ?? -1 })
         base.cancels = base.cancels.map { renamed($0) }

@@ -36,6 +36,8 @@ struct Base: Hashable {
     /// Jobs whose enqueue has drawn its place and has not committed.
     var writing: [Int: Int] = [:]
     var leases: [Lease] = []
+    /// The claims since anything else was committed: they are not on the disk.
+    var loose: [Token] = []
     var history: [RunKey: Outcome] = [:]
     var sessions: Set<Int> = []
     var cancels: [RunKey] = []
@@ -170,6 +172,7 @@ struct Faults: Hashable {
     var kills = 0
     var silences = 0
     var cuts = 0
+    var crashes = 0
     var earlyRescues = 0
     var drains = 0
     var retries = 0
