@@ -9,9 +9,9 @@ private func day(_ year: Int, _ month: Int, _ day: Int) -> CivilDate {
 @Suite struct DaysTests {
     @Test func `a day begins where its midnight is, or would be`() throws {
         let havana = try zones.zone("America/Havana")
-        // 2026-11-01 has two midnights: the day begins with the first, an hour before what Postgres says.
-        #expect(havana.startOfDay(day(2026, 11, 1)) == wall("2026-11-01T04:00"))
-        #expect(havana.length(of: day(2026, 11, 1)) == 25 * 3600)
+        // 2025-11-02 has two midnights: the day begins with the first, an hour before what Postgres says.
+        #expect(havana.startOfDay(day(2025, 11, 2)) == wall("2025-11-02T04:00"))
+        #expect(havana.length(of: day(2025, 11, 2)) == 25 * 3600)
         let cairo = try zones.zone("Africa/Cairo")
         #expect(shown(cairo.startOfDay(day(2026, 4, 24)), in: cairo) == "2026-04-24T01:00")
         #expect(cairo.length(of: day(2026, 4, 24)) == 23 * 3600)
@@ -25,7 +25,7 @@ private func day(_ year: Int, _ month: Int, _ day: Int) -> CivilDate {
         for name in ["America/Havana", "Africa/Cairo", "Pacific/Apia", "Australia/Lord_Howe", "Europe/Berlin", "UTC"] {
             let zone = try zones.zone(name)
             for time in [0, 1800, 5400, 9000, 70_200, 86_399] {
-                for year in [2011, 2026] {
+                for year in [2011, 2025] {
                     var instant = zone.startOfDay(day(year, 1, 1)) - 1
                     var last = day(year - 1, 12, 31)
                     while true {
