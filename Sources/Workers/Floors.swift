@@ -43,7 +43,11 @@ package struct Floors: Sendable, Hashable {
     package init() {}
 
     package var liveLanes: [Lane] {
-        entries.filter { $0.value.live || $0.value.sweep != nil }.map(\.key)
+        entries.compactMap { lane, entry in entry.live || entry.sweep != nil ? lane : nil }
+    }
+
+    func isLive(_ lane: Lane) -> Bool {
+        entries[lane].map { $0.live || $0.sweep != nil } ?? false
     }
 
     package func floor(of lane: Lane) -> Int64 {

@@ -41,19 +41,18 @@ package struct Plan: Sendable {
         allowance: Allowance, hurried: Bool
     ) -> [Stretch] {
         turn += 1
-        let known = Set(queues)
-        let live = Set(floors.liveLanes.filter { known.contains($0.queue) })
-        let lanes = live.union(probed(queues, hurried: hurried))
-        let ordered = order(lanes, queues: queues, lines: lines)
-        let portion = portions(live, lines: lines)
+        let (ordered, hasLone) = visited(
+            floors.liveLanes + probed(queues, hurried: hurried).filter { !floors.isLive($0) }, queues: queues,
+            lines: lines)
+        let portion = portions(ordered.filter(floors.isLive), lines: lines)
         let lone = ordered.first { $0.line == .lone }
-        let suspect = lone == nil ? ordered.first { $0.line == .suspect } : nil
+        let suspect = hasLone ? nil : ordered.first { $0.line == .suspect }
         var stretches: [Stretch] = []
         for lane in ordered.prefix(Self.mostLanes) {
             let main = lines[lane.queue]?.main ?? lane.queue
             var limit = min(wanted, room[main] ?? wanted)
             if let weight = lines[lane.queue]?.weight, let all = portion[Group(lane, main: main)], limit > 0 {
-                let sum = live.contains(lane) ? all : all + weight
+                let sum = floors.isLive(lane) ? all : all + weight
                 limit = max(1, Int((Double(limit) * weight / sum).rounded(.up)))
             }
             switch lane.line {
@@ -103,28 +102,39 @@ package struct Plan: Sendable {
         shares.given(counts, lines: lines)
     }
 
-    /// By priority, then what was put back, then queue by queue in turn, then the line of it that is furthest behind its share.
-    private func order(_ lanes: Set<Lane>, queues: [Int32], lines: [Int32: Shares.Line]) -> [Lane] {
+    /// The lanes that come first, at least as many as are visited, and whether anything waits in a line of lone suspects: by priority,
+    /// then what was put back, then queue by queue in turn, then the line of it that is furthest behind its share. Of a priority and a
+    /// line it is all or none; those behind, which may be many thousands, are not put in order.
+    private func visited(
+        _ lanes: [Lane], queues: [Int32], lines: [Int32: Shares.Line]
+    ) -> (ordered: [Lane], hasLone: Bool) {
         let start = queues.isEmpty ? 0 : turn % queues.count
-        let rank = Dictionary(
+        let ranks = Dictionary(
             queues.enumerated().map { ($1, ($0 + queues.count - start) % queues.count) },
             uniquingKeysWith: { first, _ in first })
-        let fair = turn % Self.fairTurn == 0
-        let keyed = lanes.map { lane in
-            let line = lines[lane.queue]
-            let main = line?.main ?? lane.queue
-            return (
-                lane: lane, main: rank[main] ?? rank[lane.queue] ?? 0,
-                clock: line.map { shares.clock(lane.queue, of: $0) } ?? 0, rank: rank[lane.queue] ?? 0
-            )
+        var byCode: [Int32: [Lane]] = [:]
+        for lane in lanes { byCode[lane.code, default: []].append(lane) }
+        let isFair = turn % Self.fairTurn == 0
+        let codes = byCode.keys.sorted { a, b in
+            a >> 2 == b >> 2 ? a < b : (a < b) != isFair
         }
-        return keyed.sorted { a, b in
-            if a.lane.priority != b.lane.priority {
-                return fair ? a.lane.priority > b.lane.priority : a.lane.priority < b.lane.priority
+        var ordered: [Lane] = []
+        for code in codes where ordered.count < Self.mostLanes {
+            let keyed = byCode[code, default: []].compactMap { lane in
+                ranks[lane.queue].map { rank in
+                    let line = lines[lane.queue]
+                    return (
+                        lane: lane, main: line.flatMap { ranks[$0.main] } ?? rank,
+                        clock: line.map { shares.clock(lane.queue, of: $0) } ?? 0, rank: rank
+                    )
+                }
             }
-            if a.lane.line != b.lane.line { return a.lane.line.rawValue < b.lane.line.rawValue }
-            return (a.main, a.clock, a.rank) < (b.main, b.clock, b.rank)
-        }.map(\.lane)
+            ordered += keyed.sorted { ($0.main, $0.clock, $0.rank) < ($1.main, $1.clock, $1.rank) }.map(\.lane)
+        }
+        let hasLone = byCode.contains { code, lanes in
+            code & 3 == Lane.Line.lone.rawValue && lanes.contains { ranks[$0.queue] != nil }
+        }
+        return (ordered, hasLone)
     }
 
     /// Lanes of one queue between which only shares decide.
@@ -139,7 +149,7 @@ package struct Plan: Sendable {
     }
 
     /// The weights of the lines that are known to hold something, summed.
-    private func portions(_ live: Set<Lane>, lines: [Int32: Shares.Line]) -> [Group: Double] {
+    private func portions(_ live: [Lane], lines: [Int32: Shares.Line]) -> [Group: Double] {
         guard lines.count > 1 else { return [:] }
         var sums: [Group: Double] = [:]
         for lane in live {

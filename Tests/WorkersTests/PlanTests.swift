@@ -40,6 +40,42 @@ import Testing
         #expect(firsts[15] == 9)
     }
 
+    @Test func `of many lanes the first are visited, in their order`() {
+        var plan = Plan()
+        let queues = Array(Int32(1)...600)
+        let lanes = queues.flatMap { queue in (Int32(2)...8).map { Self.lane($0, queue: queue) } }
+        for turn in 1...Plan.fairTurn {
+            let isFair = turn == Plan.fairTurn
+            let visited = Self.look(&plan, lanes, queues: queues, hurried: true).map(\.lane)
+            #expect(visited.count == Plan.mostLanes && Set(visited).count == visited.count)
+            #expect(visited.allSatisfy { isFair ? $0.priority >= 8 : $0.priority <= 2 })
+            #expect(
+                zip(visited, visited.dropFirst()).allSatisfy {
+                    isFair ? $0.priority >= $1.priority : $0.priority <= $1.priority
+                })
+            // Queue by queue, another one first in each turn.
+            let ranks = visited.filter { $0.priority == (isFair ? 8 : 2) && $0.line == .normal }
+                .map { (Int($0.queue) - 1 + 600 - turn) % 600 }
+            #expect(ranks == ranks.sorted() && ranks.first == 0)
+        }
+    }
+
+    @Test func `a lone suspect behind many lanes keeps other suspects waiting`() {
+        var plan = Plan()
+        let queues = Array(Int32(1)...300)
+        var lanes = queues.map { Self.lane(0, queue: $0) }
+        lanes.append(Self.lane(0, .suspect, queue: 1))
+        let before = Self.look(&plan, [Self.lane(0, .suspect)], hurried: true)
+        #expect(before.contains { $0.lane.line == .suspect })
+        lanes.append(Self.lane(9, .lone, queue: 2))
+        var other = Plan()
+        #expect(!Self.look(&other, lanes, queues: queues, hurried: true).contains { $0.lane.line == .suspect })
+        #expect(
+            !Self.look(&other, [Self.lane(0, .suspect), Self.lane(9, .lone)], hurried: true).contains {
+                $0.lane.line == .suspect
+            })
+    }
+
     @Test func `an unhurried claim of few queues looks at every ordinary lane`() {
         var plan = Plan()
         let lanes = Set(Self.look(&plan, [], queues: [1, 2, 3, 4]).map(\.lane))
