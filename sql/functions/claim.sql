@@ -60,17 +60,20 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan as $$
 declare
-    paused int[] := array(select q.id from millrace.queue m join millrace.queue q on q.id = m.id or q.main = m.id where m.paused_at is not null);
+    paused int[];
+    is_limited boolean;
     usual_number bigint := case when brief then the_number + 1 end;
     zero smallint := case when brief then 0 end;
     untrue boolean := case when not brief then false end;
 begin
-    if exists (
-        select from unnest(the_queues) u(id) join millrace.queue q on q.id = u.id
-         where q.keyed
-            or exists (select from millrace.limit_rule r where r.scope = 'queue' and r.name = q.name)
-            or exists (select from millrace.limit_rule r where r.scope = 'tenant' and r.name = q.tenant and (r.concurrency is not null or r.rate is not null))
-    ) then
+    select array(select q.id from millrace.queue m join millrace.queue q on q.id = m.id or q.main = m.id where m.paused_at is not null),
+           exists (
+            select from unnest(the_queues) u(id) join millrace.queue q on q.id = u.id
+             where q.keyed
+                or exists (select from millrace.limit_rule r where r.scope = 'queue' and r.name = q.name)
+                or exists (select from millrace.limit_rule r where r.scope = 'tenant' and r.name = q.tenant and (r.concurrency is not null or r.rate is not null)))
+      into paused, is_limited;
+    if is_limited then
         return query
         select c.seq, c.id, c.number, c.kind, c.queue, c.lane, c.attempt, c.crashes, c.enqueued_at, c.args, c.max_attempts, c.keyed, c.expired,
                c.options, c.metadata, c.tags, c.tenant, c.claimed_at, coalesce(c.gates, case when c.gate is not null then array[c.gate] end)
