@@ -102,7 +102,7 @@ let package = Package(
             name: "Supervision", dependencies: ["Faults", "Postgres", "Telemetry", "Threads"], swiftSettings: strict),
 
         .target(
-            name: "Templates", dependencies: ["Postgres", "Telemetry"], resources: [.embedInCode("Resources")],
+            name: "Templates", dependencies: ["Postgres"], resources: [.embedInCode("Resources")],
             swiftSettings: strict),
 
         .target(

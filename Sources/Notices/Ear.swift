@@ -15,24 +15,30 @@ final class Ear: Sendable {
         var busy: Set<Bool> = []
         var held: Set<Bool> = []
         var isDoorman = false
-        var isListening = false
         var connection: Connection?
     }
 
-    private let database: ConnectionOptions
+    private let hearing: Hearing
     private let log: Log
     private let signals: [Bool: Signal]
     private let state = Mutex(State())
 
     /// - Parameter signals: by whether the lane is that of alarms.
-    init(database: ConnectionOptions, signals: [Bool: Signal], log: Log) {
-        self.database = database
+    init(hearing: Hearing, signals: [Bool: Signal], log: Log) {
+        self.hearing = hearing
         self.signals = signals
         self.log = log
+        hearing.heed(["millrace_notices"]) { news in
+            switch news {
+            case .began: for signal in signals.values { signal.fire() }
+            case .said(let lane): signals[lane == "alarm"]?.fire()
+            case .ended: break
+            }
+        }
     }
 
-    /// Notifications come through: a lane need not look often.
-    var isListening: Bool { state.withLock { $0.isListening } }
+    /// Notifications come through, and are sent: a lane need not look often.
+    var isListening: Bool { hearing.isOpen && state.withLock { $0.connection != nil } }
 
     func setBusy(_ isBusy: Bool, alarms: Bool) {
         let connection: Connection? = state.withLock { state in
@@ -49,34 +55,29 @@ final class Ear: Sendable {
         var random = SystemRandomNumberGenerator()
         while !Task.isCancelled {
             do {
-                let connection = try await Connection.open(database, name: "mr-ear")
+                let connection = try await Connection.open(hearing.options, name: "mr-ear")
                 if await connection.isPooled {
                     await connection.close()
-                    return  // it would hear nothing: the lanes look by themselves
+                    return  // nothing would be heard: the lanes look by themselves
                 }
-                try await connection.listen("millrace_notices")
-                state.withLock { state in
-                    state.connection = connection
-                    state.isListening = true
-                }
-                wakeAll()
+                state.withLock { $0.connection = connection }
                 backoff.reset()
-                try await listen(on: connection)
+                try await stand(on: connection)
                 forget()
                 await connection.close()
             } catch {
                 forget()
-                log.debug("the ear for notices is deaf for now", [("error", "\(error)")])
+                log.debug("nobody at the door of notices for now", [("error", "\(error)")])
                 try? await Task.sleep(for: backoff.next(using: &random))
             }
         }
     }
 
-    private func listen(on connection: Connection) async throws(PostgresError) {
+    private func stand(on connection: Connection) async throws(PostgresError) {
         while !Task.isCancelled {
             let isWaiting = try await keepLocks(on: connection)
-            let notes = try await connection.notifications(until: .now + (isWaiting ? .milliseconds(20) : .seconds(1)))
-            for note in notes { signals[note.payload == "alarm"]?.fire() }
+            // Nothing is said here; but a connection that is lost, and its locks with it, ends the wait.
+            _ = try await connection.notifications(until: .now + (isWaiting ? .milliseconds(20) : .seconds(1)))
         }
     }
 
@@ -132,13 +133,8 @@ final class Ear: Sendable {
     private func forget() {
         state.withLock { state in
             state.connection = nil
-            state.isListening = false
             state.isDoorman = false
             state.held = []
         }
-    }
-
-    private func wakeAll() {
-        for signal in signals.values { signal.fire() }
     }
 }

@@ -8,8 +8,10 @@ package import Telemetry
 package final class NoticeDesk: Sendable {
     package struct Options: Sendable {
         package var database: ConnectionOptions
-        /// Around a pooler, for what must be heard.
-        package var direct: ConnectionOptions?
+        /// What the process hears by; none: a connection of its own.
+        package var hearing: Hearing?
+        /// For what can wait.
+        package var pool: Pool
         package var app = "Millrace"
         package var locale = "en"
         /// What those who are told of an alarm answer by.
@@ -22,11 +24,15 @@ package final class NoticeDesk: Sendable {
         package var alarmLease = Duration.seconds(30)
         package var lease = Duration.seconds(90)
 
-        package init(database: ConnectionOptions) { self.database = database }
+        package init(database: ConnectionOptions) {
+            self.database = database
+            pool = Pool(database, size: 1)
+        }
     }
 
     private let options: Options
     private let lanes: [Lane]
+    private let hearing: Hearing
     private let ear: Ear
     private let tally = Tally()
     private let log: Log
@@ -46,8 +52,9 @@ package final class NoticeDesk: Sendable {
                     lease: lease, deadline: min(lease * 0.6, .seconds(30))),
                 database: options.database, dispatch: dispatch, tally: tally, log: log)
         }
+        hearing = options.hearing ?? Hearing(options.database)
         ear = Ear(
-            database: options.direct ?? options.database,
+            hearing: hearing,
             signals: Dictionary(uniqueKeysWithValues: lanes.map { ($0.options.isAlarm, $0.signal) }), log: log)
     }
 
@@ -56,6 +63,7 @@ package final class NoticeDesk: Sendable {
         await options.phrases.prepare()
         await withDiscardingTaskGroup { group in
             group.addTask { [options] in await options.phrases.run() }
+            group.addTask { await self.hearing.run() }
             group.addTask { await self.ear.run() }
             group.addTask { await self.sample() }
             for lane in lanes { group.addTask { await lane.run(hearing: self.ear) } }
@@ -66,10 +74,9 @@ package final class NoticeDesk: Sendable {
 
     /// For /metrics, which must not ask the database.
     private func sample() async {
-        let pool = Pool(options.database, size: 1)
         while !Task.isCancelled {
             do {
-                let state = try await pool.withConnection { connection throws(PostgresError) in
+                let state = try await options.pool.withConnection { connection throws(PostgresError) in
                     try await NoticeOffice.state(on: connection, deadline: .seconds(5))
                 }
                 tally.saw(state)
@@ -78,7 +85,6 @@ package final class NoticeDesk: Sendable {
             }
             try? await Task.sleep(for: .seconds(5))
         }
-        await pool.close()
     }
 }
 

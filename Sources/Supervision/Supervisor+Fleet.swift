@@ -105,32 +105,8 @@ extension Supervisor {
 
     /// Hears of changes at once, where notifications come through.
     private func listenLoop() async {
-        guard let database = options.direct ?? options.database else { return }
-        var backoff = Backoff()
-        var random = SystemRandomNumberGenerator()
-        while !Task.isCancelled {
-            guard hasWork else {
-                try? await Task.sleep(for: .milliseconds(200))
-                continue
-            }
-            do {
-                let connection = try await Connection.open(database, name: "mr-hear")
-                if await connection.isPooled {
-                    await connection.close()
-                    return
-                }
-                try await connection.listen("millrace_providers")
-                backoff.reset()
-                wake.fire()
-                while !Task.isCancelled {
-                    let notes = try await connection.notifications(until: .now + .seconds(30))
-                    if !notes.isEmpty { wake.fire() }
-                }
-                await connection.close()
-            } catch {
-                try? await Task.sleep(for: backoff.next(using: &random))
-            }
-        }
+        while !hasWork, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(200)) }
+        await hearing?.run()
     }
 }
 

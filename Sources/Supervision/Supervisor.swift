@@ -29,7 +29,8 @@ package actor Supervisor {
         package var providers: [String: Provider] = [:]
         /// None: this process is on its own.
         package var database: ConnectionOptions?
-        package var direct: ConnectionOptions?
+        /// What the process hears by; none: a connection of its own, once a provider is called.
+        package var hearing: Hearing?
         package var name = "?"
 
         package init() {}
@@ -37,6 +38,7 @@ package actor Supervisor {
 
     nonisolated let options: Options
     nonisolated let log: Log
+    nonisolated let hearing: Hearing?
     nonisolated let wake = Signal()
     private nonisolated let desks = Mutex<[String: Desk]>([:])
     nonisolated let flags = Mutex<FlagTable>(FlagTable())
@@ -52,6 +54,10 @@ package actor Supervisor {
     package init(_ options: Options, log: Log) {
         self.options = options
         self.log = log
+        hearing = options.hearing ?? options.database.map { Hearing($0) }
+        hearing?.heed(["millrace_providers"]) { [wake] news in
+            if news != .ended { wake.fire() }
+        }
     }
 
     /// What a provider said last of how much of its quota is used, and when it begins anew.

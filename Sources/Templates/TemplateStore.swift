@@ -1,6 +1,5 @@
 package import Postgres
 import Synchronization
-package import Telemetry
 
 /// Mail templates by name and locale: what is published in the database, else what is built in. Compiled ones are kept.
 package struct TemplateStore: Sendable {
@@ -20,21 +19,31 @@ package struct TemplateStore: Sendable {
     }
     private final class Shelf: Sendable {
         let state = Mutex(State())
+
+        func forget(hears: Bool) {
+            state.withLock { state in
+                state.entries = [:]
+                state.generation += 1
+                state.hears = hears
+            }
+        }
     }
 
     private let pool: Pool
-    private let direct: ConnectionOptions?
+    private let hearing: Hearing
     private let defaultLocale: String
     private let shelf = Shelf()
 
     /// As many as a fleet of apps may have; beyond, everything is forgotten once.
     private static let mostEntries = 1_000
 
-    /// - Parameter direct: a way around a transaction pooler, for notifications.
-    package init(pool: Pool, direct: ConnectionOptions? = nil, defaultLocale: String = "en") {
+    /// - Parameter hearing: what the process hears by; none: a connection of its own, when it runs.
+    package init(pool: Pool, hearing: Hearing? = nil, defaultLocale: String = "en") {
         self.pool = pool
-        self.direct = direct
+        self.hearing = hearing ?? Hearing(pool.options)
         self.defaultLocale = defaultLocale
+        // What changed before it begins is forgotten as well.
+        self.hearing.heed(["millrace_templates"]) { [shelf] news in shelf.forget(hears: news != .ended) }
     }
 
     /// The live version for a locale, or the nearest there is: pt-BR, pt, the default, en.
@@ -72,38 +81,7 @@ package struct TemplateStore: Sendable {
     }
 
     /// Hears of changes until cancelled, where notifications come through.
-    package func run(log: Log? = nil) async {
-        var backoff = Backoff()
-        var random = SystemRandomNumberGenerator()
-        while !Task.isCancelled {
-            do {
-                let connection = try await Connection.open(direct ?? pool.options, name: "mr-templates")
-                if await connection.isPooled {
-                    await connection.close()
-                    return
-                }
-                try await connection.listen("millrace_templates")
-                backoff.reset()
-                forget(hears: true)  // what changed before we listened
-                while !Task.isCancelled {
-                    if !(try await connection.notifications(until: .now + .seconds(30))).isEmpty { forget(hears: true) }
-                }
-                forget(hears: false)
-                await connection.close()
-            } catch {
-                forget(hears: false)
-                guard !Task.isCancelled else { return }
-                log?.debug("changes of templates are not heard of", [("error", "\(error)")])
-                try? await Task.sleep(for: backoff.next(using: &random))
-            }
-        }
-    }
-
-    private func forget(hears: Bool) {
-        shelf.state.withLock { state in
-            state.entries = [:]
-            state.generation += 1
-            state.hears = hears
-        }
+    package func run() async {
+        await hearing.run()
     }
 }

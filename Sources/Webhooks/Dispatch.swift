@@ -34,8 +34,9 @@ package final class Dispatch: Sendable {
     let caller: Caller
     let options: Options
     let log: Log
+    private let hearing: Hearing
     private let ear: Ear
-    private let bell = Signal()
+    private let bell: Signal
     private let state = Mutex(State())
 
     private struct State {
@@ -45,9 +46,12 @@ package final class Dispatch: Sendable {
         var complained: Set<String> = []
     }
 
-    package init(pool: Pool, direct: ConnectionOptions? = nil, caller: Caller, options: Options, log: Log) {
+    /// - Parameter hearing: what the process hears by; none: a connection of its own.
+    package init(pool: Pool, hearing: Hearing? = nil, caller: Caller, options: Options, log: Log) {
         table = WebhookTable(pool: pool)
-        ear = Ear(direct ?? pool.options)
+        self.hearing = hearing ?? Hearing(pool.options)
+        bell = Signal()
+        ear = Ear(self.hearing, bell: bell)
         self.caller = caller
         self.options = options
         self.log = log
@@ -58,6 +62,7 @@ package final class Dispatch: Sendable {
     /// Until cancelled. What is under way then is broken off, and somebody sends it again under the same id.
     package func run() async {
         await withDiscardingTaskGroup { group in
+            group.addTask { await self.hearing.run() }
             var backoff = Backoff()
             var random = SystemRandomNumberGenerator()
             var sealed: ContinuousClock.Instant?
@@ -78,7 +83,7 @@ package final class Dispatch: Sendable {
                     let due = try await table.wait().seconds ?? .infinity
                     // What is due and was not claimed is in somebody else's hands.
                     let pause = Duration.seconds(min(max(due, 0.05), options.poll / .seconds(1)))
-                    await ear.nap(pause, bell: bell) { try await self.table.fanOut(500) > 0 }
+                    await ear.nap(pause) { try await self.table.fanOut(500) > 0 }
                 } catch {
                     guard !Task.isCancelled else { break }
                     log.debug("webhooks wait for the database", [("error", "\(error)")])

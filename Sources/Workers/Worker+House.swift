@@ -312,7 +312,7 @@ extension Worker {
         }
     }
 
-    /// Hears who calls.
+    /// Hears who calls: us, and other rooms.
     func listenLoop() async {
         var backoff = Backoff()
         var random = SystemRandomNumberGenerator()
@@ -323,22 +323,30 @@ extension Worker {
                 if generation != listenLink.generation {
                     generation = listenLink.generation
                     try await connection.execute("select pg_advisory_lock($1)", [.int8(desk.session)])
-                    try await connection.listen("millrace")
-                    wakeups.lookEverywhere()
+                    try await hearing.begin(on: connection)
                 }
-                let notes = try await connection.notifications(until: .now + .seconds(30))
-                for note in notes { hear(note.payload) }
+                try await hearing.hear(on: connection)
                 backoff.reset()
             } catch {
                 if error == .cancelled { continue }
+                hearing.end()
                 listenLink.drop()
                 outage.began(error)
                 try? await Task.sleep(for: backoff.next(using: &random))
             }
         }
+        hearing.end()
     }
 
-    private func hear(_ payload: String) {
+    func heard(_ news: Hearing.News) {
+        switch news {
+        case .began: wakeups.lookEverywhere()
+        case .said(let payload): heed(payload)
+        case .ended: break
+        }
+    }
+
+    private func heed(_ payload: String) {
         if payload == "schedules" { return timetables.fire() }
         let parts = payload.split(separator: ".").map { Int32($0) }
         switch (parts.first ?? nil, parts.count > 1 ? parts[1] : nil) {

@@ -81,7 +81,7 @@ extension Worker {
             try await listenLink.use { connection throws(PostgresError) in
                 try await connection.execute("select pg_advisory_unlock_all()")
                 try await connection.execute("select pg_advisory_lock($1)", [.int8(session)])
-                try await connection.listen("millrace")
+                try await hearing.begin(on: connection)
             }
         }
         let ids = kinds.withLock { Array($0.keys) }

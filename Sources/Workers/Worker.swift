@@ -14,6 +14,8 @@ package final class Worker: Sendable {
         package var database: ConnectionOptions
         /// Where LISTEN and session locks work, when `database` is a transaction pooler.
         package var direct: ConnectionOptions?
+        /// What other rooms of the process hear by, too; the worker hosts it. It leads to where `direct` does.
+        package var hearing: Hearing?
         /// None: every queue. A number bounds how many of a queue's jobs run here at once.
         package var queues: [(name: String, slots: Int?)] = []
         package var slots = 100
@@ -94,6 +96,7 @@ package final class Worker: Sendable {
     /// Its statements may walk far; they must not hold up a beat.
     let sweepLink: Link
     let listenLink: Link
+    let hearing: Hearing
     /// Opened when a schedule is due, and no sooner.
     let clockLink: Link
     let doorman: Doorman
@@ -130,18 +133,21 @@ package final class Worker: Sendable {
         desk = Desk(slots: options.slots)
         outage = Outage(log: self.log)
         complaints = Complaints(log: self.log)
-        let direct = options.direct ?? options.database
+        hearing = options.hearing ?? Hearing(options.direct ?? options.database)
         claimLink = Link(options.database, name: "mr-claim", outage: outage)
         flushLink = Link(options.database, name: "mr-flush", outage: outage)
         houseLink = Link(options.database, name: "mr-house", outage: outage)
         sweepLink = Link(options.database, name: "mr-sweep", outage: outage)
-        listenLink = Link(direct, name: "mr-listen", outage: outage)
+        listenLink = Link(hearing.options, name: "mr-listen", outage: outage)
         clockLink = Link(options.database, name: "mr-clock", outage: outage)
         doorman = Doorman(
-            link: Link(direct, name: "mr-door", outage: outage), wakeups: wakeups, poll: options.poll, log: self.log)
+            link: Link(hearing.options, name: "mr-door", outage: outage), wakeups: wakeups, poll: options.poll,
+            log: self.log)
         notebook = Notebook(
             options.database, keys: options.keys, desk: desk, outage: outage, complaints: complaints, log: self.log)
         abilities = notebook.abilities
+        _ = hearing.host()
+        hearing.heed(["millrace"]) { [weak self] news in self?.heard(news) }
     }
 
     package var kindNames: [String] { handlers.map(\.kind) }
@@ -197,7 +203,6 @@ package final class Worker: Sendable {
             group.addTask { await self.scheduleLoop() }
             group.addTask { await self.flowLoop() }
             if direct {
-                group.addTask { await self.listenLink.run { await self.listenLoop() } }
                 group.addTask { await self.doorman.run() }
             }
         }
@@ -209,6 +214,8 @@ package final class Worker: Sendable {
             group.addTask { await self.flushLink.run { await self.flushLoop() } }
             group.addTask { await self.pulseLoop() }
             group.addTask { await self.notebook.run() }
+            // Other rooms hear by it, and work until the last job has ended.
+            if direct { group.addTask { await self.listenLink.run { await self.listenLoop() } } }
         }
     }
 

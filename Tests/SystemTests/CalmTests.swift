@@ -1,3 +1,4 @@
+import Glibc
 import Postgres
 import TestSupport
 import Testing
@@ -50,6 +51,38 @@ import Testing
                 try await connection.int("select count(*) from millrace.history") == 400
             }
             worker.signal(9)
+            await connection.close()
+        }
+    }
+
+    /// Each backend that listens is woken by every notification of the database, whatever the channel.
+    @Test func `a worker listens once for all its rooms, and each of them hears`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            let listening = """
+                select string_agg(pid::text, ' ') from pg_stat_activity
+                 where datname = '\(database.name)' and query ilike 'listen %'
+                """
+            let worker = try await MillraceProcess.worker("one", database: database.url, ["--poll", "300s"])
+            let first = try await connection.value(listening)
+            #expect(first?.contains(" ") == false, "\(first ?? "nobody")")
+            func runsAtOnce(_ what: String) async throws {
+                let before = try await connection.int("select count(*) from millrace.history")
+                try await connection.run("select millrace.enqueue('practice.nothing')")
+                try await eventually(what) {
+                    try await connection.int("select count(*) from millrace.history") == before + 1
+                }
+            }
+            try await runsAtOnce("a job is heard of")
+            try await connection.run("select pg_terminate_backend(\(first ?? "0"))")
+            try await eventually("it listens again") {
+                let now = try await connection.value(listening)
+                return now != nil && now != first
+            }
+            #expect(try await connection.value(listening)?.contains(" ") == false)
+            try await runsAtOnce("a job is heard of by the new connection")
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended() == 0)
             await connection.close()
         }
     }

@@ -11,8 +11,8 @@ import Workers
 
 extension Invocation {
     /// The mail room of a worker.
-    func mail(pool: Pool, supervisor: Supervisor) throws -> MailWiring {
-        let store = TemplateStore(pool: pool, direct: directOptions, defaultLocale: settings.string(.locale))
+    func mail(pool: Pool, hearing: Hearing? = nil, supervisor: Supervisor) throws -> MailWiring {
+        let store = TemplateStore(pool: pool, hearing: hearing, defaultLocale: settings.string(.locale))
         return MailWiring(
             carriers: try carriers(pool: pool), templates: store, settings: settings, pool: pool, supervisor: supervisor
         )

@@ -2,7 +2,6 @@ import Mail
 import MillraceMail
 import Postgres
 import Supervision
-import Telemetry
 import Templates
 
 /// The mail room as this executable puts it together.
@@ -18,8 +17,8 @@ struct MailWiring {
     }
 
     /// What goes on beside the jobs, until cancelled: silent messages are asked about, and templates that change are heard of.
-    func run(log: Log) async {
-        async let _: Void = templates.run(log: log)
+    func run() async {
+        async let _: Void = templates.run()
         await post.watch()
     }
 }

@@ -54,7 +54,6 @@ final class NoticePhrases: Sendable {
                 log.debug("the words of notices cannot be read for now", [("error", "\(error)")])
             }
         }
-        await pool.close()
     }
 
     /// Those that have changed; a template that does not compile leaves the one before in its place.

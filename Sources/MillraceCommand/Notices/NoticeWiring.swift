@@ -6,16 +6,17 @@ import Supervision
 
 extension Invocation {
     /// The room that tells people, of a worker; nil when it is switched off.
-    func notices(supervisor: Supervisor) throws -> NoticeDesk? {
+    func notices(pool: Pool, hearing: Hearing, supervisor: Supervisor) throws -> NoticeDesk? {
         guard settings.isOn(.noticesOn) else { return nil }
         let database = try connectionOptions()
         var options = NoticeDesk.Options(database: database)
-        options.direct = directOptions
+        options.hearing = hearing
+        options.pool = pool
         options.app = settings.text(.emailFromName) ?? options.app
         options.locale = settings.string(.locale)
         options.links = settings.links
         options.phrases =
-            NoticePhrases(pool: Pool(database, size: 1), defaultLocale: options.locale, log: settings.log).phrases
+            NoticePhrases(pool: pool, defaultLocale: options.locale, log: settings.log).phrases
         if let lease = parsed.duration("alarm-lease") { options.alarmLease = lease }
         let client = HTTPClient()
         let couriers: [(any Courier)?] = try [

@@ -59,8 +59,9 @@ extension Command {
             handlers += LedgerHandlers(pool: Pool(invocation.options(at: ledger), size: 8), broken: broken).all
         }
         let name = invocation.parsed.string("name") ?? Worker.Options(database: database).name
-        let supervisor = try invocation.supervisor(name: name)
-        let mail = try invocation.mail(pool: Pool(database, size: 8), supervisor: supervisor)
+        let hearing = Hearing(invocation.directOptions ?? database)
+        let supervisor = try invocation.supervisor(name: name, hearing: hearing)
+        let mail = try invocation.mail(pool: Pool(database, size: 8), hearing: hearing, supervisor: supervisor)
         handlers += MailHandlers.of(mail.post, slots: settings.slots)
         let documents = invocation.documents(
             pool: Pool(database, size: DocumentWiring.cores * 2 + 2), supervisor: supervisor)
@@ -71,6 +72,7 @@ extension Command {
         }
         var options = Worker.Options(database: database, name: name)
         options.direct = invocation.directOptions
+        options.hearing = hearing
         options.queues = settings.queues.map { (name: $0.queue, slots: $0.slots) }
         options.slots = settings.slots
         options.bounds = MailHandlers.bounds(slots: settings.slots)
@@ -93,8 +95,8 @@ extension Command {
         let blobs = invocation.blobs(pool: pool)
         let routes = try MailRoutes(pool: pool, settings: settings)
         let checkIns = try invocation.checkIns(database, pool: pool, name: name, supervisor: supervisor)
-        let notices = try invocation.notices(supervisor: supervisor)
-        let webhooks = invocation.webhooks(pool: Pool(database, size: 4), supervisor: supervisor)
+        let notices = try invocation.notices(pool: pool, hearing: hearing, supervisor: supervisor)
+        let webhooks = invocation.webhooks(pool: Pool(database, size: 4), hearing: hearing, supervisor: supervisor)
         let listener = try invocation.listener(
             for: worker, supervisor, more: routes.all + checkIns.routes + blobs.routes,
             rooms: {
@@ -107,7 +109,7 @@ extension Command {
                 "no service for mail is configured: messages become files",
                 [("mail.outbox", settings.outboxDirectory)])
         }
-        async let _: Void = mail.run(log: settings.log)  // cancelled and awaited when we leave
+        async let _: Void = mail.run()  // cancelled and awaited when we leave
         async let _: Void? = documents?.room.watch()  // and so is this
         async let _: Void = checkIns.run()  // as well: it watches until the last job has ended
         async let _: Void? = notices?.run()  // so is this, and what it is about to send is sent
@@ -119,10 +121,10 @@ extension Command {
 
 extension Invocation {
     /// What the handlers of a worker call providers through.
-    func supervisor(name: String) throws -> Supervisor {
+    func supervisor(name: String, hearing: Hearing? = nil) throws -> Supervisor {
         var options = settings.supervision
         options.database = try connectionOptions()
-        options.direct = directOptions
+        options.hearing = hearing ?? directOptions.map { Hearing($0) }
         options.name = name
         return Supervisor(options, log: settings.log)
     }

@@ -5,13 +5,13 @@ import Webhooks
 
 extension Invocation {
     /// What tells webhooks of events, beside a worker's jobs; nil where that was switched off.
-    func webhooks(pool: Pool, supervisor: Supervisor) -> Dispatch? {
+    func webhooks(pool: Pool, hearing: Hearing, supervisor: Supervisor) -> Dispatch? {
         guard settings.sendsWebhooks else { return nil }
         var options = Dispatch.Options()
         options.keys = settings.keys
         options.poll = settings.poll
         return Dispatch(
-            pool: pool, direct: directOptions, caller: webhookCaller(supervisor), options: options, log: settings.log)
+            pool: pool, hearing: hearing, caller: webhookCaller(supervisor), options: options, log: settings.log)
     }
 
     func webhookCaller(_ supervisor: Supervisor) -> Caller {
