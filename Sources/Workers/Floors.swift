@@ -78,7 +78,9 @@ package struct Floors: Sendable, Hashable {
         missed = nil
     }
 
+    /// Two ask for samples, each on a connection of its own. One that was overtaken would take a writer for ended that began after it.
     package mutating func sample(_ horizon: Horizon) {
+        guard horizon.seq >= sampled else { return }
         var lower = sampled
         for (writer, low) in writers where !horizon.writers.contains(writer) {
             lower = min(lower, low)

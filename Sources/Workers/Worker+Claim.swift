@@ -49,6 +49,11 @@ extension Worker {
         var lastWork = ContinuousClock.now
         /// The next look goes everywhere, and at what committed late. None sleeps without one.
         var careful = true
+        var lastSample = ContinuousClock.now
+
+        /// Who is never idle looks so often at what committed late: of many enqueuers at once every fiftieth commits behind one that
+        /// drew a later number, and nobody else would find its job for a second.
+        var isSampleDue: Bool { careful || lastSample.duration(to: .now) > Self.linger }
 
         static let linger = Duration.milliseconds(20)
 
@@ -68,11 +73,14 @@ extension Worker {
             try await refreshQueues()
             table = queues.withLock { $0 }
         }
-        if pace.careful {
+        if pace.isSampleDue {
+            pace.lastSample = .now
             let horizon = try await claimLink.use { connection throws(PostgresError) in
                 try await Queue.horizon(on: connection)
             }
             if options.sweeps { floors.withLock { $0.sample(horizon) } }
+        }
+        if pace.careful {
             // With few queues the plan looks at every lane; with many, a walk over those that hold something does.
             if table.open.count > Plan.fewQueues, lanesWalk.withLock({ $0 }) < .milliseconds(5) {
                 try await lookBelowFloors(claimLink, tells: false)

@@ -119,6 +119,20 @@ import Testing
         #expect(world.committed.subtracting(world.taken).isEmpty, "seed \(seed): never claimed")
     }
 
+    @Test func `a sample that another has overtaken takes nobody for ended`() {
+        var floors = Floors()
+        floors.hint(Self.lane)
+        let late = Horizon(seq: 5, writers: [])
+        floors.sample(Horizon(seq: 8, writers: [7]))  // 7 has drawn 6 since
+        floors.planned()
+        floors.claimed(
+            [claimed(7), claimed(8)].places, from: [Stretch(lane: Self.lane, floor: 0, limit: 100)], wanted: 100)
+        floors.sample(late)
+        floors.sample(Horizon(seq: 8, writers: []))
+        let sweep = floors.pendingSweep(of: Self.lane)
+        #expect(sweep.map { $0.lower < 6 && $0.upper >= 6 } == true, "\(String(describing: sweep))")
+    }
+
     @Test func `a row that commits late, below the floor, is found by the next sample`() {
         var world = World(seed: 1)
         world.sample()
