@@ -51,8 +51,8 @@ extension Worker {
         var careful = true
         var lastSample = ContinuousClock.now
 
-        /// Who is never idle looks so often at what committed late: of many enqueuers at once every fiftieth commits behind one that
-        /// drew a later number, and nobody else would find its job for a second.
+        /// Who is never idle looks so often at what committed late: of many enqueuers at once some commit behind one that drew a later
+        /// number, and nobody else would find their jobs for up to a second.
         var isSampleDue: Bool { careful || lastSample.duration(to: .now) > Self.linger }
 
         static let linger = Duration.milliseconds(20)

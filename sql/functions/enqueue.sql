@@ -42,8 +42,8 @@ begin
         returning ready.job, ready.queue, pg_try_advisory_xact_lock_shared(1297239619, ready.queue & 63) into new_id, the_line, nobody_sleeps;
         if nobody_sleeps then                             -- see wake()
             return new_id;
-        elsif found then                                  -- as wake_saying does
-            perform pg_notify('millrace', the_line || '.' || coalesce(enqueue.priority, 4) * 4 + 1 || '.ready') where pg_notification_queue_usage() < 0.5;
+        elsif found then
+            perform millrace.wake_saying(the_line, coalesce(enqueue.priority, 4) * 4 + 1, '.ready');
             return new_id;
         end if;
     end if;
