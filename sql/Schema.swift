@@ -33,6 +33,7 @@ package enum Schema {
         Script(name: "024_finding_a_contact", bytes: Embedded._024_finding_a_contact),
         Script(name: "025_briefer_claims", bytes: Embedded._025_briefer_claims),
         Script(name: "026_loose_claims", bytes: Embedded._026_loose_claims),
+        Script(name: "027_confirmed_claims", bytes: Embedded._027_confirmed_claims),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

@@ -111,7 +111,8 @@ package struct Horizon: Sendable, Hashable {
 
 extension Queue {
     /// Claims up to `wanted` jobs. `number` is a fresh multiple of 8. `limited` saves the database finding out by itself. `patient` lets another
-    /// who claims from the same lane go first. `loose` does not wait for the disk: a crash of the server may forget the claim.
+    /// who claims from the same lane go first. `loose` does not wait for the disk: a crash of the server may forget the claim. Jobs of a
+    /// limited one must not start before their leases are confirmed.
     package static func claim(
         on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from stretches: [Stretch],
         wanted: Int,
@@ -122,13 +123,13 @@ extension Queue {
             .int8(session), .int8(number), .int4s(kinds), .int4s(stretches.map(\.lane.queue)),
             .int4s(stretches.map(\.lane.code)), .int8s(stretches.map(\.floor)), .int8s(stretches.map(\.ceiling)),
             .int4s(stretches.map(\.limit)), .int4(Int32(wanted)), .int4s(shortQueues), .int4s(longQueues),
-            .bool(patient),
+            .bool(patient), .bool(loose),
         ]
         let rows = try await connection.query(
             limited
-                ? "select * from millrace.claim_limited($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, $12)"
+                ? "select * from millrace.claim_limited($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, $12, $13)"
                 : "select * from millrace.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, $12, $13)",
-            limited ? parameters : parameters + [.bool(loose)]
+            parameters
         ) { row throws(PostgresError) in try answer(row, number: number, limited: limited) }
         found.jobs.reserveCapacity(rows.count)
         for row in rows {

@@ -39,6 +39,9 @@ package struct Book: Sendable {
     private var mains: [Int32: Int32] = [:]
     private var waiting: [Claimed] = []
     private var head = 0
+    /// Claimed loosely: nobody starts before their leases are confirmed.
+    private var asleep: [Claimed] = []
+    private(set) var unsure: Set<Int64> = []
     private(set) var running: [Key: Run] = [:]
     private var perQueue: [Int32: Int] = [:]
     private var runningPerQueue: [Int32: Int] = [:]
@@ -69,8 +72,10 @@ package struct Book: Sendable {
         self.bounds = bounds
     }
 
-    var waitingCount: Int { waiting.count - head }
+    var waitingCount: Int { waiting.count - head + asleep.count }
     package var held: Int { waitingCount + starting + running.count }
+    /// What is held and can be worked on. Jobs that wait for the disk, up to two claims of them, do not keep the next claim from following.
+    var atHand: Int { held - min(asleep.count, 2 * Demand.most) }
     var runningCount: Int { starting + running.count }
     var pendingCount: Int { pending.count }
     var isEmpty: Bool { held == 0 && pending.isEmpty && inFlight == 0 }
@@ -93,13 +98,22 @@ package struct Book: Sendable {
         Dictionary(uniqueKeysWithValues: bounds.map { ($0.key, max(0, $0.value - (perQueue[$0.key] ?? 0))) })
     }
 
-    /// Takes in a claim's jobs, in the order in which they should start.
-    package mutating func accept(_ jobs: [Claimed], gates: [Int64] = []) {
+    /// Takes in a claim's jobs, in the order in which they should start; those of a loose claim when their leases are confirmed.
+    package mutating func accept(_ jobs: [Claimed], gates: [Int64] = [], isLoose: Bool = false) {
         for job in jobs {
             leases[job.number, default: LeaseEntry(total: 0, gates: gates)].total += 1
             perQueue[queue(of: job), default: 0] += 1
             count(job, 1)
         }
+        if isLoose {
+            asleep.append(contentsOf: jobs)
+            for job in jobs { unsure.insert(job.number) }
+        } else {
+            line(jobs)
+        }
+    }
+
+    private mutating func line(_ jobs: [Claimed]) {
         if head > 0, head == waiting.count {
             waiting.removeAll(keepingCapacity: true)
             head = 0
@@ -170,12 +184,14 @@ package struct Book: Sendable {
 
     /// Everything that has not started goes back, in its turn to be flushed.
     package mutating func handBack() {
-        for job in waiting[head...] {
+        for job in waiting[head...] + asleep {
             leave(job)
             if leases[job.number] != nil { pending.append(Ended(job: job, outcome: .released, wait: .zero)) }
         }
         waiting = []
         head = 0
+        asleep = []
+        unsure = []
     }
 
     /// What was claimed ahead for a pace that has not lasted goes back, so that others may start it: not all that waited at the last look
@@ -318,6 +334,18 @@ package struct Book: Sendable {
         return (refused, lose(Set(refused.map(\.job.number))))
     }
 
+    /// The database was asked for these leases of loose claims, and has the live ones for good: their jobs may start. Returns the others,
+    /// which a crash of the server has made undone.
+    package mutating func confirmed(_ asked: Set<Int64>, live: Set<Int64>) -> Set<Int64> {
+        let found = unsure.intersection(asked).intersection(live)
+        unsure.subtract(found)
+        line(asleep.filter { found.contains($0.number) })
+        asleep.removeAll { found.contains($0.number) }
+        let forgotten = unsure.intersection(asked)
+        _ = lose(forgotten)
+        return forgotten
+    }
+
     /// These leases are gone: what waits of them is dropped, what runs is returned to be cancelled.
     package mutating func lose(_ numbers: Set<Int64>) -> [Run] {
         guard !numbers.isEmpty else { return [] }
@@ -326,6 +354,9 @@ package struct Book: Sendable {
         for job in waiting[head...] where numbers.contains(job.number) { leave(job) }
         waiting = Array(kept)
         head = 0
+        for job in asleep where numbers.contains(job.number) { leave(job) }
+        asleep.removeAll { numbers.contains($0.number) }
+        unsure.subtract(numbers)
         let dropped = pending.filter { numbers.contains($0.job.number) }
         if !dropped.isEmpty {
             totals.refused += dropped.count

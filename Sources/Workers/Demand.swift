@@ -39,4 +39,10 @@ package struct Demand: Sendable {
         let ahead = Double(held - slots)
         return ahead > 0 && ahead >= rate * Self.ahead / 2
     }
+
+    /// Is enough of it there to work on until the leases of a loose claim are confirmed?
+    package func isStocked(slots: Int, held: Int) -> Bool {
+        let ahead = Double(held - slots)
+        return ahead > 0 && ahead >= rate * Self.ahead / 4
+    }
 }

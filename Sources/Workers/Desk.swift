@@ -20,6 +20,8 @@ final class Desk: Sendable {
     let room = Signal()
     /// Something waits to be recorded.
     let flush = Signal()
+    /// A loose claim's leases are to be confirmed.
+    let doubt = Signal()
     /// Nothing is held any more.
     let changed = Signal()
 
@@ -65,6 +67,7 @@ final class Desk: Sendable {
         var session: Int64
         var number: Int64 = 0
         var isPatient = false
+        var isLoose = false
     }
 
     /// How many to claim now, under which session and number.
@@ -72,15 +75,17 @@ final class Desk: Sendable {
         state.withLock { state in
             guard !state.draining else { return Order(session: state.session) }
             state.counter += 1
-            let (slots, held) = (state.book.slots, state.book.held)
+            let (slots, held) = (state.book.slots, state.book.atHand)
             return Order(
                 wanted: state.demand.wanted(slots: slots, held: held), session: state.session,
-                number: state.counter * 8, isPatient: state.demand.isPatient(slots: slots, held: held))
+                number: state.counter * 8, isPatient: state.demand.isPatient(slots: slots, held: held),
+                isLoose: state.demand.isStocked(slots: slots, held: held))
         }
     }
 
-    func accept(_ jobs: [Claimed], gates: [Int64]) {
-        state.withLock { $0.book.accept(jobs, gates: gates) }
+    func accept(_ jobs: [Claimed], gates: [Int64], isLoose: Bool) {
+        state.withLock { $0.book.accept(jobs, gates: gates, isLoose: isLoose) }
+        if isLoose { doubt.fire() }
     }
 
     /// The next run, made of the next job, if a slot is free.
@@ -94,10 +99,10 @@ final class Desk: Sendable {
     /// True when the run's queue was at its bound until now.
     func ended(_ run: Run, _ end: Ended?) -> Bool {
         let (isRoomNew, isFirst, isLast, wasFull) = state.withLock { state in
-            let before = state.demand.wanted(slots: state.book.slots, held: state.book.held)
+            let before = state.demand.wanted(slots: state.book.slots, held: state.book.atHand)
             let wasFull = state.book.ended(run, end)
             state.demand.ended(1, at: .now)
-            let after = state.demand.wanted(slots: state.book.slots, held: state.book.held)
+            let after = state.demand.wanted(slots: state.book.slots, held: state.book.atHand)
             return (
                 (before == 0 && after > 0) || state.draining, state.book.pendingCount == 1 || state.draining,
                 state.book.isEmpty || state.draining, wasFull
@@ -123,6 +128,11 @@ final class Desk: Sendable {
     }
 
     var pending: Int { state.withLock { $0.book.pendingCount } }
+    var unsure: Set<Int64> { state.withLock { $0.book.unsure } }
+
+    func confirmed(_ asked: Set<Int64>, live: Set<Int64>) -> Set<Int64> {
+        state.withLock { $0.book.confirmed(asked, live: live) }
+    }
 
     func flushed(_ flush: Flush, live: Set<Int64>) -> (refused: [Ended], lost: [Run]) {
         defer { changed.fire() }

@@ -99,12 +99,13 @@ extension Worker {
         guard !stretches.isEmpty else { return 0 }
         let visited = stretches
         let known = kinds.withLock { Array($0.keys) }
+        let isLimited = visited.contains { table.limited.contains($0.lane.queue) }
         let found = try await claimLink.use { connection throws(PostgresError) in
             try await Queue.claim(
                 on: connection, session: order.session, number: order.number, kinds: known, from: visited,
                 wanted: order.wanted, shortQueues: table.short, longQueues: table.long,
-                limited: visited.contains { table.limited.contains($0.lane.queue) }, patient: order.isPatient,
-                loose: !claimLink.isReplaced(within: Self.strictness))
+                limited: isLimited, patient: order.isPatient,
+                loose: isLimited ? order.isLoose : !claimLink.isReplaced(within: Self.strictness))
         }
         let places = found.places
         floors.withLock { $0.claimed(places, from: visited, wanted: order.wanted, heldBack: found.heldBack) }
@@ -118,7 +119,8 @@ extension Worker {
         pace.careful = false
         doorman.woke(full: found.jobs.count >= order.wanted && order.wanted > 8)
         desk.accept(
-            found.jobs.sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) }, gates: found.gates)
+            found.jobs.sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) }, gates: found.gates,
+            isLoose: isLimited && order.isLoose)
         startRuns()
         return found.jobs.count
     }
@@ -144,6 +146,36 @@ extension Worker {
     private func reconcile() async throws(PostgresError) {
         floors.withLock { $0.reset() }
         try await returnOrphans()
+    }
+
+    /// Jobs with limits that were claimed loosely start when the database has their leases for good: while it writes them out, the next
+    /// claim is on its way.
+    func confirmLoop() async {
+        var backoff = Backoff()
+        var random = SystemRandomNumberGenerator()
+        while !Task.isCancelled {
+            let numbers = desk.unsure
+            guard !numbers.isEmpty else {
+                await desk.doubt.wait()
+                continue
+            }
+            let session = desk.session
+            do throws(PostgresError) {
+                let live = try await houseLink.use { connection throws(PostgresError) in
+                    try await Queue.confirmLeases(on: connection, session: session, numbers: numbers)
+                }
+                backoff.reset()
+                let forgotten = desk.confirmed(numbers, live: live)
+                if !forgotten.isEmpty {
+                    log.warning("a crash of the server has made claims undone", [("leases", "\(forgotten.count)")])
+                    desk.requestReconcile()
+                }
+                startRuns()
+            } catch {
+                complaints.say("claims cannot be confirmed yet; their jobs wait", error)
+                try? await Task.sleep(for: backoff.next(using: &random))
+            }
+        }
     }
 
     private static var orphanLook: Duration { .seconds(5) }

@@ -196,6 +196,7 @@ package final class Worker: Sendable {
     private func work(direct: Bool) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.claimLink.run { await self.claimLoop() } }
+            group.addTask { await self.confirmLoop() }
             group.addTask { await self.promoteLoop() }
             group.addTask { await self.sweepLoop() }
             group.addTask { await self.lanesLoop() }

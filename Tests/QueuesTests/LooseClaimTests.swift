@@ -41,13 +41,35 @@ import Testing
         }
     }
 
+    /// Who knows of them asks for what it claimed before it starts any of it; who does not would not ask.
     @Test(arguments: [true, false])
-    func `and so does one that meets limits`(_ knows: Bool) async throws {
+    func `and so does one that meets limits unknown to its worker`(_ knows: Bool) async throws {
         try await withConnection { connection in
             try await connection.run("select millrace.limit_set('key', 'x', '{\"concurrency\": 5}')")
             try await connection.enqueue("'test', limit_key => 'x'")
             try await connection.openSession()
-            #expect(try await waits(connection, limited: knows) == "on")
+            #expect(try await waits(connection, limited: knows) == (knows ? "off" : "on"))
+            #expect(try await waits(connection, loose: false, limited: knows) == "on")
+        }
+    }
+
+    @Test func `whoever asks for leases hears of those that live, when they are on disk`() async throws {
+        try await withConnection { connection in
+            try await connection.limit("key", "x", #"{"concurrency": 5}"#)
+            try await connection.enqueue("'test', limit_key => 'x'")
+            try await connection.openSession()
+            try await connection.openSession(2)
+            let kind = Int32(try await connection.int("select id from millrace.kind"))
+            let queue = Int32(try await connection.int("select id from millrace.queue where keyed"))
+            let stretch = Stretch(lane: Lane(queue: queue, code: 17), floor: 0, limit: 9)
+            let found = try await Queue.claim(
+                on: connection, session: 1, number: 8, kinds: [kind], from: [stretch], wanted: 9, shortQueues: [],
+                longQueues: [], limited: true, loose: true)
+            #expect(found.jobs.map(\.number) == [9])
+            let written = try await connection.value("pg_current_wal_insert_lsn()") ?? ""
+            #expect(try await Queue.confirmLeases(on: connection, session: 1, numbers: [9, 17]) == [9])
+            #expect(try await connection.bool("select pg_current_wal_flush_lsn() >= '\(written)'"))
+            #expect(try await Queue.confirmLeases(on: connection, session: 2, numbers: [9]).isEmpty)
         }
     }
 }

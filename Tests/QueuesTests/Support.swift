@@ -94,3 +94,40 @@ extension Sequence where Element: Sendable {
         return values
     }
 }
+
+extension Connection {
+    func limit(_ scope: String, _ name: String, _ limits: String) async throws {
+        try await run("select millrace.limit_set('\(scope)', '\(name)', '\(limits)')")
+    }
+
+    /// Ends runs as a worker does, with the slots that their lease says they hold.
+    func end(_ ids: [Int], outcome: Int = 1, session: Int = 1, number: Int = 9) async throws {
+        let list = ids.map(String.init).joined(separator: ",")
+        try await run(
+            """
+            select millrace.finish(\(session), x.ids, x.numbers, x.outcomes, x.kinds, x.queues, x.ones, x.zeros, x.ms,
+                case when x.n < l.n then array[\(number)::bigint] else '{}' end,
+                case when x.n < l.n then '{}' else array[\(number)::bigint] end, case when x.n < l.n then '{}' else array[x.n] end,
+                x.errors, case when \(outcome) in (4, 5, 6) then x.waits end, null, s.numbers, s.gates, s.counts)
+              from (select array_agg(j.id order by j.id) as ids, array_agg(\(number)::bigint) as numbers, array_agg(\(outcome)::smallint) as outcomes,
+                           array_agg(j.kind order by j.id) as kinds, array_agg(j.queue order by j.id) as queues, array_agg(1::smallint) as ones,
+                           array_agg(0::smallint) as zeros, array_agg(5) as ms, count(*)::int as n,
+                           array_agg(case when \(outcome) in (3, 4) then 'because' end) as errors, array_agg(0::float8) as waits
+                      from millrace.job j where j.id in (\(list))) x
+              left join millrace.lease l on l.session = \(session) and l.number = \(number)
+              left join lateral (select array_agg(\(number)::bigint) as numbers, array_agg(g.gate) as gates, array_agg(g.n) as counts
+                                   from (select g.gate, 1 as n from unnest(coalesce(l.slot_jobs, l.ids), l.slot_gates) g(job, gate) where g.gate is not null and g.job in (\(list))
+                                         union all select a, x.n from unnest(l.slot_all) a) g) s on true
+            """)
+    }
+
+    /// What the slots say is held is what the leases hold.
+    func expectExactSlots(held: Int, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        #expect(
+            try await int("select count(*) from millrace.slots_audit() where counted <> held") == 0,
+            sourceLocation: sourceLocation)
+        #expect(
+            try await int("select coalesce(sum(held), 0) from millrace.slots_audit()") == held,
+            sourceLocation: sourceLocation)
+    }
+}

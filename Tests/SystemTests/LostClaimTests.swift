@@ -46,4 +46,50 @@ import Testing
             await connection.close()
         }
     }
+
+    /// A claim of jobs with limits is answered before it is on disk, and its jobs start when it is. Here the server forgets some of them in
+    /// between, as a crash would make it.
+    @Test func `jobs with limits whose claim the server forgot have not started, and run once`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await connection.run(
+                """
+                select millrace.limit_set('key', '*', '{"concurrency": 1000000}');
+                create table millrace.forgotten (number bigint, jobs int);
+                alter function millrace.leases_confirm(bigint, bigint[]) rename to leases_confirm_truly;
+                create function millrace.leases_confirm(the_session bigint, numbers bigint[]) returns bigint[]
+                language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+                declare
+                    one record;
+                begin
+                    if (select count(*) from millrace.forgotten) < 5 then
+                        for one in select * from millrace.lease l where l.session = the_session and l.number = any (numbers) loop
+                            insert into millrace.forgotten values (one.number, one.n);
+                            insert into millrace.ready (seq, job, queue, kind, lane, gate)
+                            select j.id, j.id, j.queue, j.kind, j.lane, millrace.gate_of('key', j.limit_key) from millrace.job j where j.id = any (one.ids);
+                            perform millrace.lease_slots_free(one.slot_all, coalesce(one.slot_jobs, one.ids), one.slot_gates, one.ids);
+                            delete from millrace.lease l where l.session = one.session and l.number = one.number;
+                        end loop;
+                    end if;
+                    return millrace.leases_confirm_truly(the_session, numbers);
+                end $$;
+                select count(millrace.enqueue('practice.nothing', limit_key => 'k' || i % 9)) from generate_series(1, 20000) i
+                """)
+            let worker = try await MillraceProcess.worker("holder", database: database.url, slots: 10)
+            try await eventually("all have ended") {
+                try await connection.int("select count(*) from millrace.history where outcome = 1") == 20000
+            }
+            #expect(try await connection.int("select count(distinct id) from millrace.history") == 20000)
+            #expect(try await connection.int("select count(*) from millrace.history") == 20000)
+            #expect(try await connection.int("select count(*) from millrace.forgotten where jobs > 0") >= 5)
+            try await eventually("no lease is left, and no slot held") {
+                try await connection.int(
+                    "select (select count(*) from millrace.lease) + (select coalesce(sum(n), 0) from millrace.slot)") == 0
+            }
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended() == 0)
+            #expect(worker.output.contains("a crash of the server has made claims undone"), "\(worker.output)")
+            await connection.close()
+        }
+    }
 }

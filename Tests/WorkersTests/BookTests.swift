@@ -39,7 +39,16 @@ import Testing
                 left[number, default: []].insert(nextJob)
                 accepted.insert(nextJob)
             }
-            book.accept(jobs)
+            book.accept(jobs, isLoose: random.chance(0.3))
+        }
+
+        /// Some of the leases that are asked for, the server has forgotten.
+        mutating func confirm() {
+            let asked = book.unsure.filter { _ in random.chance(0.7) }
+            for number in asked.sorted() where random.chance(0.2) { lost.insert(number) }
+            let forgotten = book.confirmed(asked, live: asked.subtracting(lost))
+            #expect(forgotten == asked.intersection(lost))
+            #expect(book.unsure.isDisjoint(with: asked))
         }
 
         mutating func start() {
@@ -115,6 +124,8 @@ import Testing
             }
             #expect(book.held == runs.count + book.waitingCount)
             #expect(book.leaseNumbers.isDisjoint(with: lost))
+            #expect(runs.allSatisfy { !book.unsure.contains($0.job.number) }, "it began before its claim was confirmed")
+            #expect(book.atHand <= book.held)
         }
     }
 
@@ -127,7 +138,8 @@ import Testing
             case 2..<8: model.start()
             case 8..<13: model.end()
             case 13..<16: model.send()
-            case 16..<19: model.answer()
+            case 16..<18: model.answer()
+            case 18: model.confirm()
             default: if model.random.chance(0.3) { model.rescue() }
             }
             model.check()
@@ -147,6 +159,30 @@ import Testing
         let told = model.book.totals.finished + model.book.totals.handedBack
         #expect(told == model.recorded.count)
         #expect(model.book.room == model.bounds)
+    }
+
+    @Test func `jobs of a loose claim start when their lease is confirmed, and what was forgotten never does`() throws {
+        var book = Book(slots: 9)
+        book.accept((1...2).map { claimed($0, number: 8) } + [claimed(3, number: 9)], isLoose: true)
+        #expect(holds(book.next() == nil) && book.held == 3 && book.atHand == 0)
+        #expect(book.unsure == [8, 9] && book.leaseNumbers == [8, 9] && !book.isEmpty)
+        #expect(book.confirmed([8, 9, 16], live: [8, 16]) == [9])
+        #expect(book.leaseNumbers == [8] && book.held == 2 && book.atHand == 2)
+        #expect(try some(book.next()).id == 1 && some(book.next()).id == 2)
+        #expect(holds(book.next() == nil) && book.unsure.isEmpty)
+    }
+
+    @Test func `a loose claim that is not confirmed goes back with the rest`() throws {
+        var book = Book(slots: 9)
+        book.accept([claimed(1)])
+        book.accept([claimed(2, number: 16)], isLoose: true)
+        book.handBack()
+        let flush = try some(book.takeFlush())
+        #expect(flush.ended.map(\.job.id) == [1, 2] && flush.ended.allSatisfy { $0.outcome == .released })
+        // The answer to a question that was under way.
+        #expect(book.confirmed([16], live: [16]).isEmpty)
+        _ = book.flushed(flush, live: [8, 16])
+        #expect(book.isEmpty && book.held == 0)
     }
 
     @Test func `a lease is complete only when its other finishes are acknowledged`() throws {

@@ -111,6 +111,8 @@ begin
                case when max(g.crashes) > 0 then array_agg(g.crashes) end
           from gone g
          group by g.number
+    ), span as materialized (
+        select min(g.job) as lo, max(g.job) as hi from gone g
     ), usual as materialized (
         select g.kind, g.queue, g.lane,
                case when loose and not exists (select from gone b where b.crashes > 0) then set_config('synchronous_commit', 'off', true) end
@@ -129,7 +131,7 @@ begin
       from gone g
      cross join lateral (                                 -- offset 0: one look-up for each, never the whole span of ids between them
         select * from millrace.job i
-         where i.id = g.job and i.id between (select min(b.job) from gone b) and (select max(b.job) from gone b) offset 0) j;
+         where i.id = g.job and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) j;
 end $$;
 
 -- Which lanes hold anything a worker of these kinds could run, and from where: the backstop behind the floors, for rows that

@@ -1,10 +1,15 @@
--- A claim (see claim.sql) where gates stand. First the gates of queues and tenants are locked and say how much to take at most; then, for the
--- jobs taken, those of their keys. Each lock is followed by a statement of its own, which sees what the last holder committed.
--- Where each job holds one slot, whoever asks for a brief answer gets its gate as it is, and not in an array of one. A job whose key's gate is shut is parked with it; one that its queue's or tenant's gate refuses after all goes back in line.
+-- A claim (see claim.sql) where gates stand. First the gates of queues and tenants are locked and say how much to take at most. Then a large
+-- claim tries to take all at once, as one without limits does, and counts at the gates of their keys what it has taken; unless something is
+-- parked, and so some key's gate shut. Where it did not fit, or was not tried, the jobs are locked first, then those of their keys' gates, and
+-- then is decided. Each lock is followed by a statement of its own, which sees what the last holder committed.
+-- Where each job holds one slot, whoever asks for a brief answer gets its gate as it is, and not in an array of one. A job whose key's gate is
+-- shut is parked with it; one that its queue's or tenant's gate refuses after all goes back in line.
+-- loose: the claim need not reach the disk before it is answered. Who asks for it starts none of the jobs before leases_confirm() has
+-- found their leases: were they to run while a server that crashed forgets their claim, others could take their slots.
 create or replace function millrace.claim_limited(
     the_session bigint, the_number bigint, the_kinds int[],
     the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
-    short_queues int[], long_queues int[], brief boolean default false, patient boolean default false
+    short_queues int[], long_queues int[], brief boolean default false, patient boolean default false, loose boolean default false
 ) returns table (
     seq bigint, id bigint, number bigint, kind int, queue int, lane int, attempt smallint, crashes smallint,
     enqueued_at timestamptz, args jsonb, max_attempts smallint, keyed boolean, expired boolean,
@@ -16,6 +21,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
 set enable_mergejoin = off
+set enable_memoize = off
 set plan_cache_mode = force_generic_plan as $$
 declare
     t timestamptz := millrace.now();
@@ -28,11 +34,12 @@ declare
     line_ids int[]; line_queue_gates bigint[]; line_tenant_gates bigint[]; keyed_lines int[];
     most int[] := limits;
     held_back int[];
-    -- the jobs to take, and how many of each line; null where the last statement finds them itself
+    -- the jobs to take, and how many of each line
     places tid[]; taken_queues int[]; taken_counts int[];
     uniform boolean;                                      -- do all jobs come to the same gates?
     roomy boolean := true;                                -- is there room for as many as are wanted?
     all_pass boolean := true;
+    taken boolean := false;
     holds_all boolean;                                    -- does a job hold a slot of its queue or tenant?
     one_each boolean;                                     -- does each job hold one slot, its key's? Then the lease's ids need not be written twice
     crowded bigint[];
@@ -40,6 +47,9 @@ declare
     zero smallint := case when brief then 0 end;
     untrue boolean := case when not brief then false end;
 begin
+    if loose then
+        perform set_config('synchronous_commit', 'off', true);
+    end if;
     if patient then
         perform millrace.claim_turn(the_queues[1], the_lanes[1]);
         t := millrace.now();
@@ -73,7 +83,101 @@ begin
         end if;
     end if;
 
-    if keyed_lines is not null or not roomy or not uniform then
+    -- Looked at from the end, for parked jobs are taken from the front.
+    if uniform and roomy and (keyed_lines is null or brief and wanted >= 500 and not exists (
+        select from (select from millrace.parked p order by p.gate desc, p.lane desc, p.job desc limit 1) p)) then
+        if keyed_lines is not null then
+            -- Which gates these jobs come to is not known yet: all of them.
+            perform pg_advisory_xact_lock(1297239623, b) from generate_series(0, 63) b;
+        end if;
+        t := millrace.now();
+        counting := array(select g.gate from unnest(the_gates, caps) g(gate, cap) where g.cap is not null);
+        return query
+        with moment as materialized (
+            select millrace.now() as t
+        ), gone as materialized (
+            delete from millrace.ready r
+             where r.ctid = any (array(
+                select f.ctid
+                  from unnest(the_queues, the_lanes, floors, ceilings, limits) p(queue, lane, floor, ceiling, most)
+                 cross join lateral (
+                    select c.ctid from millrace.ready c
+                     where c.queue = p.queue and c.lane = p.lane and c.seq > p.floor and c.seq <= p.ceiling
+                       and c.kind = any (the_kinds)
+                     order by c.seq
+                     limit p.most
+                       for update skip locked) f
+                 where p.queue <> all (paused)
+                 limit wanted))
+            returning r.seq, r.job, r.queue, r.kind, r.lane, r.attempt, r.crashes,
+                the_number + case when r.queue = any (short_queues) then 0 when r.queue = any (long_queues) then 2 else 1 end
+                    + case when r.lane & 3 = 3 then 4 else 0 end as number,
+                case when r.queue = any (keyed_lines) then
+                    coalesce(r.gate, millrace.gate_of('key', (select j.limit_key from millrace.job j where j.id = r.job))) end as key_gate
+        ), by_gate as materialized (
+            select k.gate, k.n, r.concurrency as cap, r.spacing, g.room, g.used_until, g.entries
+              from (select g.key_gate as gate, min(g.job) as job, count(*)::int as n from gone g where keyed_lines is not null and g.key_gate is not null group by g.key_gate) k
+             cross join lateral (select j.limit_key from millrace.job j where j.id = k.job offset 0) j
+              left join lateral millrace.key_rule(j.limit_key) r on true
+             cross join lateral millrace.gate_room(array[k.gate], array[r.concurrency], array[r.spacing], array[r.burst], t) g
+        ), fit as materialized (
+            select coalesce(bool_and(k.n <= k.room), true) as all_pass, bool_and(k.cap is not null) as all_hold,
+                   array_agg(k.gate) filter (where k.cap is not null) as holding, array_agg(k.gate) filter (where k.entries > 64) as crowded
+              from by_gate k
+        ), span as materialized (                             -- empty when they did not fit
+            select min(g.job) as lo, max(g.job) as hi from gone g where (select f.all_pass from fit f)
+        ), put_back as (
+            insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes, gate)
+            select g.seq, g.job, g.queue, g.kind, g.lane, g.attempt, g.crashes, g.key_gate from gone g where not (select f.all_pass from fit f)
+        ), counted as (
+            insert into millrace.slot (gate, n, used_until)
+            select r.gate, case when r.cap is null then 0 else r.n end,
+                   case when r.spacing is not null then greatest((select m.t from moment m), r.used_until) + make_interval(secs => r.n * r.spacing) end
+              from (select g.gate, (select count(*)::int from gone) as n, g.cap, g.spacing, g.used_until
+                      from unnest(the_gates, caps, spacings, ends) g(gate, cap, spacing, used_until)
+                     where exists (select from gone)
+                    union all
+                    select k.gate, k.n, k.cap, k.spacing, k.used_until from by_gate k where k.cap is not null or k.spacing is not null) r
+             where (select f.all_pass from fit f)
+        ), leased as (
+            insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_all, slot_gates)
+            select the_session, g.number, (select m.t from moment m), count(*), min(g.job), max(g.job), array_agg(g.job),
+                   case when max(g.attempt) > 0 then array_agg(g.attempt) end,
+                   case when max(g.crashes) > 0 then array_agg(g.crashes) end, nullif(counting, '{}'),
+                   -- aggregates with a condition cost a job as much as the others together
+                   case when (select f.holding is null from fit f) then null when (select f.all_hold from fit f) then array_agg(g.key_gate)
+                        else (select array_agg(case when h.key_gate = any (f.holding) then h.key_gate end) from gone h cross join fit f where h.number = g.number) end
+              from gone g
+             group by g.number
+            having (select f.all_pass from fit f)
+        ), usual as materialized (
+            select g.kind, g.queue, g.lane, (select millrace.gates_fold(f.crowded)::text from fit f where f.crowded is not null) as folded
+              from gone g where (select f.all_pass from fit f) limit 1
+        )
+        select null::bigint, null::bigint, null::bigint, u.kind, u.queue, u.lane, null::smallint, null::smallint, null::timestamptz, null::jsonb,
+               null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, (select m.t from moment m), null::bigint[], null::bigint
+          from usual u where brief
+        union all
+        select case when brief then nullif(g.seq, g.job) else g.seq end, g.job, nullif(g.number, usual_number),
+               nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
+               nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
+               j.enqueued_at, j.args, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
+               case when (j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then true else untrue end,
+               j.options, j.metadata, j.tags, j.tenant, (select m.t from moment m where not brief), null::bigint[],
+               case when (select f.all_hold from fit f) then g.key_gate when g.key_gate = any ((select f.holding from fit f)::bigint[]) then g.key_gate end
+          from gone g
+          cross join lateral (                             -- see claim()
+              select * from millrace.job i
+               where i.id = g.job and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) j;
+        taken := found;
+        if taken and counting <> '{}' then
+            return query
+            select null::bigint, null::bigint, null::bigint, null::int, null::int, null::int, null::smallint, null::smallint, null::timestamptz, null::jsonb,
+                   null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, null::timestamptz, counting, null::bigint;
+        end if;
+    end if;
+
+    if not taken and (keyed_lines is not null or not roomy or not uniform) then
         -- The jobs are locked first and counted by gate. One that came back in line without its gate is asked for its key.
         with held as materialized (
             select f.ctid as place, f.queue, f.job,
@@ -112,8 +216,6 @@ begin
                    crowded || array_agg(g.gate) filter (where g.entries > 64), bool_and(key_counts[g.place] <= g.room)
               into key_rooms, key_ends, crowded, all_pass
               from millrace.gate_room(key_gates, key_caps, key_spacings, key_bursts, t) g;
-            -- Do all of them hold the same?
-            uniform := uniform and cardinality(key_gates) = 1 and key_counts[1] = cardinality(places);
         end if;
         if the_gates is not null then
             select array_agg(coalesce(o.n, 0) order by g.place), all_pass and bool_and(coalesce(o.n, 0) <= rooms[g.place])
@@ -128,67 +230,7 @@ begin
     end if;
 
     t := millrace.now();                                  -- after the statement that locked the jobs, see claim()
-    if all_pass and uniform then
-        -- Whatever is taken passes, and at the same gates: one statement, as without limits. Without places it finds the jobs itself.
-        counting := array(select g.gate from unnest(the_gates || key_gates, caps || key_caps) g(gate, cap) where g.cap is not null);
-        return query
-        with moment as materialized (
-            select millrace.now() as t
-        ), gone as materialized (
-            delete from millrace.ready r
-             where r.ctid = any (coalesce(places, array(
-                select f.ctid
-                  from unnest(the_queues, the_lanes, floors, ceilings, limits) p(queue, lane, floor, ceiling, most)
-                 cross join lateral (
-                    select c.ctid from millrace.ready c
-                     where c.queue = p.queue and c.lane = p.lane and c.seq > p.floor and c.seq <= p.ceiling
-                       and c.kind = any (the_kinds)
-                     order by c.seq
-                     limit p.most
-                       for update skip locked) f
-                 where p.queue <> all (paused)
-                 limit wanted)))
-            returning r.seq, r.job, r.queue, r.kind, r.lane, r.attempt, r.crashes,
-                the_number + case when r.queue = any (short_queues) then 0 when r.queue = any (long_queues) then 2 else 1 end
-                    + case when r.lane & 3 = 3 then 4 else 0 end as number
-        ), counted as (
-            insert into millrace.slot (gate, n, used_until)
-            select r.gate, case when r.cap is null then 0 else c.n end,
-                   case when r.spacing is not null then greatest((select m.t from moment m), r.used_until) + make_interval(secs => c.n * r.spacing) end
-              from (select count(*)::int as n from gone) c
-             cross join unnest(the_gates || key_gates, caps || key_caps, spacings || key_spacings, ends || key_ends) r(gate, cap, spacing, used_until)
-             where c.n > 0
-        ), leased as (
-            insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes, slot_all)
-            select the_session, g.number, (select m.t from moment m), count(*), min(g.job), max(g.job), array_agg(g.job),
-                   case when max(g.attempt) > 0 then array_agg(g.attempt) end,
-                   case when max(g.crashes) > 0 then array_agg(g.crashes) end, nullif(counting, '{}')
-              from gone g
-             group by g.number
-        ), usual as materialized (
-            select g.kind, g.queue, g.lane from gone g limit 1
-        )
-        select null::bigint, null::bigint, null::bigint, u.kind, u.queue, u.lane, null::smallint, null::smallint, null::timestamptz, null::jsonb,
-               null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, (select m.t from moment m), null::bigint[], null::bigint
-          from usual u where brief
-        union all
-        select case when brief then nullif(g.seq, g.job) else g.seq end, g.job, nullif(g.number, usual_number),
-               nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
-               nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
-               j.enqueued_at, j.args, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
-               case when (j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then true else untrue end,
-               j.options, j.metadata, j.tags, j.tenant, (select m.t from moment m where not brief),
-               null::bigint[], null::bigint
-          from gone g
-          cross join lateral (                             -- see claim()
-              select * from millrace.job i
-               where i.id = g.job and i.id between (select min(b.job) from gone b) and (select max(b.job) from gone b) offset 0) j;
-        if counting <> '{}' then
-            return query
-            select null::bigint, null::bigint, null::bigint, null::int, null::int, null::int, null::smallint, null::smallint, null::timestamptz, null::jsonb,
-                   null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, null::timestamptz, counting, null::bigint;
-        end if;
-    elsif all_pass and places <> '{}' then
+    if all_pass and places <> '{}' then
         -- All pass, as they mostly do, at different gates. From here on only gates that count are of interest.
         insert into millrace.slot (gate, n, used_until)
         select g.gate, case when g.cap is null then 0 else g.n end,
@@ -230,6 +272,8 @@ begin
                    case when one_each then array_agg(g.key_gate) else (select array_agg(h.gate) from holds h where h.number = g.number) end
               from gone g
              group by g.number
+        ), span as materialized (
+            select min(g.job) as lo, max(g.job) as hi from gone g
         ), usual as materialized (
             select g.kind, g.queue, g.lane from gone g limit 1
         )
@@ -248,7 +292,7 @@ begin
           from gone g
           cross join lateral (                             -- see claim()
               select * from millrace.job i
-               where i.id = g.job and i.id between (select min(b.job) from gone b) and (select max(b.job) from gone b) offset 0) j;
+               where i.id = g.job and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) j;
     elsif places <> '{}' then
         perform pg_current_xact_id();                 -- before numbers are drawn: see horizon()
         -- Arrays and places in them instead of joins, which without statistics would go through every pair.
@@ -305,6 +349,8 @@ begin
             insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes, gate)
             select nextval('millrace.seq'), j.job, j.queue, j.kind, millrace.lane_of(j.lane, j.crashes, true), j.attempt, j.crashes, j.gate
               from judged j where j.passes_key and not j.passes
+        ), span as materialized (
+            select min(p.job) as lo, max(p.job) as hi from passed p
         ), usual as materialized (
             select p.kind, p.queue, p.lane from passed p limit 1
         )
@@ -322,7 +368,7 @@ begin
           from passed g
           cross join lateral (                             -- see claim()
               select * from millrace.job i
-               where i.id = g.job and i.id between (select min(b.job) from gone b) and (select max(b.job) from gone b) offset 0) j
+               where i.id = g.job and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) j
         union all
         select j.seq, j.job, null, j.kind, j.queue, j.lane, null, null, null, null, null, null, null, null, null, null, null, null,
                case when not j.passes_key then array[j.gate] end, null

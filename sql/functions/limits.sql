@@ -142,7 +142,8 @@ begin
         perform millrace.slots_free(slot_all, array_fill(cardinality(ids), array[cardinality(slot_all)]));
     end if;
     if ids is not null and slot_gates is not null then
-        perform millrace.slots_free(array_agg(s.gate)) from unnest(slot_jobs, slot_gates) s(job, gate) where s.job = any (ids);
+        perform millrace.slots_free(array_agg(s.gate)) from unnest(slot_jobs, slot_gates) s(job, gate)
+          where s.job = any (ids) and s.gate is not null having count(*) > 0;
     end if;
 end $$;
 

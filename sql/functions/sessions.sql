@@ -149,6 +149,20 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     select coalesce(array_agg(l.number), '{}') from millrace.lease l where l.session = the_session
 $$;
 
+-- Which of these leases are live, and on disk. A claim that did not wait for the disk stands before this in the log, and a lock on a row
+-- is written there too: so the commit of this waits for both.
+create or replace function millrace.leases_confirm(the_session bigint, numbers bigint[]) returns bigint[]
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off as $$
+begin
+    return array(
+        select l.number from millrace.lease l
+         where l.session = the_session and l.number = any (numbers) order by l.number for key share);
+end $$;
+
 -- All of them, each time: one that was asked for in a long transaction appears behind younger ones. heed_cancels keeps them few.
 create or replace function millrace.cancels(the_session bigint) returns table (number bigint, job bigint)
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
