@@ -64,8 +64,12 @@ import Testing
             select job, kind, lane, attempt, 'parked' from millrace.parked where gate <> 5 order by 1
             """)
         result.locks = try await connection.int(
-            "select count(*) from pg_locks where pid = pg_backend_pid() and locktype = 'advisory' and classid = 1297239623")
-        try await connection.run("select millrace.leases_return(1, array(select number from millrace.lease))")
+            """
+            select count(*) from pg_locks
+             where pid = pg_backend_pid() and locktype = 'advisory' and classid = 1297239623
+            """)
+        try await connection.run(
+            "select millrace.leases_return(1, array(select number from millrace.lease))")
         #expect(try await connection.int("select coalesce(sum(n), 0) from millrace.slot") == 0)
         try await connection.run("rollback")
         return result
@@ -87,7 +91,9 @@ import Testing
             // While anything is parked, it looks first.
             let looking = try await claim(
                 connection,
-                first: "insert into millrace.parked (gate, lane, job, queue, kind, attempt, crashes) values (5, 17, 1, 1, 1, 0, 0)")
+                first:
+                    "insert into millrace.parked (gate, lane, job, queue, kind, attempt, crashes) values (5, 17, 1, 1, 1, 0, 0)"
+            )
             #expect(atOnce.jobs == looking.jobs)
             #expect(Set(atOnce.turnedAway) == Set(looking.turnedAway))
             #expect(atOnce.leases == looking.leases)

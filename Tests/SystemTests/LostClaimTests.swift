@@ -84,7 +84,8 @@ import Testing
             #expect(try await connection.int("select count(*) from millrace.forgotten where jobs > 0") >= 5)
             try await eventually("no lease is left, and no slot held") {
                 try await connection.int(
-                    "select (select count(*) from millrace.lease) + (select coalesce(sum(n), 0) from millrace.slot)") == 0
+                    "select (select count(*) from millrace.lease) + (select coalesce(sum(n), 0) from millrace.slot)")
+                    == 0
             }
             worker.signal(SIGTERM)
             #expect(try await worker.ended() == 0)
