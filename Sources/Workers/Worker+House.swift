@@ -252,8 +252,10 @@ extension Worker {
                 : try await Queue.lanes(on: connection, kinds: known, above: lanes.map { ($0, bottoms.bottom(of: $0)) })
         }
         let took = began.duration(to: .now)
-        lanesWalk.withLock { $0 = took }
-        if isWhole { looks.whole = (.now, took) }
+        if isWhole {
+            looks.whole = (.now, took)
+            lanesWalk.withLock { $0 = took }  // one by the bottoms says nothing of what a whole one costs
+        }
         looks.bottoms.looked(
             at: lanes, found: Dictionary(found.map { ($0.lane, $0.first) }, uniquingKeysWith: { min($0, $1) }))
         try await heed(found, table: table, tells: true)

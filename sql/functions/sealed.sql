@@ -30,10 +30,7 @@ begin
          order by left(j.args ->> 'key', 32) limit 1;
         exit when not found;
         select count(*) filter (where c.lives), count(*) filter (where not c.lives) into living, ended
-          from (select exists (select from millrace.ready r where r.queue = j.queue and r.lane = j.lane and r.seq = j.id)
-                    or exists (select from millrace.ready r where r.job = j.id and r.seq <> r.job)
-                    or exists (select from millrace.timer d where d.job = j.id)
-                    or exists (select from millrace.parked p where p.job = j.id)
+          from (select millrace.job_waits(j.id)
                     or exists (select from millrace.unique_lock u where u.next = j.id)
                     or exists (select from millrace.job_running(j.id)) as lives
                   from millrace.job j

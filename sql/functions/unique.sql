@@ -194,7 +194,7 @@ begin
         end if;
         return;
     end if;
-    if held.next is null and exists (select from millrace.job_running(held.job)) then
+    if held.next is null and not millrace.job_waits(held.job) and exists (select from millrace.job_running(held.job)) then
         update millrace.unique_lock u set next = the_job, due = the_run_at where u.hash = the_hash;
         fate := 'follows';
         return;
