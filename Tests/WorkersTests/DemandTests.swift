@@ -75,9 +75,9 @@ import Testing
         #expect(demand.wanted(slots: 10, held: 0) <= Demand.most)
     }
 
-    @Test func `a claim waits its turn only while half of what is held ahead is left`() {
+    @Test func `a claim waits its turn while half of what is held ahead is left, for the disk below a quarter`() {
         var demand = Demand()
-        #expect(!demand.isPatient(slots: 10, held: 10))
+        #expect(!demand.isPatient(slots: 10, held: 10) && !demand.isStocked(slots: 10, held: 10))
         var now = ContinuousClock.now
         for _ in 0..<200 {
             now += .milliseconds(10)
@@ -85,6 +85,8 @@ import Testing
         }
         #expect(!demand.isPatient(slots: 10, held: 10 + 250))
         #expect(demand.isPatient(slots: 10, held: 10 + 310))
-        #expect(!demand.isPatient(slots: 1000, held: 900))
+        #expect(!demand.isPatient(slots: 1000, held: 900) && !demand.isStocked(slots: 1000, held: 900))
+        #expect(!demand.isStocked(slots: 10, held: 10 + 140))
+        #expect(demand.isStocked(slots: 10, held: 10 + 160))
     }
 }
