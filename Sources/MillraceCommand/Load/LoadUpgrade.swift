@@ -47,11 +47,12 @@ private final class UpgradeTally: Sendable {
         var refused: [String: Int] = [:]
         var names: [Int64: String] = [:]
         var migrated: Double?
+        var newHaveEnded = false
     }
 
     private let state = Mutex(State())
 
-    var hasNew: Bool { state.withLock { $0.names.values.contains { $0.hasPrefix("new-") } } }
+    var newHaveEnded: Bool { state.withLock { $0.newHaveEnded } }
 
     func withLock<Value: Sendable>(_ body: (inout State) -> Value) -> Value {
         state.withLock { state in
@@ -177,8 +178,8 @@ private struct UpgradeScenario: Sendable {
         let limited: SQL = "select millrace.enqueue($1, $2::jsonb, limit_key => 'upgrade.key')"
         let start = ContinuousClock.now
         var made = 0
-        // On a busy machine longer than said: until the new workers are there to take their share.
-        while ContinuousClock.now < end || (!tally.hasNew && ContinuousClock.now < end + .seconds(120)) {
+        // On a busy machine longer than said: until the new workers have taken a share.
+        while ContinuousClock.now < end || (!tally.newHaveEnded && ContinuousClock.now < end + .seconds(120)) {
             let ahead = Double(made) / Double(rate) - start.duration(to: .now) / .seconds(1)
             if ahead > 0 { try await Task.sleep(for: .seconds(ahead)) }
             let shape = Self.shapes[made % Self.shapes.count]
@@ -198,16 +199,24 @@ private struct UpgradeScenario: Sendable {
         await connection.close()
     }
 
-    /// Who opened which session: it is gone from the database when its worker is.
+    /// Who opened which session, for it is gone from the database when its worker is; and whether a new worker has ended a job.
     private func watch(
         _ tally: UpgradeTally, _ options: ConnectionOptions, until end: ContinuousClock.Instant
     ) async throws {
         let connection = try await Connection.open(options, name: "upgrade-watch")
-        while ContinuousClock.now < end || (!tally.hasNew && ContinuousClock.now < end + .seconds(120)) {
-            let found = try await connection.query("select id, name from millrace.session") {
-                row throws(PostgresError) in (try row.int(0), try row.string(1))
+        while ContinuousClock.now < end || (!tally.newHaveEnded && ContinuousClock.now < end + .seconds(120)) {
+            let found = try await connection.query(
+                """
+                select s.id, s.name, exists (select from millrace.history h where h.session = s.id and h.outcome <= 3)
+                  from millrace.session s
+                """
+            ) { row throws(PostgresError) in (try row.int(0), try row.string(1), try row.bool(2)) }
+            tally.withLock { tally in
+                for (id, name, hasEnded) in found {
+                    tally.names[id] = name
+                    if hasEnded, name.hasPrefix("new") { tally.newHaveEnded = true }
+                }
             }
-            tally.withLock { tally in for (id, name) in found { tally.names[id] = name } }
             try await Task.sleep(for: .milliseconds(100))
         }
         await connection.close()
