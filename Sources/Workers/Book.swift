@@ -376,28 +376,3 @@ package struct Book: Sendable {
         for (key, tally) in old { tallies[key, default: Tally()].add(tally) }
     }
 }
-
-extension Tally {
-    fileprivate mutating func add(_ end: Ended) {
-        milliseconds += Int64(end.milliseconds ?? 0)
-        switch end.outcome {
-        case .succeeded: succeeded += 1
-        case .cancelled: cancelled += 1
-        case .dead:
-            dead += 1
-            failed += 1
-        case .retried: failed += 1
-        case .snoozed: snoozed += 1
-        case .released: break
-        }
-    }
-
-    fileprivate mutating func add(_ more: Tally) {
-        succeeded += more.succeeded
-        failed += more.failed
-        dead += more.dead
-        cancelled += more.cancelled
-        snoozed += more.snoozed
-        milliseconds += more.milliseconds
-    }
-}

@@ -43,7 +43,7 @@ import Testing
 
     /// Who knows of them asks for what it claimed before it starts any of it; who does not would not ask.
     @Test(arguments: [true, false])
-    func `and so does one that meets limits unknown to its worker`(_ knows: Bool) async throws {
+    func `and so does one that meets limits, where its worker does not know of them`(_ knows: Bool) async throws {
         try await withConnection { connection in
             try await connection.run("select millrace.limit_set('key', 'x', '{\"concurrency\": 5}')")
             try await connection.enqueue("'test', limit_key => 'x'")

@@ -83,12 +83,11 @@ begin
         end if;
     end if;
 
-    -- Looked at from the end, for parked jobs are taken from the front.
+    -- Not for small claims: they are many, and would wait for each other. Looked at from the end, for parked jobs are taken from the front.
     if uniform and roomy and (keyed_lines is null or brief and wanted >= 500 and not exists (
         select from (select from millrace.parked p order by p.gate desc, p.lane desc, p.job desc limit 1) p)) then
         if keyed_lines is not null then
-            -- Which gates these jobs come to is not known yet: all of them.
-            perform pg_advisory_xact_lock(1297239623, b) from generate_series(0, 63) b;
+            perform millrace.gates_lock_all(1297239623);
         end if;
         t := millrace.now();
         counting := array(select g.gate from unnest(the_gates, caps) g(gate, cap) where g.cap is not null);
@@ -231,7 +230,7 @@ begin
 
     t := millrace.now();                                  -- after the statement that locked the jobs, see claim()
     if all_pass and places <> '{}' then
-        -- All pass, as they mostly do, at different gates. From here on only gates that count are of interest.
+        -- All pass, as they mostly do. From here on only gates that count are of interest.
         insert into millrace.slot (gate, n, used_until)
         select g.gate, case when g.cap is null then 0 else g.n end,
                case when g.spacing is not null then greatest(t, g.used_until) + make_interval(secs => g.n * g.spacing) end

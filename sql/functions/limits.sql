@@ -107,6 +107,13 @@ begin
        from (select distinct (g & 63)::int as bucket from unnest(gates) g order by 1) b;
 end $$;
 
+-- The same for whoever does not know yet which gates it comes to: every bucket, in the same order.
+create or replace function millrace.gates_lock_all(class int) returns void
+language plpgsql volatile as $$
+begin
+    perform pg_advisory_xact_lock(class, b) from generate_series(0, 63) b;
+end $$;
+
 -- Folds all but the newest rows of these gates into a base, under their locks. What commits late, before a base, the sweep
 -- finds; the newest rows are left out so that hardly any does.
 create or replace function millrace.gates_fold(gates bigint[]) returns void

@@ -80,16 +80,13 @@ create or replace function millrace.job_running(the_job bigint)
 returns table (session bigint, number bigint, at timestamptz, attempt int, crashes int)
 language plpgsql volatile set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
 begin
-    -- Two statements: a plan over both opens every leaf of history, even where no lease has the job.
+    -- Not in one statement: a plan over both opens every leaf of history, even where no lease has the job.
     for session, number, at, attempt, crashes in
         select l.session, l.number, l.at, coalesce(l.attempts[array_position(l.ids, the_job)], 0) + 1, coalesce(l.crashes[array_position(l.ids, the_job)], 0)::int
           from millrace.lease l
          where l.lo <= the_job and l.hi >= the_job and the_job = any (l.ids)
     loop
-        perform from millrace.history h
-          where h.class = (job_running.number & 3)::smallint and h.started = job_running.at and h.id = the_job
-            and h.session = job_running.session and h.number = job_running.number;
-        if not found then
+        if millrace.recorded(session, array[the_job], array[number]) = '{}' then
             return next;
         end if;
     end loop;
@@ -97,7 +94,12 @@ end $$;
 
 -- Has the job a place in line, now or later? Unlike job_running this costs the same however many run.
 create or replace function millrace.job_waits(the_job bigint) returns boolean
-language plpgsql volatile set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan as $$
 declare
     head record;
 begin
