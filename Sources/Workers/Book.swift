@@ -100,14 +100,19 @@ package struct Book: Sendable {
 
     /// Takes in a claim's jobs, in the order in which they should start; those of a loose claim when their leases are confirmed.
     package mutating func accept(_ jobs: [Claimed], gates: [Int64] = [], isLoose: Bool = false) {
-        for job in jobs {
-            leases[job.number, default: LeaseEntry(total: 0, gates: gates)].total += 1
-            perQueue[queue(of: job), default: 0] += 1
-            count(job, 1)
+        // Those of a lease and a lane come one behind the other: looked up once for all of them.
+        var start = 0
+        while start < jobs.count {
+            let job = jobs[start]
+            let end = jobs[start...].firstIndex { $0.number != job.number || $0.lane != job.lane } ?? jobs.count
+            leases[job.number, default: LeaseEntry(total: 0, gates: gates)].total += Int32(end - start)
+            perQueue[queue(of: job), default: 0] += end - start
+            count(job, end - start)
+            if isLoose { unsure.insert(job.number) }
+            start = end
         }
         if isLoose {
             asleep.append(contentsOf: jobs)
-            for job in jobs { unsure.insert(job.number) }
         } else {
             line(jobs)
         }
@@ -339,8 +344,13 @@ package struct Book: Sendable {
     package mutating func confirmed(_ asked: Set<Int64>, live: Set<Int64>) -> Set<Int64> {
         let found = unsure.intersection(asked).intersection(live)
         unsure.subtract(found)
-        line(asleep.filter { found.contains($0.number) })
-        asleep.removeAll { found.contains($0.number) }
+        var (number, isFound) = (Int64.min, false)
+        func isAwake(_ job: Claimed) -> Bool {
+            if job.number != number { (number, isFound) = (job.number, found.contains(job.number)) }
+            return isFound
+        }
+        line(asleep.filter(isAwake))
+        asleep.removeAll(where: isAwake)
         let forgotten = unsure.intersection(asked)
         _ = lose(forgotten)
         return forgotten

@@ -4,10 +4,16 @@ package struct Demand: Sendable {
     private(set) var rate = 0.0
     private var ended = 0
     private var since: ContinuousClock.Instant?
+    /// For how long the average has been taken, up to its span: a young one soon follows what it sees.
+    private var age = Self.youth
 
     /// How far ahead is claimed, in seconds, so that slots do not wait for a round trip.
     static let ahead = 0.06
+    private static let span = 0.25
+    /// Not less, for jobs that began together end together.
+    private static let youth = 0.05
     package static let most = 2000
+    static let many = 500
 
     package init() {}
 
@@ -19,8 +25,12 @@ package struct Demand: Sendable {
         }
         let seconds = since.duration(to: now) / .seconds(1)
         guard seconds >= 0.005 else { return }
-        let weight = min(1, seconds / 0.25)
-        rate += (Double(ended) / seconds - rate) * max(weight, rate == 0 ? 1 : 0)
+        if seconds < Self.span {
+            age = min(Self.span, age + seconds)
+            rate += (Double(ended) / seconds - rate) * (seconds / age)
+        } else {
+            (age, rate) = (Self.youth, Double(ended) / seconds)
+        }
         ended = 0
         self.since = now
     }
@@ -28,7 +38,7 @@ package struct Demand: Sendable {
     /// `held`: running and waiting to start. While all slots have work, small claims are put off: what each costs by itself is
     /// shared by more jobs, and what is held ahead then lasts for longer than a claim takes.
     package func wanted(slots: Int, held: Int) -> Int {
-        let spare = min(Int(rate * Self.ahead), 3 * Self.most)
+        let spare = min(Int((rate * Self.ahead).rounded()), 3 * Self.most)
         let room = slots + spare - held
         guard held < slots || room >= min(spare / 2, Self.most) else { return 0 }
         return max(0, min(room, Self.most))
@@ -40,9 +50,10 @@ package struct Demand: Sendable {
         return ahead > 0 && ahead >= rate * Self.ahead / 2
     }
 
-    /// Is enough of it there to work on until the leases of a loose claim are confirmed?
-    package func isStocked(slots: Int, held: Int) -> Bool {
+    /// Is it better not to wait for the disk? When there is enough to work on until the leases of a loose claim are confirmed; and when
+    /// many are claimed, for then the next claim is what the slots wait for.
+    package func isLoose(wanted: Int, slots: Int, held: Int) -> Bool {
         let ahead = Double(held - slots)
-        return ahead > 0 && ahead >= rate * Self.ahead / 4
+        return wanted >= Self.many || ahead > 0 && ahead >= rate * Self.ahead / 4
     }
 }

@@ -76,10 +76,11 @@ final class Desk: Sendable {
             guard !state.draining else { return Order(session: state.session) }
             state.counter += 1
             let (slots, held) = (state.book.slots, state.book.atHand)
+            let wanted = state.demand.wanted(slots: slots, held: held)
             return Order(
-                wanted: state.demand.wanted(slots: slots, held: held), session: state.session,
-                number: state.counter * 8, isPatient: state.demand.isPatient(slots: slots, held: held),
-                isLoose: state.demand.isStocked(slots: slots, held: held))
+                wanted: wanted, session: state.session, number: state.counter * 8,
+                isPatient: state.demand.isPatient(slots: slots, held: held),
+                isLoose: state.demand.isLoose(wanted: wanted, slots: slots, held: held))
         }
     }
 

@@ -53,7 +53,7 @@ extension Worker {
 
         /// Who is never idle looks so often at what committed late: of many enqueuers at once some commit behind one that drew a later
         /// number, and nobody else would find their jobs for up to a second.
-        var isSampleDue: Bool { careful || lastSample.duration(to: .now) > Self.linger }
+        var isSampleDue: Bool { lastSample.duration(to: .now) > Self.linger }
 
         static let linger = Duration.milliseconds(20)
 
@@ -73,19 +73,17 @@ extension Worker {
             try await refreshQueues()
             table = queues.withLock { $0 }
         }
-        if pace.isSampleDue {
-            pace.lastSample = .now
-            let horizon = try await claimLink.use { connection throws(PostgresError) in
-                try await Queue.horizon(on: connection)
-            }
-            if options.sweeps { floors.withLock { $0.sample(horizon) } }
-        }
         if pace.careful {
+            pace.lastSample = .now
+            try await sample(by: claimLink)
             // With few queues the plan looks at every lane; with many, a walk over those that hold something does.
             if table.open.count > Plan.fewQueues, lanesWalk.withLock({ $0 }) < .milliseconds(5) {
                 try await lookBelowFloors(claimLink, tells: false)
                 table = queues.withLock { $0 }
             }
+        } else if pace.isSampleDue {
+            pace.lastSample = .now
+            samples.fire()
         }
         let now = floors.withLock { floors in
             for lane in news.lanes { floors.hint(lane) }
@@ -121,7 +119,7 @@ extension Worker {
         desk.accept(
             found.jobs.sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) }, gates: found.gates,
             isLoose: isLimited && order.isLoose)
-        startRuns()
+        Task { startRuns() }  // the next claim goes out meanwhile
         return found.jobs.count
     }
 

@@ -164,6 +164,25 @@ extension Worker {
         }
     }
 
+    /// Claims that follow each other do not wait for what may have committed late: it is asked for beside them.
+    func sampleLoop() async {
+        while !Task.isCancelled, !desk.isDraining {
+            guard await samples.wait(for: nil) else { continue }
+            do throws(PostgresError) {
+                try await sample(by: houseLink)
+            } catch {
+                complaints.say("looking for what committed late failed", error)
+            }
+        }
+    }
+
+    func sample(by link: Link) async throws(PostgresError) {
+        let horizon = try await link.use { connection throws(PostgresError) in
+            try await Queue.horizon(on: connection)
+        }
+        if options.sweeps { floors.withLock { $0.sample(horizon) } }
+    }
+
     /// Once a second: what may have committed late, which queues there are, what the slots' counts left behind; once a minute:
     /// partitions.
     func sweepLoop() async {
@@ -172,10 +191,7 @@ extension Worker {
         while !Task.isCancelled, !desk.isDraining {
             do throws(PostgresError) {
                 try await refreshQueues()
-                let horizon = try await sweepLink.use { connection throws(PostgresError) in
-                    try await Queue.horizon(on: connection)
-                }
-                if options.sweeps { floors.withLock { $0.sample(horizon) } }
+                try await sample(by: sweepLink)
                 slots = try await sweepLink.use { connection throws(PostgresError) in
                     try await Queue.heedCancels(on: connection)
                     return try await Queue.sweepSlots(on: connection, after: slots)

@@ -106,6 +106,8 @@ package final class Worker: Sendable {
     let queues = Mutex(QueueTable())
     let stops = Stops()
     let promotion = Signal()
+    /// Something may have committed late.
+    let samples = Signal()
     /// A schedule was changed.
     let timetables = Signal()
     let pulse = Signal()
@@ -197,6 +199,7 @@ package final class Worker: Sendable {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.claimLink.run { await self.claimLoop() } }
             group.addTask { await self.confirmLoop() }
+            group.addTask { await self.sampleLoop() }
             group.addTask { await self.promoteLoop() }
             group.addTask { await self.sweepLoop() }
             group.addTask { await self.lanesLoop() }

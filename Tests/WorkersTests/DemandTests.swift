@@ -32,7 +32,7 @@ import Testing
     @Test func `what is held ahead lasts while the next is claimed`() {
         var demand = Demand()
         var now = ContinuousClock.now
-        for _ in 0..<200 {
+        for _ in 0..<500 {
             now += .milliseconds(10)
             demand.ended(1000, at: now)
         }
@@ -77,7 +77,10 @@ import Testing
 
     @Test func `a claim waits its turn while half of what is held ahead is left, for the disk below a quarter`() {
         var demand = Demand()
-        #expect(!demand.isPatient(slots: 10, held: 10) && !demand.isStocked(slots: 10, held: 10))
+        func isLoose(slots: Int, held: Int, wanted: Int = 100) -> Bool {
+            demand.isLoose(wanted: wanted, slots: slots, held: held)
+        }
+        #expect(!demand.isPatient(slots: 10, held: 10) && !isLoose(slots: 10, held: 10))
         var now = ContinuousClock.now
         for _ in 0..<200 {
             now += .milliseconds(10)
@@ -85,8 +88,31 @@ import Testing
         }
         #expect(!demand.isPatient(slots: 10, held: 10 + 250))
         #expect(demand.isPatient(slots: 10, held: 10 + 310))
-        #expect(!demand.isPatient(slots: 1000, held: 900) && !demand.isStocked(slots: 1000, held: 900))
-        #expect(!demand.isStocked(slots: 10, held: 10 + 140))
-        #expect(demand.isStocked(slots: 10, held: 10 + 160))
+        #expect(!demand.isPatient(slots: 1000, held: 900) && !isLoose(slots: 1000, held: 900))
+        #expect(!isLoose(slots: 10, held: 10 + 140))
+        #expect(isLoose(slots: 10, held: 10 + 160))
+        #expect(isLoose(slots: 10, held: 0, wanted: 500), "many do not wait")
+        #expect(!isLoose(slots: 10, held: 0, wanted: 499))
+    }
+
+    @Test func `a young average rises fast, and one that has slept is young again`() {
+        var demand = Demand()
+        var now = ContinuousClock.now
+        demand.ended(0, at: now)
+        func work() {
+            for _ in 0..<5 {
+                now += .milliseconds(10)
+                demand.ended(100, at: now)
+            }
+        }
+        work()
+        #expect(abs(demand.rate - 5000) < 1, "an old one would be at 1800")
+        for _ in 0..<20 { work() }
+        #expect(demand.rate > 9900)
+        now += .seconds(60)
+        demand.ended(1, at: now)
+        #expect(demand.rate < 1)
+        work()
+        #expect(abs(demand.rate - 5000) < 1)
     }
 }
