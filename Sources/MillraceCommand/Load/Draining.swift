@@ -29,45 +29,82 @@ struct Draining: Sendable {
         live.update([])
     }
 
-    /// By worker processes; the time is that from the first claim to the last end, as history has it.
+    /// By worker processes that are started for it; the time is that from the first claim to the last end, as history has it.
     /// - Parameter watch: called ten times a second with how many have ended and what the workers use.
     func drain(
         workers count: Int = 1, arguments: [String] = [], label: String = "worked",
         watch: (Int, LoadWorkers.Usage) -> Void = { _, _ in }
     ) async throws -> Costs {
-        let meter = try await ServerMeter(on: connection)
-        let before = try await meter.read()
-        let since = try await databaseTime()
+        let start = try await Start(on: connection)
         let workers = try await LoadWorkers.start(
             count, invocation, arguments: ["--slots", "\(invocation.settings.slots)"] + arguments, on: connection)
-        let live = invocation.console.live()
         do {
             let first = try await taken()
-            var tenths = -1
-            var (done, still) = (0, 0)
-            // What is outstanding is counted by looking at all of it: only when all seems to be done, or nothing happens any more.
-            while true {
-                if done >= jobs || still >= 20, try await Queue.outstanding(on: connection, kinds: [kind]) == 0 {
-                    break
-                }
-                try await Task.sleep(for: .milliseconds(100))
-                let now = min(jobs, try await taken() - first)
-                still = now == done ? still + 1 : 0
-                done = now
-                watch(done, workers.usage())
-                guard done * 10 / jobs > tenths else { continue }
-                tenths = done * 10 / jobs
-                live.update(["\(label) \(Humane.count(done)) of \(Humane.count(jobs))"])
-            }
-            live.update([])
-            let usage = workers.usage()
-            let server = try await meter.read() - before
+            let costs = try await costs(since: start, first: first, by: workers, label: label, watch: watch)
             try await workers.stop()
-            return Costs(jobs: jobs, seconds: try await span(since: since), server: server, workers: usage)
+            return costs
         } catch {
             await workers.giveUp()
             throw error
         }
+    }
+
+    /// By workers that are at work, in turn with others: the queue is paused while it is filled.
+    /// - Parameter keys: see `enqueue`.
+    func turn(of queue: String, keys: [String] = [], by workers: LoadWorkers, label: String) async throws -> Costs {
+        _ = try await Queue.pause(queue, on: connection)
+        try await enqueue(queue: queue, keys: keys, label: label)
+        try await Task.sleep(for: .milliseconds(300))  // what the last turn left to be done
+        let start = try await Start(on: connection, usage: workers.usage())
+        let first = try await taken()
+        _ = try await Queue.resume(queue, on: connection)
+        return try await costs(since: start, first: first, by: workers, label: label) { _, _ in }
+    }
+
+    /// What is counted from.
+    private struct Start {
+        var meter: ServerMeter
+        var server: ServerMeter.Reading
+        var usage: LoadWorkers.Usage
+        var time: String
+
+        init(on connection: Connection, usage: LoadWorkers.Usage = .init()) async throws {
+            meter = try await ServerMeter(on: connection)
+            server = try await meter.read()
+            time =
+                try await connection.query("select clock_timestamp()::text") { row throws(PostgresError) in
+                    try row.string(0)
+                }.first ?? "now"
+            self.usage = usage
+        }
+    }
+
+    /// Waits for the last end. `first`: how many rows claims had taken out of line before.
+    private func costs(
+        since start: Start, first: Int, by workers: LoadWorkers, label: String, watch: (Int, LoadWorkers.Usage) -> Void
+    ) async throws -> Costs {
+        let live = invocation.console.live()
+        var tenths = -1
+        var (done, still) = (0, 0)
+        // What is outstanding is counted by looking at all of it: only when all seems to be done, or nothing happens any more.
+        while true {
+            if done >= jobs || still >= 20, try await Queue.outstanding(on: connection, kinds: [kind]) == 0 {
+                break
+            }
+            try await Task.sleep(for: .milliseconds(100))
+            let now = min(jobs, try await taken() - first)
+            still = now == done ? still + 1 : 0
+            done = now
+            watch(done, workers.usage())
+            guard done * 10 / jobs > tenths else { continue }
+            tenths = done * 10 / jobs
+            live.update(["\(label) \(Humane.count(done)) of \(Humane.count(jobs))"])
+        }
+        live.update([])
+        var usage = workers.usage()
+        usage.processor -= start.usage.processor
+        let server = try await start.meter.read() - start.server
+        return Costs(jobs: jobs, seconds: try await span(since: start.time), server: server, workers: usage)
     }
 
     /// By hand-written statements, batches of a thousand on two connections.
@@ -87,11 +124,6 @@ struct Draining: Sendable {
         try await connection.query("select pg_stat_get_tuples_deleted('millrace.ready'::regclass)") {
             row throws(PostgresError) in Int(try row.int(0))
         }.first ?? 0
-    }
-
-    private func databaseTime() async throws(PostgresError) -> String {
-        try await connection.query("select clock_timestamp()::text") { row throws(PostgresError) in try row.string(0) }
-            .first ?? "now"
     }
 
     private func span(since: String) async throws -> Double {
