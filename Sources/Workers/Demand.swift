@@ -13,6 +13,7 @@ package struct Demand: Sendable {
     /// Not less, for jobs that began together end together.
     private static let youth = 0.05
     package static let most = 2000
+    /// A claim of so many is loose whatever is at hand.
     static let many = 500
 
     package init() {}

@@ -120,7 +120,7 @@ extension Worker {
             found.jobs.sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) }, gates: found.gates,
             isLoose: isLimited && order.isLoose)
         // A few begin at once; while many do, the next claim goes out.
-        if found.jobs.count < Self.many { startRuns() } else { Task { startRuns() } }
+        if found.jobs.count < Self.few { startRuns() } else { Task { startRuns() } }
         return found.jobs.count
     }
 
@@ -177,7 +177,7 @@ extension Worker {
         }
     }
 
-    private static var many: Int { 100 }
+    private static var few: Int { 100 }
     private static var orphanLook: Duration { .seconds(5) }
 
     /// For so long after a connection was lost, claims wait for the disk: if a job took the server down, and its claim with it, the next claim

@@ -177,10 +177,12 @@ extension Worker {
     }
 
     func sample(by link: Link) async throws(PostgresError) {
-        let horizon = try await link.use { connection throws(PostgresError) in
-            try await Queue.horizon(on: connection)
-        }
+        let horizon = try await horizon(by: link)
         if options.sweeps { floors.withLock { $0.sample(horizon) } }
+    }
+
+    private func horizon(by link: Link) async throws(PostgresError) -> Horizon {
+        try await link.use { connection throws(PostgresError) in try await Queue.horizon(on: connection) }
     }
 
     /// Once a second: what may have committed late, which queues there are, what the slots' counts left behind; once a minute:
@@ -252,10 +254,7 @@ extension Worker {
             looks.generation = sweepLink.generation
         }
         if looks.isDear {  // a sample uses up a transaction's number
-            let horizon = try await sweepLink.use { connection throws(PostgresError) in
-                try await Queue.horizon(on: connection)
-            }
-            looks.bottoms.sample(horizon)
+            looks.bottoms.sample(try await horizon(by: sweepLink))
         }
         let bottoms = looks.bottoms
         let lanes = Bottoms.lanes(of: lines)

@@ -58,7 +58,7 @@ struct Draining: Sendable {
         let start = try await Start(on: connection, usage: workers.usage())
         let first = try await taken()
         _ = try await Queue.resume(queue, on: connection)
-        return try await costs(since: start, first: first, by: workers, label: label) { _, _ in }
+        return try await costs(since: start, first: first, by: workers, label: label)
     }
 
     /// What is counted from.
@@ -81,7 +81,8 @@ struct Draining: Sendable {
 
     /// Waits for the last end. `first`: how many rows claims had taken out of line before.
     private func costs(
-        since start: Start, first: Int, by workers: LoadWorkers, label: String, watch: (Int, LoadWorkers.Usage) -> Void
+        since start: Start, first: Int, by workers: LoadWorkers, label: String,
+        watch: (Int, LoadWorkers.Usage) -> Void = { _, _ in }
     ) async throws -> Costs {
         let live = invocation.console.live()
         var tenths = -1
