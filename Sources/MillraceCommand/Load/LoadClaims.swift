@@ -8,9 +8,10 @@ extension Command {
         summary: "Measure what a claim costs with a million jobs in its way",
         discussion: """
             Claims and finishes known jobs in batches of 100, as a worker does, and compares the median claim with that of a queue \
-            which holds nothing else, from which it claims in turns: with a million jobs scheduled for tomorrow; with a million jobs in \
-            front, of a kind that nobody knows; and with a million jobs of a full limit key, which the first claims park. Needs a database of its own, about 1.5 GB of disk and two \
-            minutes.
+            which holds nothing else, from which it claims in turns: with a million jobs scheduled for tomorrow; with a million \
+            jobs in front, of a kind that nobody knows; and with a million jobs of a full limit key, which the first claims park, \
+            before jobs without a key and before jobs with another. Every run makes queues of its own, and leaves in them what \
+            stands in the way. Needs a database of its own, about 1.5 GB of disk and two minutes.
             """,
         flags: [
             .single(
@@ -37,18 +38,23 @@ private struct ClaimsScenario: Sendable {
 
     static let batch = 100
     static let rounds = 400
+    private let run = String(UInt32.random(in: .min ... .max), radix: 36)
+
+    private func queue(_ what: String) -> String { "load.\(what).\(run)" }
 
     func run() async throws -> ExitCode {
         let obstacle = invocation.parsed.integer("jobs") ?? 1_000_000
         // A queue for each part, so that none inherits another's dead rows.
-        try await enqueue("load.nothing", count: obstacle, queue: "load.scheduled", runAt: "tomorrow")
-        let scheduled = try await sights(queue: "load.scheduled")
-        try await enqueue("load.nobody", count: obstacle, queue: "load.unknown", runAt: nil)
-        let unknown = try await sights(queue: "load.unknown")
+        try await enqueue("load.nothing", count: obstacle, queue: queue("scheduled"), runAt: "tomorrow")
+        let scheduled = try await sights(queue: queue("scheduled"))
+        try await enqueue("load.nobody", count: obstacle, queue: queue("unknown"), runAt: nil)
+        let unknown = try await sights(queue: queue("unknown"))
         _ = try await Queue.setLimit(of: .key("load.full"), to: Limit(concurrency: 0), on: connection)
-        try await enqueue("load.nothing", count: obstacle, queue: "load.full", runAt: nil, limitKey: "load.full")
-        let parking = try await park("load.full")
-        let full = try await sights(queue: "load.full")
+        try await enqueue("load.nothing", count: obstacle, queue: queue("full"), runAt: nil, limitKey: "load.full")
+        let parking = try await park(queue("full"))
+        let full = try await sights(queue: queue("full"))
+        _ = try await Queue.setLimit(of: .key("load.other"), to: Limit(concurrency: 1_000_000), on: connection)
+        let other = try await sights(queue: queue("full"), limitKey: "load.other")
         let count = Humane.count(obstacle)
         return invocation.report(
             "claims",
@@ -56,10 +62,12 @@ private struct ClaimsScenario: Sendable {
                 scheduled.bar("claim of \(Self.batch), \(count) scheduled jobs aside"),
                 unknown.bar("claim of \(Self.batch), \(count) unknown jobs in front"),
                 full.bar("claim of \(Self.batch), \(count) jobs of a full key in front"),
+                other.bar("claim of \(Self.batch) with another key, \(count) jobs of a full key in front"),
             ],
-            figures: scheduled.figures("scheduled") + unknown.figures("unknown") + full.figures("full") + [
-                ("unknown_first_ms", .double(unknown.obstructed.first)), ("parking_s", .double(parking)),
-            ])
+            figures: scheduled.figures("scheduled") + unknown.figures("unknown") + full.figures("full")
+                + other.figures("other_key") + [
+                    ("unknown_first_ms", .double(unknown.obstructed.first)), ("parking_s", .double(parking)),
+                ])
     }
 
     /// Claims with something in their way, and between them those of an empty queue's jobs.
@@ -120,10 +128,11 @@ private struct ClaimsScenario: Sendable {
         return began.duration(to: .now) / .seconds(1)
     }
 
-    private func sights(queue name: String) async throws -> Sights {
+    private func sights(queue name: String, limitKey: String? = nil) async throws -> Sights {
         let names = [name, name + ".free"]
         for name in names {
-            try await enqueue("load.nothing", count: Self.batch * (Self.rounds + 10), queue: name, runAt: nil)
+            try await enqueue(
+                "load.nothing", count: Self.batch * (Self.rounds + 10), queue: name, runAt: nil, limitKey: limitKey)
         }
         let times = try await ClaimTimes.measure(
             queues: names, kind: "load.nothing", batch: Self.batch, rounds: Self.rounds, on: connection)

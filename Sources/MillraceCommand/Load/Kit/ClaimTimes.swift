@@ -48,6 +48,7 @@ private struct Claimer {
     private let kinds: [Int32]
     private let queues: [Int32]
     private let shares: [Int32: Shares.Line]
+    private let limited: Set<Int32>
     private let batch: Int
     private var floors = Floors()
     private var plan = Plan()
@@ -65,19 +66,24 @@ private struct Claimer {
         let lines = try await Queue.queues(on: connection).filter { $0.name == name }
         queues = lines.map(\.id)
         shares = Dictionary(uniqueKeysWithValues: lines.map { ($0.id, Shares.Line(main: $0.main, weight: 1)) })
+        limited = Set(lines.filter(\.limited).map(\.id))
     }
 
     mutating func turn() async throws {
-        let stretches = plan.stretches(
+        let isHurried = !times.isEmpty
+        var stretches = plan.stretches(
             floors: floors, queues: queues, lines: shares, room: [:], wanted: batch,
-            allowance: Plan.Allowance(suspects: 16, lone: true), hurried: !times.isEmpty)
+            allowance: Plan.Allowance(suspects: 16, lone: true), hurried: isHurried)
+        if isHurried { stretches = plan.apart(stretches, floors: floors, limited: limited) }
+        let isLimited = stretches.contains { limited.contains($0.lane.queue) }
         floors.planned()
         let began = ContinuousClock.now
         let found = try await Queue.claim(
             on: connection, session: session, number: Int64(times.count + 1) * 8, kinds: kinds, from: stretches,
-            wanted: batch, shortQueues: [], longQueues: [])
+            wanted: batch, shortQueues: [], longQueues: [], limited: isLimited)
         times.append(began.duration(to: .now) / .milliseconds(1))
-        floors.claimed(found.places, from: stretches, wanted: batch)
+        floors.claimed(found.places, from: stretches, wanted: batch, heldBack: found.heldBack)
+        _ = plan.went(brought: found.places.count, heldBack: !found.heldBack.isEmpty)
         let numbers = Dictionary(grouping: found.jobs, by: \.number)
         _ = try await Queue.finish(
             on: connection, session: session,
