@@ -65,9 +65,27 @@ package struct Place: Sendable, Equatable {
     }
 }
 
+/// Jobs that a claim took from a lane for a lease and did not bring: `Queue.readLeases` does.
+package struct Parcel: Sendable, Equatable {
+    package var number: Int64
+    package var lane: Lane
+    package var ids: [Int64]
+    /// The place of each in its lane.
+    package var seqs: [Int64]
+
+    package init(number: Int64, lane: Lane, ids: [Int64], seqs: [Int64]) {
+        self.number = number
+        self.lane = lane
+        self.ids = ids
+        self.seqs = seqs
+    }
+}
+
 /// What a claim brought, and what limits kept from it.
 package struct Catch: Sendable {
     package var jobs: [Claimed] = []
+    /// What it took and did not bring.
+    package var parcels: [Parcel] = []
     /// Places that were emptied without a claim: their jobs are parked, or back in line.
     package var turnedAway: [Place] = []
     /// The gates that jobs were parked at.
@@ -79,8 +97,13 @@ package struct Catch: Sendable {
 
     package init() {}
 
+    /// How many it took.
+    package var count: Int { parcels.reduce(jobs.count) { $0 + $1.ids.count } }
     /// Every place that is empty now.
-    package var places: [Place] { jobs.map { Place(lane: $0.lane, seq: $0.seq) } + turnedAway }
+    package var places: [Place] {
+        jobs.map { Place(lane: $0.lane, seq: $0.seq) }
+            + parcels.flatMap { parcel in parcel.seqs.map { Place(lane: parcel.lane, seq: $0) } } + turnedAway
+    }
 }
 
 /// A stretch of one lane to claim from: above `floor`, up to `ceiling`, at most `limit` jobs.
@@ -112,7 +135,7 @@ package struct Horizon: Sendable, Hashable {
 extension Queue {
     /// Claims up to `wanted` jobs. `number` is a fresh multiple of 8. `limited` saves the database finding out by itself. `patient` lets another
     /// who claims from the same lane go first. `loose` does not wait for the disk: a crash of the server may forget the claim. Jobs of a
-    /// limited one must not start before their leases are confirmed.
+    /// limited one must not start before their leases are on it, and so it does not bring them: `readLeases` does.
     package static func claim(
         on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from stretches: [Stretch],
         wanted: Int,
@@ -127,7 +150,7 @@ extension Queue {
         ]
         let rows = try await connection.query(
             limited
-                ? "select * from millrace.claim_limited($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, $12, $13)"
+                ? "select * from millrace.claim_limited($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, $12, $13, $13)"
                 : "select * from millrace.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, $12, $13)",
             parameters
         ) { row throws(PostgresError) in try answer(row, number: number, limited: limited) }
@@ -135,6 +158,7 @@ extension Queue {
         for row in rows {
             switch row {
             case .claimed(let job): found.jobs.append(job)
+            case .parcel(let parcel): found.parcels.append(parcel)
             case .turnedAway(let place, let gate):
                 found.turnedAway.append(place)
                 if let gate { found.parkedAt.insert(gate) }
@@ -150,6 +174,7 @@ extension Queue {
         /// Gates at which each of the jobs holds a slot.
         case gates([Int64])
         case claimed(Claimed)
+        case parcel(Parcel)
         case turnedAway(Place, gate: Int64?)
         case heldBack(Int32)
         /// What the rows of jobs leave out.
@@ -161,6 +186,13 @@ extension Queue {
     private static func answer(_ row: Row, number: Int64, limited: Bool) throws(PostgresError) -> Answer {
         guard let args = row.optionalJSON(9) else {
             if !row.isNull(17) { return .usual }
+            if let number = try row.optionalInt(2) {
+                let jobs = try row.ints(18)  // behind the ids as many places
+                return .parcel(
+                    Parcel(
+                        number: number, lane: Lane(queue: Int32(try row.int(4)), code: Int32(try row.int(5))),
+                        ids: Array(jobs.prefix(jobs.count / 2)), seqs: Array(jobs.suffix(jobs.count / 2))))
+            }
             if row.isNull(4) { return .gates(try row.ints(18)) }
             let queue = Int32(try row.int(4))
             if row.isNull(0) { return .heldBack(queue) }
@@ -182,6 +214,42 @@ extension Queue {
                 metadata: row.optionalJSON(14), tags: row.isNull(15) ? [] : try row.strings(15),
                 tenant: row.optionalString(16), gates: row.isNull(18) ? [] : try row.ints(18),
                 gate: limited ? try row.optionalInt(19) : nil))
+    }
+
+    /// The jobs of these parcels whose leases live, in the order in which they should start; the answer waits until the leases are on disk.
+    package static func readLeases(
+        on connection: Connection, session: Int64, of parcels: [Parcel]
+    ) async throws(PostgresError) -> [Claimed] {
+        // Mostly of one lane, where a job's place is its id.
+        let lane = parcels.dropFirst().allSatisfy { $0.lane == parcels[0].lane } ? parcels.first?.lane : nil
+        let usual = parcels.allSatisfy { $0.ids == $0.seqs } ? lane : nil
+        var places: [Int64: Place] = [:]
+        if usual == nil {
+            for parcel in parcels {
+                for (id, seq) in zip(parcel.ids, parcel.seqs) { places[id] = Place(lane: parcel.lane, seq: seq) }
+            }
+        }
+        let known = places
+        let jobs = try await connection.query(
+            "select * from millrace.leases_read($1, $2)", [.int8(session), .int8s(Set(parcels.map(\.number)).sorted())]
+        ) { row throws(PostgresError) -> Claimed? in
+            guard let args = row.optionalJSON(7) else { return nil }
+            let id = try row.int(3)
+            guard let place = usual.map({ Place(lane: $0, seq: id) }) ?? known[id] else {
+                throw .undecodable(column: 3, expected: "a job that was claimed")
+            }
+            func shared(_ column: Int) -> Row { row.isNull(column) ? row.first : row }
+            return Claimed(
+                seq: place.seq, id: id, number: try shared(0).int(0), kind: Int32(try shared(2).int(2)),
+                lane: place.lane,
+                attempt: Int16(try row.optionalInt(4) ?? 0), crashes: Int16(try row.optionalInt(5) ?? 0),
+                enqueuedAt: try row.date(6), claimedAt: try shared(1).date(1), args: args,
+                maxAttempts: try row.optionalInt(8).map { Int16($0) }, keyed: !row.isNull(9), expired: !row.isNull(10),
+                options: row.optionalJSON(11), metadata: row.optionalJSON(12),
+                tags: row.isNull(13) ? [] : try row.strings(13), tenant: row.optionalString(14),
+                gates: row.isNull(16) ? [] : try row.ints(16), gate: try row.optionalInt(15))
+        }
+        return jobs.compactMap(\.self).sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) }
     }
 
     package static func horizon(on connection: Connection) async throws(PostgresError) -> Horizon {

@@ -173,16 +173,6 @@ extension Queue {
         return try one(rows)
     }
 
-    /// Which of these leases are live; the answer waits until they are on disk.
-    package static func confirmLeases(
-        on connection: Connection, session: Int64, numbers: Set<Int64>
-    ) async throws(PostgresError) -> Set<Int64> {
-        let rows = try await connection.query(
-            "select millrace.leases_confirm($1, $2)", [.int8(session), .int8s(numbers.sorted())]
-        ) { row throws(PostgresError) in Set(try row.ints(0)) }
-        return try one(rows)
-    }
-
     /// The runs of this session that somebody wants cancelled.
     package static func cancels(
         on connection: Connection, session: Int64

@@ -39,9 +39,9 @@ package struct Book: Sendable {
     private var mains: [Int32: Int32] = [:]
     private var waiting: [Claimed] = []
     private var head = 0
-    /// Claimed loosely: nobody starts before their leases are confirmed.
-    private var asleep: [Claimed] = []
-    private(set) var unsure: Set<Int64> = []
+    /// Claimed loosely: their leases are to reach the disk, and they to be read. By lease.
+    private var parcels: [Int64: [Parcel]] = [:]
+    private var parcelled = 0
     private(set) var running: [Key: Run] = [:]
     private var perQueue: [Int32: Int] = [:]
     private var runningPerQueue: [Int32: Int] = [:]
@@ -72,10 +72,10 @@ package struct Book: Sendable {
         self.bounds = bounds
     }
 
-    var waitingCount: Int { waiting.count - head + asleep.count }
+    var waitingCount: Int { waiting.count - head + parcelled }
     package var held: Int { waitingCount + starting + running.count }
-    /// What is held and can be worked on. Jobs that wait for the disk, up to two claims of them, do not keep the next claim from following.
-    var atHand: Int { held - min(asleep.count, 2 * Demand.most) }
+    /// What is held and can be worked on. Jobs that are still to be read, up to two claims of them, do not keep the next claim from following.
+    var atHand: Int { held - min(parcelled, 2 * Demand.most) }
     var runningCount: Int { starting + running.count }
     var pendingCount: Int { pending.count }
     var isEmpty: Bool { held == 0 && pending.isEmpty && inFlight == 0 }
@@ -89,8 +89,10 @@ package struct Book: Sendable {
         if line != queue { mains[line] = queue }
     }
 
-    private func queue(of job: Claimed) -> Int32 {
-        mains.isEmpty ? job.lane.queue : mains[job.lane.queue] ?? job.lane.queue
+    private func queue(of job: Claimed) -> Int32 { queue(of: job.lane) }
+
+    private func queue(of lane: Lane) -> Int32 {
+        mains.isEmpty ? lane.queue : mains[lane.queue] ?? lane.queue
     }
 
     /// For the queues with a bound of their own: how many more of them may be taken.
@@ -98,24 +100,50 @@ package struct Book: Sendable {
         Dictionary(uniqueKeysWithValues: bounds.map { ($0.key, max(0, $0.value - (perQueue[$0.key] ?? 0))) })
     }
 
-    /// Takes in a claim's jobs, in the order in which they should start; those of a loose claim when their leases are confirmed.
-    package mutating func accept(_ jobs: [Claimed], gates: [Int64] = [], isLoose: Bool = false) {
+    /// Takes in a claim's jobs, in the order in which they should start.
+    package mutating func accept(_ jobs: [Claimed], gates: [Int64] = []) {
         // Those of a lease and a lane come one behind the other: looked up once for all of them.
         var start = 0
         while start < jobs.count {
             let job = jobs[start]
             let end = jobs[start...].firstIndex { $0.number != job.number || $0.lane != job.lane } ?? jobs.count
             leases[job.number, default: LeaseEntry(total: 0, gates: gates)].total += Int32(end - start)
-            perQueue[queue(of: job), default: 0] += end - start
-            count(job, end - start)
-            if isLoose { unsure.insert(job.number) }
+            count(job.lane, end - start)
             start = end
         }
-        if isLoose {
-            asleep.append(contentsOf: jobs)
-        } else {
-            line(jobs)
+        line(jobs)
+    }
+
+    /// What a loose claim has taken: its leases are ours from now on, its jobs when they have been read.
+    package mutating func expect(_ taken: [Parcel], gates: [Int64] = []) {
+        for parcel in taken {
+            leases[parcel.number, default: LeaseEntry(total: 0, gates: gates)].gates = gates
+            parcels[parcel.number, default: []].append(parcel)
+            parcelled += parcel.ids.count
+            count(parcel.lane, parcel.ids.count)
         }
+    }
+
+    package var expected: [Parcel] { parcels.values.flatMap(\.self) }
+
+    private mutating func unpack(_ number: Int64) -> Bool {
+        guard let lost = parcels.removeValue(forKey: number) else { return false }
+        for parcel in lost {
+            parcelled -= parcel.ids.count
+            count(parcel.lane, -parcel.ids.count)
+        }
+        return true
+    }
+
+    /// The database was asked for the jobs of these leases, and has brought those of the live ones. Returns the others, which a crash of the
+    /// server has made undone.
+    package mutating func arrived(_ jobs: [Claimed], of asked: Set<Int64>) -> Set<Int64> {
+        let found = asked.filter { unpack($0) }
+        accept(found == asked ? jobs : jobs.filter { found.contains($0.number) })
+        let forgotten = found.filter { leases[$0]?.total == 0 }
+        _ = lose(forgotten)
+        if stopped { handBack() }
+        return forgotten
     }
 
     private mutating func line(_ jobs: [Claimed]) {
@@ -175,28 +203,26 @@ package struct Book: Sendable {
     }
 
     private mutating func leave(_ job: Claimed) {
-        perQueue[queue(of: job), default: 1] -= 1
-        count(job, -1)
+        count(job.lane, -1)
     }
 
-    private mutating func count(_ job: Claimed, _ step: Int) {
-        switch job.lane.line {
+    private mutating func count(_ lane: Lane, _ step: Int) {
+        perQueue[queue(of: lane), default: 0] += step
+        switch lane.line {
         case .putBack, .normal: break
         case .suspect: suspects += step
         case .lone: lone += step
         }
     }
 
-    /// Everything that has not started goes back, in its turn to be flushed.
+    /// Everything that has not started goes back, in its turn to be flushed; what is still to be read, when it has been.
     package mutating func handBack() {
-        for job in waiting[head...] + asleep {
+        for job in waiting[head...] {
             leave(job)
             if leases[job.number] != nil { pending.append(Ended(job: job, outcome: .released, wait: .zero)) }
         }
         waiting = []
         head = 0
-        asleep = []
-        unsure = []
     }
 
     /// What was claimed ahead for a pace that has not lasted goes back, so that others may start it: not all that waited at the last look
@@ -339,23 +365,6 @@ package struct Book: Sendable {
         return (refused, lose(Set(refused.map(\.job.number))))
     }
 
-    /// The database was asked for these leases of loose claims, and has the live ones for good: their jobs may start. Returns the others,
-    /// which a crash of the server has made undone.
-    package mutating func confirmed(_ asked: Set<Int64>, live: Set<Int64>) -> Set<Int64> {
-        let found = unsure.intersection(asked).intersection(live)
-        unsure.subtract(found)
-        var (number, isFound) = (Int64.min, false)
-        func isAwake(_ job: Claimed) -> Bool {
-            if job.number != number { (number, isFound) = (job.number, found.contains(job.number)) }
-            return isFound
-        }
-        line(asleep.filter(isAwake))
-        asleep.removeAll(where: isAwake)
-        let forgotten = unsure.intersection(asked)
-        _ = lose(forgotten)
-        return forgotten
-    }
-
     /// These leases are gone: what waits of them is dropped, what runs is returned to be cancelled.
     package mutating func lose(_ numbers: Set<Int64>) -> [Run] {
         guard !numbers.isEmpty else { return [] }
@@ -364,9 +373,7 @@ package struct Book: Sendable {
         for job in waiting[head...] where numbers.contains(job.number) { leave(job) }
         waiting = Array(kept)
         head = 0
-        for job in asleep where numbers.contains(job.number) { leave(job) }
-        asleep.removeAll { numbers.contains($0.number) }
-        unsure.subtract(numbers)
+        for number in numbers { _ = unpack(number) }
         let dropped = pending.filter { numbers.contains($0.job.number) }
         if !dropped.isEmpty {
             totals.refused += dropped.count

@@ -20,8 +20,8 @@ final class Desk: Sendable {
     let room = Signal()
     /// Something waits to be recorded.
     let flush = Signal()
-    /// A loose claim's leases are to be confirmed.
-    let doubt = Signal()
+    /// The jobs of a loose claim are to be read.
+    let parcels = Signal()
     /// Nothing is held any more.
     let changed = Signal()
 
@@ -84,9 +84,22 @@ final class Desk: Sendable {
         }
     }
 
-    func accept(_ jobs: [Claimed], gates: [Int64], isLoose: Bool) {
-        state.withLock { $0.book.accept(jobs, gates: gates, isLoose: isLoose) }
-        if isLoose { doubt.fire() }
+    func accept(_ jobs: [Claimed], gates: [Int64]) {
+        state.withLock { $0.book.accept(jobs, gates: gates) }
+    }
+
+    func expect(_ taken: [Parcel], gates: [Int64]) {
+        state.withLock { $0.book.expect(taken, gates: gates) }
+        parcels.fire()
+    }
+
+    var expected: [Parcel] { state.withLock { $0.book.expected } }
+
+    func arrived(_ jobs: [Claimed], of asked: Set<Int64>) -> Set<Int64> {
+        let (forgotten, isDraining) = state.withLock { ($0.book.arrived(jobs, of: asked), $0.draining) }
+        if isDraining { flush.fire() }
+        room.fire()
+        return forgotten
     }
 
     /// The next run, made of the next job, if a slot is free.
@@ -129,12 +142,6 @@ final class Desk: Sendable {
     }
 
     var pending: Int { state.withLock { $0.book.pendingCount } }
-    var unsure: Set<Int64> { state.withLock { $0.book.unsure } }
-
-    func confirmed(_ asked: Set<Int64>, live: Set<Int64>) -> Set<Int64> {
-        state.withLock { $0.book.confirmed(asked, live: live) }
-    }
-
     func flushed(_ flush: Flush, live: Set<Int64>) -> (refused: [Ended], lost: [Run]) {
         defer { changed.fire() }
         return state.withLock { $0.book.flushed(flush, live: live) }

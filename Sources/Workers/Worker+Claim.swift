@@ -112,16 +112,18 @@ extension Worker {
         // Somebody may have given a slot back while we found the gate shut.
         gates.ask(found.parkedAt)
         if !found.heldBack.isEmpty { gates.holdBack() }
-        guard !found.jobs.isEmpty else { return isToFollow ? 1 : found.turnedAway.count }
+        guard found.count > 0 else { return isToFollow ? 1 : found.turnedAway.count }
         pace.lastWork = .now
         pace.careful = false
-        doorman.woke(full: found.jobs.count >= order.wanted && order.wanted > 8)
-        desk.accept(
-            found.jobs.sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) }, gates: found.gates,
-            isLoose: isLimited && order.isLoose)
-        // A few begin at once; while many do, the next claim goes out.
-        if found.jobs.count < Self.few { startRuns() } else { Task { startRuns() } }
-        return found.jobs.count
+        doorman.woke(full: found.count >= order.wanted && order.wanted > 8)
+        if !found.parcels.isEmpty { desk.expect(found.parcels, gates: found.gates) }
+        if !found.jobs.isEmpty {
+            desk.accept(
+                found.jobs.sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) }, gates: found.gates)
+            // A few begin at once; while many do, the next claim goes out.
+            if found.jobs.count < Self.few { startRuns() } else { Task { startRuns() } }
+        }
+        return found.count
     }
 
     /// Nothing found: linger, then one careful look, then sleep.
@@ -147,31 +149,31 @@ extension Worker {
         try await returnOrphans()
     }
 
-    /// Jobs with limits that were claimed loosely start when the database has their leases for good: while it writes them out, the next
+    /// Jobs with limits that were claimed loosely are read when the database has their leases for good, and start then: meanwhile the next
     /// claim is on its way.
-    func confirmLoop() async {
+    func readLoop() async {
         var backoff = Backoff()
         var random = SystemRandomNumberGenerator()
         while !Task.isCancelled {
-            let numbers = desk.unsure
-            guard !numbers.isEmpty else {
-                await desk.doubt.wait()
+            let parcels = desk.expected
+            guard !parcels.isEmpty else {
+                await desk.parcels.wait()
                 continue
             }
             let session = desk.session
             do throws(PostgresError) {
-                let live = try await houseLink.use { connection throws(PostgresError) in
-                    try await Queue.confirmLeases(on: connection, session: session, numbers: numbers)
+                let jobs = try await houseLink.use { connection throws(PostgresError) in
+                    try await Queue.readLeases(on: connection, session: session, of: parcels)
                 }
                 backoff.reset()
-                let forgotten = desk.confirmed(numbers, live: live)
+                let forgotten = desk.arrived(jobs, of: Set(parcels.map(\.number)))
                 if !forgotten.isEmpty {
                     log.warning("a crash of the server has made claims undone", [("leases", "\(forgotten.count)")])
                     desk.requestReconcile()
                 }
                 startRuns()
             } catch {
-                complaints.say("claims cannot be confirmed yet; their jobs wait", error)
+                complaints.say("what was claimed cannot be read yet; its jobs wait", error)
                 try? await Task.sleep(for: backoff.next(using: &random))
             }
         }

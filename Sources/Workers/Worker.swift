@@ -198,7 +198,7 @@ package final class Worker: Sendable {
     private func work(direct: Bool) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.claimLink.run { await self.claimLoop() } }
-            group.addTask { await self.confirmLoop() }
+            group.addTask { await self.readLoop() }
             group.addTask { await self.sampleLoop() }
             group.addTask { await self.promoteLoop() }
             group.addTask { await self.sweepLoop() }

@@ -39,7 +39,7 @@ import Testing
     }
 
     /// Claims all, tells what came of it, and takes it back.
-    private func claim(_ connection: Connection, first: String? = nil) async throws -> Result {
+    private func claim(_ connection: Connection, first: String? = nil, apart: Bool = false) async throws -> Result {
         try await connection.run("begin")
         if let first { try await connection.run(first) }
         let kinds = try await connection.column("select id from millrace.kind").compactMap { Int32($0) }
@@ -47,9 +47,14 @@ import Testing
         let catched = try await Queue.claim(
             on: connection, session: 1, number: 8, kinds: kinds,
             from: queues.map { Stretch(lane: Lane(queue: $0, code: 17), floor: 0, limit: 2000) }, wanted: 2000,
-            shortQueues: [], longQueues: [], limited: true)
+            shortQueues: [], longQueues: [], limited: true, loose: apart)
         var result = Result()
-        result.jobs = catched.jobs.map { job in
+        #expect(apart ? catched.jobs.isEmpty : catched.parcels.isEmpty)
+        let jobs =
+            apart
+            ? try await Queue.readLeases(on: connection, session: 1, of: catched.parcels) : catched.jobs
+        #expect(jobs.count == catched.count)
+        result.jobs = jobs.map { job in
             "\(job.id) \(job.number) \((job.gates + [job.gate].compactMap { $0 } + catched.gates).sorted())"
         }.sorted()
         result.turnedAway = catched.turnedAway.map { "\($0.lane) \($0.seq)" }.sorted()
@@ -89,11 +94,11 @@ import Testing
             )
             let atOnce = try await claim(connection)
             // While anything is parked, it looks first.
-            let looking = try await claim(
-                connection,
-                first:
-                    "insert into millrace.parked (gate, lane, job, queue, kind, attempt, crashes) values (5, 17, 1, 1, 1, 0, 0)"
-            )
+            let parked =
+                "insert into millrace.parked (gate, lane, job, queue, kind, attempt, crashes) values (5, 17, 1, 1, 1, 0, 0)"
+            let looking = try await claim(connection, first: parked)
+            #expect(try await claim(connection, apart: true) == atOnce)
+            #expect(try await claim(connection, first: parked, apart: true) == looking)
             #expect(atOnce.jobs == looking.jobs)
             #expect(Set(atOnce.turnedAway) == Set(looking.turnedAway))
             #expect(atOnce.leases == looking.leases)

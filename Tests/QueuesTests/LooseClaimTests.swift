@@ -15,7 +15,7 @@ import Testing
                 (0..<40).map { Stretch(lane: Lane(queue: queue, code: $0), floor: 0, limit: 9) }
             },
             wanted: 9, shortQueues: [], longQueues: [], limited: limited, loose: loose)
-        #expect(!found.jobs.isEmpty)
+        #expect(found.count > 0)
         let waits = try await connection.value("current_setting('synchronous_commit')")
         try await connection.run("rollback")
         return waits
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `whoever asks for leases hears of those that live, when they are on disk`() async throws {
+    @Test func `whoever reads leases gets the jobs of those that live, when they are on disk`() async throws {
         try await withConnection { connection in
             try await connection.limit("key", "x", #"{"concurrency": 5}"#)
             try await connection.enqueue("'test', limit_key => 'x'")
@@ -65,11 +65,71 @@ import Testing
             let found = try await Queue.claim(
                 on: connection, session: 1, number: 8, kinds: [kind], from: [stretch], wanted: 9, shortQueues: [],
                 longQueues: [], limited: true, loose: true)
-            #expect(found.jobs.map(\.number) == [9])
+            let lane = Lane(queue: queue, code: 17)
+            let id = Int64(try await connection.int("select id from millrace.job"))
+            #expect(found.parcels == [Parcel(number: 9, lane: lane, ids: [id], seqs: [id])] && found.jobs.isEmpty)
+            let forgotten = Parcel(number: 17, lane: lane, ids: [id + 1], seqs: [id + 1])
             let written = try await connection.value("pg_current_wal_insert_lsn()") ?? ""
-            #expect(try await Queue.confirmLeases(on: connection, session: 1, numbers: [9, 17]) == [9])
+            let jobs = try await Queue.readLeases(on: connection, session: 1, of: found.parcels + [forgotten])
+            #expect(jobs.map(\.id) == [id] && jobs.map(\.number) == [9])
             #expect(try await connection.bool("select pg_current_wal_flush_lsn() >= '\(written)'"))
-            #expect(try await Queue.confirmLeases(on: connection, session: 2, numbers: [9]).isEmpty)
+            #expect(try await Queue.readLeases(on: connection, session: 2, of: found.parcels).isEmpty)
+            // And again, for an answer may be lost.
+            #expect(try await Queue.readLeases(on: connection, session: 1, of: found.parcels).map(\.id) == [id])
+        }
+    }
+
+    /// All there is to a job comes to whoever claims it, in one answer or in two.
+    @Test(arguments: [1, 40]) func `jobs that are read are those that a claim brings`(_ spread: Int) async throws {
+        try await withConnection { connection in
+            try await connection.limit("key", "*", #"{"concurrency": 1000}"#)
+            try await connection.limit("queue", "default", #"{"concurrency": 1000}"#)
+            for round in 0..<3 {
+                let key = round == 2 ? "null" : "'k\(round)'"
+                try await connection.run(
+                    """
+                    select millrace.enqueue('test', '{"n": \(round)}', limit_key => \(key), priority => \(3 + round));
+                    select millrace.enqueue('other', '{"n": [1, 2]}', limit_key => \(key), tags => '{a,b}', metadata => '{"m": 1}',
+                        unique_key => 'u\(round)', max_attempts => 7);
+                    select millrace.enqueue('test', limit_key => \(key), options => '{"expires_at": "2020-01-01T00:00:00Z"}');
+                    select nextval('millrace.seq') from generate_series(1, \(spread))
+                    """)
+            }
+            try await connection.openSession()
+            try await connection.run(
+                """
+                update millrace.ready set lane = lane & ~3, attempt = 3, seq = seq + 1000 where job = (select min(job) from millrace.ready);
+                update millrace.ready set crashes = 1 where job = (select max(job) from millrace.ready)
+                """)
+            let kinds = try await connection.column("select id from millrace.kind").compactMap { Int32($0) }
+            let queues = try await connection.column("select id from millrace.queue").compactMap { Int32($0) }
+            let stretches = queues.flatMap { queue in
+                (0..<40).map { Stretch(lane: Lane(queue: queue, code: $0), floor: 0, limit: 20) }
+            }
+            var answers: [[[String]]] = []
+            for isApart in [false, true] {
+                try await connection.run("begin")
+                let found = try await Queue.claim(
+                    on: connection, session: 1, number: 8, kinds: kinds, from: stretches, wanted: 20, shortQueues: [],
+                    longQueues: [queues[0]], limited: true, loose: isApart)
+                let jobs =
+                    isApart ? try await Queue.readLeases(on: connection, session: 1, of: found.parcels) : found.jobs
+                #expect(jobs.count == 9 && found.parcels.isEmpty == !isApart)
+                answers.append(
+                    jobs.sorted { $0.id < $1.id }.map { job in
+                        Mirror(reflecting: job).children.filter {
+                            $0.label != "claimedAt" && $0.label != "gates" && $0.label != "gate"
+                        }
+                        .map { "\($0.label ?? ""): \($0.value)" }
+                            + ["\((job.gates + [job.gate].compactMap { $0 }).sorted())"]
+                    })
+                #expect(Set(jobs.map(\.claimedAt)).count == 1)
+                if isApart {
+                    #expect(jobs.map(\.lane.priority) == jobs.map(\.lane.priority).sorted())
+                }
+                try await connection.run("rollback")
+            }
+            #expect(answers[0] == answers[1])
         }
     }
 }

@@ -14,6 +14,7 @@ import Testing
         var lost: Set<Int64> = []
         var recorded: Set<Int64> = []
         var accepted: Set<Int64> = []
+        var unread: [Int64: [Claimed]] = [:]
         var runs: [Run] = []
         var flush: Flush?
         var nextJob: Int64 = 0
@@ -39,16 +40,23 @@ import Testing
                 left[number, default: []].insert(nextJob)
                 accepted.insert(nextJob)
             }
-            book.accept(jobs, isLoose: random.chance(0.3))
+            if random.chance(0.7) {
+                book.accept(jobs)
+            } else {
+                book.expect(taken(jobs))
+                for job in jobs { unread[job.number, default: []].append(job) }
+            }
         }
 
-        /// Some of the leases that are asked for, the server has forgotten.
-        mutating func confirm() {
-            let asked = book.unsure.filter { _ in random.chance(0.7) }
+        /// The jobs of some leases are read; what was lost before does not come, and some the server has forgotten.
+        mutating func read(all: Bool = false) {
+            let asked = Set(book.expected.map(\.number)).filter { _ in all || random.chance(0.7) }
             for number in asked.sorted() where random.chance(0.2) { lost.insert(number) }
-            let forgotten = book.confirmed(asked, live: asked.subtracting(lost))
+            let live = asked.subtracting(lost).sorted()
+            let forgotten = book.arrived(live.flatMap { unread[$0] ?? [] }, of: asked)
             #expect(forgotten == asked.intersection(lost))
-            #expect(book.unsure.isDisjoint(with: asked))
+            #expect(Set(book.expected.map(\.number)).isDisjoint(with: asked))
+            for number in asked { unread[number] = nil }
         }
 
         mutating func start() {
@@ -124,7 +132,8 @@ import Testing
             }
             #expect(book.held == runs.count + book.waitingCount)
             #expect(book.leaseNumbers.isDisjoint(with: lost))
-            #expect(runs.allSatisfy { !book.unsure.contains($0.job.number) }, "it began before its claim was confirmed")
+            let unread = Set(book.expected.map(\.number))
+            #expect(runs.allSatisfy { !unread.contains($0.job.number) }, "it began before its lease was read")
             #expect(book.atHand <= book.held)
         }
     }
@@ -139,13 +148,15 @@ import Testing
             case 8..<13: model.end()
             case 13..<16: model.send()
             case 16..<18: model.answer()
-            case 18: model.confirm()
+            case 18: model.read()
             default: if model.random.chance(0.3) { model.rescue() }
             }
             model.check()
         }
         // Wind up: hand back what has not started, end what runs, record it all.
+        model.book.stopped = true
         model.book.handBack()
+        model.read(all: true)
         while !model.runs.isEmpty { model.end() }
         while model.book.pendingCount > 0 || model.flush != nil {
             model.send()
@@ -161,27 +172,48 @@ import Testing
         #expect(model.book.room == model.bounds)
     }
 
-    @Test func `jobs of a loose claim start when their lease is confirmed, and what was forgotten never does`() throws {
+    @Test func `jobs of a loose claim start when their lease is read, and what was forgotten never does`() throws {
         var book = Book(slots: 9)
-        book.accept((1...2).map { claimed($0, number: 8) } + [claimed(3, number: 9)], isLoose: true)
+        let jobs = (1...2).map { claimed($0, number: 8) }
+        book.expect(taken(jobs + [claimed(3, number: 9)]), gates: [7])
         #expect(holds(book.next() == nil) && book.held == 3 && book.atHand == 0)
-        #expect(book.unsure == [8, 9] && book.leaseNumbers == [8, 9] && !book.isEmpty)
-        #expect(book.confirmed([8, 9, 16], live: [8, 16]) == [9])
+        #expect(Set(book.expected.map(\.number)) == [8, 9] && book.leaseNumbers == [8, 9] && !book.isEmpty)
+        #expect(book.arrived(jobs, of: [8, 9, 16]) == [9])
         #expect(book.leaseNumbers == [8] && book.held == 2 && book.atHand == 2)
-        #expect(try some(book.next()).id == 1 && some(book.next()).id == 2)
-        #expect(holds(book.next() == nil) && book.unsure.isEmpty)
+        let runs = try (0..<2).map { _ in makeRun(try some(book.next())) }
+        #expect(runs.map(\.job.id) == [1, 2])
+        #expect(holds(book.next() == nil) && book.expected.isEmpty)
+        for run in runs {
+            _ = book.started(run)
+            book.ended(run, Ended(job: run.job, outcome: .succeeded))
+        }
+        let flush = try some(book.takeFlush())
+        #expect(
+            flush.slots.map(\.gate) == [7] && flush.slots.map(\.count) == [2], "the lease's own gates are given back")
     }
 
-    @Test func `a loose claim that is not confirmed goes back with the rest`() throws {
+    @Test func `a loose claim that was lost before it was read does not start`() {
+        var book = Book(slots: 9, bounds: [1: 5])
+        book.expect(taken([claimed(1, number: 8)]))
+        #expect(book.room == [1: 4])
+        #expect(book.lose([8]).isEmpty && book.held == 0 && book.leaseNumbers.isEmpty)
+        #expect(book.arrived([claimed(1, number: 8)], of: [8]).isEmpty)
+        #expect(holds(book.next() == nil) && book.isEmpty && book.room == [1: 5])
+    }
+
+    @Test func `what a loose claim took goes back with the rest, when it has been read`() throws {
         var book = Book(slots: 9)
         book.accept([claimed(1)])
-        book.accept([claimed(2, number: 16)], isLoose: true)
+        book.expect(taken([claimed(2, number: 16)]))
+        book.stopped = true
         book.handBack()
         let flush = try some(book.takeFlush())
-        #expect(flush.ended.map(\.job.id) == [1, 2] && flush.ended.allSatisfy { $0.outcome == .released })
-        // The answer to a question that was under way.
-        #expect(book.confirmed([16], live: [16]).isEmpty)
-        _ = book.flushed(flush, live: [8, 16])
+        #expect(flush.ended.map(\.job.id) == [1] && !book.isEmpty)
+        _ = book.flushed(flush, live: [8])
+        #expect(book.arrived([claimed(2, number: 16)], of: [16]).isEmpty)
+        let last = try some(book.takeFlush())
+        #expect(last.ended.map(\.job.id) == [2] && last.ended.allSatisfy { $0.outcome == .released })
+        _ = book.flushed(last, live: [16])
         #expect(book.isEmpty && book.held == 0)
     }
 

@@ -32,6 +32,13 @@ func claimed(
     Claimed(seq: id, id: id, number: number, kind: 1, lane: lane, attempt: attempt)
 }
 
+/// What a claim says of jobs that it does not bring.
+func taken(_ jobs: [Claimed]) -> [Parcel] {
+    Dictionary(grouping: jobs) { "\($0.number) \($0.lane)" }.values.map { jobs in
+        Parcel(number: jobs[0].number, lane: jobs[0].lane, ids: jobs.map(\.id), seqs: jobs.map(\.seq))
+    }
+}
+
 func makeRun(_ job: Claimed) -> Run {
     Run(
         job: job,

@@ -6,10 +6,12 @@
 -- shut is parked with it; one that its queue's or tenant's gate refuses after all goes back in line.
 -- loose: the claim need not reach the disk before it is answered. Who asks for it starts none of the jobs before leases_confirm() has
 -- found their leases: were they to run while a server that crashed forgets their claim, others could take their slots.
+-- apart: the answer says of the jobs only whence they were taken, for each lease and lane in a row that has a number and no arguments,
+-- their ids and behind these their places. leases_read() brings them, on another connection, while the next claim is under way.
 create or replace function millrace.claim_limited(
     the_session bigint, the_number bigint, the_kinds int[],
     the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
-    short_queues int[], long_queues int[], brief boolean default false, patient boolean default false, loose boolean default false
+    short_queues int[], long_queues int[], brief boolean default false, patient boolean default false, loose boolean default false, apart boolean default false
 ) returns table (
     seq bigint, id bigint, number bigint, kind int, queue int, lane int, attempt smallint, crashes smallint,
     enqueued_at timestamptz, args jsonb, max_attempts smallint, keyed boolean, expired boolean,
@@ -167,7 +169,14 @@ begin
           from gone g
           cross join lateral (                             -- see claim()
               select * from millrace.job i
-               where i.id = g.job and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) j;
+               where i.id = g.job and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) j
+         where not apart
+        union all
+        select null, null, g.number, null, g.queue, g.lane, null, null, null, null, null, null, null, null, null, null, null, null,
+               array_agg(g.job) || array_agg(g.seq), null
+          from gone g
+         where apart and (select f.all_pass from fit f)
+         group by g.number, g.queue, g.lane;
         taken := found;
         if taken and counting <> '{}' then
             return query
@@ -291,7 +300,12 @@ begin
           from gone g
           cross join lateral (                             -- see claim()
               select * from millrace.job i
-               where i.id = g.job and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) j;
+               where i.id = g.job and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) j
+         where not apart
+        union all
+        select null, null, g.number, null, g.queue, g.lane, null, null, null, null, null, null, null, null, null, null, null, null,
+               array_agg(g.job) || array_agg(g.seq), null
+          from gone g where apart group by g.number, g.queue, g.lane;
     elsif places <> '{}' then
         perform pg_current_xact_id();                 -- before numbers are drawn: see horizon()
         -- Arrays and places in them instead of joins, which without statistics would go through every pair.
@@ -368,6 +382,11 @@ begin
           cross join lateral (                             -- see claim()
               select * from millrace.job i
                where i.id = g.job and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) j
+         where not apart
+        union all
+        select null, null, g.number, null, g.queue, g.lane, null, null, null, null, null, null, null, null, null, null, null, null,
+               array_agg(g.job) || array_agg(g.seq), null
+          from passed g where apart group by g.number, g.queue, g.lane
         union all
         select j.seq, j.job, null, j.kind, j.queue, j.lane, null, null, null, null, null, null, null, null, null, null, null, null,
                case when not j.passes_key then array[j.gate] end, null

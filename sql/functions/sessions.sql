@@ -150,7 +150,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
 $$;
 
 -- Which of these leases are live, and on disk. A claim that did not wait for the disk stands before this in the log, and a lock on a row
--- is written there too: so the commit of this waits for both.
+-- is written there too: so the commit of this waits for both. For workers older than leases_read, which do not claim apart.
 create or replace function millrace.leases_confirm(the_session bigint, numbers bigint[]) returns bigint[]
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -161,6 +161,59 @@ begin
     return array(
         select l.number from millrace.lease l
          where l.session = the_session and l.number = any (numbers) order by l.number for key share);
+end $$;
+
+-- The jobs of claims that were answered apart (see claim_limited), lease by lease. The first row is no job's: it has the lease, the time of its
+-- claim and the kind that the others leave out where theirs is the same; what is zero or false is left out too. The leases are locked, and so on
+-- disk with the answer, as above; of one that is not there any more there is nothing.
+create or replace function millrace.leases_read(the_session bigint, numbers bigint[])
+returns table (
+    number bigint, claimed_at timestamptz, kind int, id bigint, attempt smallint, crashes smallint, enqueued_at timestamptz, args jsonb,
+    max_attempts smallint, keyed boolean, expired boolean, options jsonb, metadata jsonb, tags text[], tenant text, gate bigint, gates bigint[]
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
+set jit = off
+set plan_cache_mode = force_generic_plan as $$
+declare
+    one record;
+    usual record;
+begin
+    for one in
+        select l.number, l.at, l.n, l.lo, l.hi, l.ids, l.attempts, l.crashes, l.slot_jobs, l.slot_gates
+          from millrace.lease l where l.session = the_session and l.number = any (numbers) order by l.number for key share
+    loop
+        if usual is null then
+            select one.number, one.at, (select j.kind from millrace.job j where j.id = one.ids[1] and j.id between one.lo and one.hi) as kind into usual;
+            return query select usual.number, usual.at, usual.kind, null::bigint, null::smallint, null::smallint, null::timestamptz, null::jsonb,
+                null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, null::bigint, null::bigint[];
+        end if;
+        return query
+        select nullif(one.number, usual.number), nullif(one.at, usual.at), nullif(j.kind, usual.kind), u.id,
+               nullif(u.attempt, 0::smallint), nullif(u.crashes, 0::smallint),
+               j.enqueued_at, j.args, j.max_attempts, case when j.unique_hash is not null then true end,
+               case when (j.options ->> 'expires_at')::timestamptz <= one.at then true end,
+               j.options, j.metadata, j.tags, j.tenant, u.gate, u.gates
+          from (select unnest(one.ids) as id, unnest(one.attempts) as attempt, unnest(one.crashes) as crashes, unnest(one.slot_gates) as gate,
+                       null::bigint[] as gates
+                 where one.slot_jobs is null
+                union all
+                select b.id, max(b.attempt), max(b.crashes), null, array_agg(b.gate) filter (where b.gate is not null)
+                  from (select unnest(one.ids) as id, unnest(one.attempts) as attempt, unnest(one.crashes) as crashes, null::bigint as gate
+                        union all
+                        select unnest(one.slot_jobs), null, null, unnest(one.slot_gates)) b
+                 where one.slot_jobs is not null
+                 group by b.id) u
+          -- Ids that lie close together are read in one go; of others each is looked up.
+          join (select i.* from millrace.job i where one.hi - one.lo < 2 * one.n and i.id between one.lo and one.hi
+                union all
+                select i.* from millrace.job i
+                 where one.hi - one.lo >= 2 * one.n and i.id = any (one.ids) and i.id between one.lo and one.hi) j on j.id = u.id;
+    end loop;
 end $$;
 
 -- All of them, each time: one that was asked for in a long transaction appears behind younger ones. heed_cancels keeps them few.
