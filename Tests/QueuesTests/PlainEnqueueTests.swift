@@ -11,13 +11,13 @@ import Testing
     func `a plain job is written as by the long way`(more: String) async throws {
         try await withDatabase { database in
             let connection = try await database.connect()
-            // The kind and the queues must be known for the short way; the option leads another the long way.
+            // The short way is for what workers or callers have noted.
+            try await connection.run("select millrace.register_kinds('{k, other}', '{null, q}')")
             try await connection.run(
-                """
-                select millrace.enqueue('k', '{"n": 1}', queue => 'q'), millrace.enqueue('k', '{"n": 1}');
-                select millrace.enqueue('other');
-                update millrace.kind set queue = (select id from millrace.queue where name = 'q') where name = 'other'
-                """)
+                "select millrace.enqueue('k', queue => 'q'), millrace.enqueue('other', queue => 'q')")
+            let routes = try await connection.column(
+                "select kind_name || ' ' || queue_name from millrace.route order by 1")
+            try #require(routes == ["k ", "k q", "other ", "other q"])
             for kind in ["k", "other"] {
                 let short = try await connection.int("select millrace.enqueue('\(kind)', '{\"n\": 2}'\(more))")
                 let long = try await connection.int(
@@ -54,7 +54,7 @@ import Testing
 
     @Test(arguments: [
         "priority => 10", "priority => -1", "max_attempts => 0", "args => null", "args => '{\"$millrace\": 1}'",
-        "on_conflict => 'often'", "on_conflict => null", "metadata => '[]'",
+        "on_conflict => 'often'", "on_conflict => null", "metadata => '[]'", "queue => ''",
     ])
     func `what is refused is refused for a known kind and queue too`(argument: String) async throws {
         try await withDatabase { database in
@@ -64,6 +64,82 @@ import Testing
                 try await connection.run("select millrace.enqueue('k', \(argument))")
             }
             #expect(try await connection.int("select count(*) from millrace.job") == 1)
+            await connection.close()
+        }
+    }
+
+    @Test func `a kind that is given another queue is followed at once`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            func place(_ enqueue: String) async throws -> String? {
+                let job = try await connection.int(enqueue)
+                return try await connection.value(
+                    "select q.name from millrace.ready r join millrace.queue q on q.id = r.queue where r.job = \(job)")
+            }
+            #expect(try await place("select millrace.enqueue('k')") == "default")
+            try await connection.run("select millrace.register_kinds('{k}', '{null}')")
+            #expect(try await place("select millrace.enqueue('k')") == "default")
+            for queue in ["first", "second"] {
+                try await connection.run("select millrace.register_kinds('{k}', '{\(queue)}')")
+                #expect(try await place("select millrace.enqueue('k')") == queue)
+                #expect(try await place("select millrace.enqueue('k', queue => 'default')") == "default")
+            }
+            await connection.close()
+        }
+    }
+
+    @Test func `a worker that gives a kind another queue waits for one that notes the old`() async throws {
+        try await withDatabase { database in
+            let first = try await database.connect()
+            let second = try await database.connect()
+            let process = try await second.process()
+            let register = "select millrace.register_kinds"
+            try await first.run(
+                "\(register)('{k}', '{null}'); delete from millrace.route; begin; \(register)('{k}', '{null}')")
+            async let moves: Void = second.run("\(register)('{k}', '{q}')")
+            try await eventually("it waits") {
+                try await first.bool("select wait_event_type = 'Lock' from pg_stat_activity where pid = \(process)")
+            }
+            try await first.run("commit")
+            try await moves
+            let routes =
+                "select r.queue_name || '>' || q.name from millrace.route r join millrace.queue q on q.id = r.queue"
+            #expect(try await first.column(routes) == [">q"])
+            try await first.run("select millrace.enqueue('k')")
+            #expect(
+                try await first.value("select q.name from millrace.ready r join millrace.queue q on q.id = r.queue")
+                    == "q")
+            for connection in [first, second] { await connection.close() }
+        }
+    }
+
+    @Test func `callers do not wait for each other to note where a kind goes`() async throws {
+        try await withDatabase { database in
+            let first = try await database.connect()
+            let second = try await database.connect()
+            try await first.run("select millrace.enqueue('k', queue => 'q')")
+            try await first.run("delete from millrace.route; begin; select millrace.enqueue('k', queue => 'q')")
+            try await second.run("set statement_timeout = '10s'; select millrace.enqueue('k', queue => 'q')")
+            try await second.run("select millrace.register_kinds('{k}', '{q}')")
+            try await first.run("commit")
+            #expect(try await second.column("select queue_name from millrace.route order by 1") == ["", "q"])
+            #expect(try await second.int("select count(*) from millrace.job") == 3)
+            for connection in [first, second] { await connection.close() }
+        }
+    }
+
+    @Test func `a kind is not moved out of sight of who notes where it goes`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await connection.run("select millrace.register_kinds('{k}', '{q}')")
+            await #expect(throws: PostgresError.self) {
+                try await connection.run(
+                    "begin isolation level repeatable read; select millrace.register_kinds('{k}', '{other}')")
+            }
+            try await connection.run(
+                "rollback; begin isolation level repeatable read; select millrace.enqueue('k', queue => 'new'); commit")
+            #expect(try await connection.int("select count(*) from millrace.job") == 1)
+            #expect(try await connection.int("select count(*) from millrace.route where queue_name = 'new'") == 0)
             await connection.close()
         }
     }

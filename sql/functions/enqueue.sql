@@ -15,25 +15,23 @@ declare
     new_id bigint;
     the_line int;
     nobody_sleeps boolean;
-begin
-    -- Most jobs ask for nothing special, and every statement and expression here costs each call: those whose kind and queue are
+    -- Most jobs ask for nothing special, and every statement and expression here costs each call: those whose route is
     -- known go through one statement. It does what enqueue_one does for them; whatever it cannot take, or would be refused, goes there.
-    if enqueue.run_at is null and enqueue.unique_key is null and enqueue.limit_key is null and enqueue.tenant is null
-       and (enqueue.options is null or enqueue.options = '{}') and enqueue.on_conflict in ('skip', 'replace', 'error')
-       and coalesce(enqueue.priority, 4) between 0 and 9 and coalesce(enqueue.max_attempts, 1) between 1 and 1000
-       and not enqueue.args ? '$millrace' and pg_column_size(enqueue.args) <= 1048576
-       and (enqueue.metadata is null or enqueue.metadata = '{}') and (enqueue.tags is null or enqueue.tags = '{}')
-       and session_user = current_user and current_setting('role') = 'none'
-    then
+    is_plain boolean := coalesce(enqueue.queue, '-') <> '' and enqueue.run_at is null and enqueue.unique_key is null
+        and enqueue.limit_key is null and enqueue.tenant is null
+        and (enqueue.options is null or enqueue.options = '{}') and enqueue.on_conflict in ('skip', 'replace', 'error')
+        and coalesce(enqueue.priority, 4) between 0 and 9 and coalesce(enqueue.max_attempts, 1) between 1 and 1000
+        and not enqueue.args ? '$millrace' and pg_column_size(enqueue.args) <= 1048576
+        and (enqueue.metadata is null or enqueue.metadata = '{}') and (enqueue.tags is null or enqueue.tags = '{}')
+        and session_user = current_user and current_setting('role') = 'none';
+begin
+    if is_plain then
         with new as (
             insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, args, owner)
-            select nextval('millrace.seq'), k.id, q.id, coalesce(enqueue.priority, 4) * 4 + 1, enqueue.max_attempts, millrace.now(),
+            select nextval('millrace.seq'), r.kind, r.queue, coalesce(enqueue.priority, 4) * 4 + 1, enqueue.max_attempts, millrace.now(),
                    enqueue.args, session_user
-              from millrace.kind k
-              join millrace.queue q
-                on q.name = coalesce(enqueue.queue, (select d.name from millrace.queue d where d.id = k.queue), 'default')
-               and coalesce(q.tenant, '') = '' and not q.keyed
-             where k.name = enqueue.kind
+              from millrace.route r
+             where r.kind_name = enqueue.kind and r.queue_name = coalesce(enqueue.queue, '')
                and pg_current_xact_id() is not null       -- before the number is drawn: see enqueue_one
             returning job.id, job.kind, job.queue, job.lane
         )
@@ -47,9 +45,13 @@ begin
             return new_id;
         end if;
     end if;
-    return (millrace.enqueue_one(enqueue.kind, enqueue.args, enqueue.queue, enqueue.priority, enqueue.run_at,
+    new_id := (millrace.enqueue_one(enqueue.kind, enqueue.args, enqueue.queue, enqueue.priority, enqueue.run_at,
         enqueue.unique_key, enqueue.on_conflict, enqueue.limit_key, enqueue.tenant, enqueue.max_attempts,
         enqueue.tags, enqueue.metadata, enqueue.options)).id;
+    if is_plain and enqueue.queue is not null then
+        perform millrace.route_keep(enqueue.kind, enqueue.queue);
+    end if;
+    return new_id;
 end $$;
 
 -- One job: checked, written, put in its place, and somebody woken. created is false when a unique key's holder is returned.

@@ -85,6 +85,22 @@ begin
     return the_id;
 end $$;
 
+-- Notes that plain jobs of a kind go to a queue which their callers name, for enqueue(). Nobody waits here: while another transaction notes the same,
+-- and in one that could not see it, it is left to the next.
+create or replace function millrace.route_keep(the_kind text, the_queue text) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+    if current_setting('transaction_isolation') = 'read committed'
+       and pg_try_advisory_xact_lock(1297239625, hashtext(the_kind || ' ' || the_queue)) then
+        insert into millrace.route (kind_name, queue_name, kind, queue)
+        select k.name, q.name, k.id, q.id
+          from millrace.kind k
+          join millrace.queue q on q.name = the_queue and q.main is null
+         where k.name = the_kind
+            on conflict do nothing;
+    end if;
+end $$;
+
 -- A worker makes its kinds known; a kind's queue is where its jobs go when the caller names none.
 create or replace function millrace.register_kinds(the_names text[], the_queues text[]) returns int[]
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -93,6 +109,7 @@ declare
     n int;
     the_queue int;
     the_kind int;
+    fallback int := millrace.queue_id('default');
 begin
     for n in 1 .. cardinality(the_names) loop
         the_kind := millrace.kind_id(the_names[n]);
@@ -102,6 +119,10 @@ begin
             update millrace.kind k set queue = the_queue where k.id = the_kind and k.queue is distinct from the_queue;
         end if;
     end loop;
+    -- Last, for whoever gives a kind another queue waits for this lock, and then deletes what is noted here; this waits for nobody who does.
+    insert into millrace.route (kind_name, queue_name, kind, queue)
+    select k.name, '', k.id, coalesce(k.queue, fallback) from millrace.kind k where k.id = any (ids) order by k.name for share skip locked
+        on conflict do nothing;
     return ids;
 end $$;
 
