@@ -92,6 +92,11 @@ extension PostgresError {
         }
     }
 
+    /// Undone because another transaction was at it at the same time: the same call can succeed at once.
+    package var isCollision: Bool {
+        ["40P01", "40001"].contains(sqlState)
+    }
+
     /// The database is there and lacks disk, memory or the like: the statement took no effect, and can succeed when that is mended.
     package var isShortage: Bool {
         ["53000", "53100", "53200", "58030"].contains(sqlState)

@@ -20,7 +20,8 @@ extension Worker {
                 if error.sqlState == "3F000" || error.sqlState == "42883" || error.sqlState == "42P01" {
                     throw Failure.schema(found: nil, needed: Self.schemaVersion, oldest: nil)
                 }
-                guard error.isOutage, !error.isRejection else { throw Failure.database(error) }
+                guard error.isOutage || error.isCollision, !error.isRejection else { throw Failure.database(error) }
+                if error.isCollision { continue }
                 outage.began(error)
                 tellWaiting()
                 if case .server = error, !told {

@@ -101,24 +101,23 @@ begin
     end if;
 end $$;
 
--- A worker makes its kinds known; a kind's queue is where its jobs go when the caller names none.
+-- A worker makes its kinds known; a kind's queue is where its jobs go when the caller names none. Kinds before queues and each by name, as
+-- callers make them, so that nobody waits for one who waits for him.
 create or replace function millrace.register_kinds(the_names text[], the_queues text[]) returns int[]
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    ids int[] := '{}';
-    n int;
-    the_queue int;
-    the_kind int;
-    fallback int := millrace.queue_id('default');
+    ids int[];
+    fallback int;
 begin
-    for n in 1 .. cardinality(the_names) loop
-        the_kind := millrace.kind_id(the_names[n]);
-        ids := ids || the_kind;
-        if the_queues[n] is not null then
-            the_queue := millrace.queue_id(the_queues[n]);
-            update millrace.kind k set queue = the_queue where k.id = the_kind and k.queue is distinct from the_queue;
-        end if;
-    end loop;
+    perform millrace.kind_id(g.name) from (select name from unnest(the_names) name order by name) g;
+    perform millrace.queue_id(g.name)
+       from (select distinct name from unnest(the_queues || 'default'::text) name where name is not null order by name) g;
+    select array(select k.id from unnest(the_names) with ordinality g(name, n) join millrace.kind k on k.name = g.name order by g.n) into ids;
+    fallback := millrace.queue_id('default');
+    update millrace.kind k set queue = q.id
+      from unnest(the_names, the_queues) g(name, queue)
+      join millrace.queue q on q.name = g.queue and q.main is null
+     where k.name = g.name and k.queue is distinct from q.id;
     -- Last, for whoever gives a kind another queue waits for this lock, and then deletes what is noted here; this waits for nobody who does.
     insert into millrace.route (kind_name, queue_name, kind, queue)
     select k.name, '', k.id, coalesce(k.queue, fallback) from millrace.kind k where k.id = any (ids) order by k.name for share skip locked

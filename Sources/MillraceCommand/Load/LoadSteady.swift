@@ -11,7 +11,8 @@ extension Command {
             Offers jobs at a rate, one call and one transaction each from several callers, at intended times whatever became of \
             the earlier ones, to worker processes; measures from the intended time of each call to the start of its handler. Takes \
             the sizes of the queue's tables as it goes: those that hold what waits and runs must not grow, and the others by \
-            the same amount for each job. Use a database of its own on a quiet machine.
+            the same amount for each job. Beside it a caller commits a few bytes in the log 50 times a second, and nothing else: what \
+            that takes at its slowest no queue can be faster than. Use a database of its own on a quiet machine.
             """,
         flags: [
             .single("rate", "N", .integer(1...100_000), environment: .none, fallback: "2000", help: "Jobs a second."),
@@ -46,6 +47,9 @@ extension Invocation {
 private struct SteadyScenario: Sendable {
     let invocation: Invocation
 
+    /// Bare commits a second, the limit.
+    private static let commits = 50.0
+
     private var rate: Int { invocation.parsed.integer("rate") ?? 2000 }
 
     func run() async throws -> ExitCode {
@@ -66,8 +70,10 @@ private struct SteadyScenario: Sendable {
                     "select millrace.enqueue('practice.mark', $1, queue => 'load.steady')",
                     [.json("{\"n\": \(number)}")])
             }
+            async let bare = commit(from: cadence.began)
             let growth = try await watch(cadence, starts: starts, on: connection)
             let outcome = try await offered
+            let commits = try await bare
             try await starts.wait(forCount: jobs, atMost: .seconds(30))
             guard starts.count == jobs else {
                 throw Failure("only \(starts.count) of \(jobs) jobs were started within half a minute of the last call")
@@ -77,10 +83,20 @@ private struct SteadyScenario: Sendable {
                 workers: workers.usage())
             try await workers.stop()
             await connection.close()
-            return report(starts, cadence: cadence, growth: growth, outcome: outcome, costs: costs)
+            return report(
+                starts, cadence: cadence, growth: growth, outcome: outcome, commits: commits.answered, costs: costs)
         } catch {
             await workers.giveUp()
             throw error
+        }
+    }
+
+    /// What the log and its disk take for a commit of next to nothing.
+    private func commit(from began: Int64) async throws -> Pacer.Outcome {
+        let cadence = Cadence(
+            began: began, perSecond: Self.commits, calls: max(1, Int(invocation.span / .seconds(1) * Self.commits)))
+        return try await Pacer.open(try invocation.connectionOptions(), callers: 1).run(cadence) { _, connection in
+            try await connection.execute("select pg_logical_emit_message(true, 'millrace', 'a commit')")
         }
     }
 
@@ -108,7 +124,7 @@ private struct SteadyScenario: Sendable {
     }
 
     private func report(
-        _ starts: Starts, cadence: Cadence, growth: Growth, outcome: Pacer.Outcome, costs: Costs
+        _ starts: Starts, cadence: Cadence, growth: Growth, outcome: Pacer.Outcome, commits: Histogram, costs: Costs
     ) -> ExitCode {
         var whole = Histogram()
         var quarters = [Histogram](repeating: Histogram(), count: 4)
@@ -124,6 +140,7 @@ private struct SteadyScenario: Sendable {
             invocation.console.print()
         }
         invocation.console.note("intended call → start: \(whole.summary); \(costs.summary)")
+        invocation.console.note("a bare commit, by hand: \(commits.summary)")
         return invocation.report(
             "steady",
             [
@@ -134,6 +151,8 @@ private struct SteadyScenario: Sendable {
                 ("rate", .init(rate)), ("jobs", .init(cadence.calls)), ("started", .init(starts.count)),
                 ("started_again", .init(starts.again)), ("offered_per_second", .double(offered)),
                 ("latency", whole.json), ("quarters", .array(quarters.map(\.json))),
+                ("by_hand", commits.json),
+                ("p99_ratio", .double(whole.milliseconds(at: 0.99) / commits.milliseconds(at: 0.99))),
                 ("enqueue", outcome.answered.json), ("behind", outcome.behind.json), ("costs", costs.json),
                 ("samples", growth.json),
             ])

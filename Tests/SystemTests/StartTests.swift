@@ -1,0 +1,37 @@
+import Jobs
+import Postgres
+import Telemetry
+import TestSupport
+import Testing
+import Workers
+
+@Suite struct StartTests {
+    /// 1. A caller makes the kind b. 2. A worker makes a, and waits for b. 3. The caller needs a: Postgres undoes one of the two, the worker's.
+    @Test func `a worker whose start collides with a caller tries again`() async throws {
+        try await withDatabase { database in
+            let caller = try await database.connect()
+            let other = try await database.connect()
+            try await caller.run("set deadlock_timeout = '60s'; begin; select millrace.enqueue('b')")
+            let worker = Worker(
+                options: Worker.Options(database: database.options, name: "one"),
+                handlers: ["a", "b"].map { Handler(kind: $0) { _, _ in .done } }, log: .silent)
+            let running = Task { try await worker.run() }
+            try await eventually("the worker waits for the kind") {
+                try await other.bool(
+                    "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%register_kinds%' and datname = current_database())"
+                )
+            }
+            try await caller.run("select millrace.enqueue('a'); commit")
+            try await eventually("both jobs have run") {
+                try await other.int("select count(*) from millrace.history where outcome = 1") == 2
+            }
+            #expect(
+                try await other.column(
+                    "select k.name from millrace.route r join millrace.kind k on k.id = r.kind order by 1")
+                    == ["a", "b"])
+            worker.drain()
+            #expect(try await running.value.finished == 2)
+            for connection in [caller, other] { await connection.close() }
+        }
+    }
+}
