@@ -333,8 +333,8 @@ package struct Book: Sendable {
         return flush
     }
 
-    /// A flush was answered: the leases in `live` took their jobs, all others are lost. Returns the runs that hold a lost one.
-    package mutating func flushed(_ flush: Flush, live: Set<Int64>) -> (refused: [Ended], lost: [Run]) {
+    /// A flush was answered: the leases in `live` took their jobs, all others are lost.
+    package mutating func flushed(_ flush: Flush, live: Set<Int64>) -> Loss {
         inFlight -= flush.ended.count
         var refused: [Ended] = []
         var (key, sum) = (TallyKey?.none, Tally())
@@ -362,12 +362,14 @@ package struct Book: Sendable {
         if let key { tallies[key, default: Tally()].add(sum) }
         for (number, _) in flush.complete where live.contains(number) { leases[number] = nil }
         totals.refused += refused.count
-        return (refused, lose(Set(refused.map(\.job.number))))
+        var loss = lose(Set(refused.map(\.job.number)))
+        loss.refused = refused + loss.refused
+        return loss
     }
 
-    /// These leases are gone: what waits of them is dropped, what runs is returned to be cancelled.
-    package mutating func lose(_ numbers: Set<Int64>) -> [Run] {
-        guard !numbers.isEmpty else { return [] }
+    /// These leases are gone: what has not started is dropped, and what is running or has ended is returned.
+    package mutating func lose(_ numbers: Set<Int64>) -> Loss {
+        guard !numbers.isEmpty else { return Loss() }
         for number in numbers { leases[number] = nil }
         let kept = waiting[head...].filter { !numbers.contains($0.number) }
         for job in waiting[head...] where numbers.contains(job.number) { leave(job) }
@@ -379,7 +381,7 @@ package struct Book: Sendable {
             totals.refused += dropped.count
             pending.removeAll { numbers.contains($0.job.number) }
         }
-        return running.values.filter { numbers.contains($0.job.number) }
+        return Loss(runs: running.values.filter { numbers.contains($0.job.number) }, refused: dropped)
     }
 
     package var leaseNumbers: Set<Int64> { Set(leases.keys) }

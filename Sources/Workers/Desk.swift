@@ -142,12 +142,12 @@ final class Desk: Sendable {
     }
 
     var pending: Int { state.withLock { $0.book.pendingCount } }
-    func flushed(_ flush: Flush, live: Set<Int64>) -> (refused: [Ended], lost: [Run]) {
+    func flushed(_ flush: Flush, live: Set<Int64>) -> Loss {
         defer { changed.fire() }
         return state.withLock { $0.book.flushed(flush, live: live) }
     }
 
-    func lose(_ numbers: Set<Int64>) -> [Run] {
+    func lose(_ numbers: Set<Int64>) -> Loss {
         defer { changed.fire() }
         return state.withLock { $0.book.lose(numbers) }
     }

@@ -19,8 +19,7 @@ extension Notebook {
                     before: spawned.before, on: connection)
             }
         } catch let error as PostgresError where error.sqlState == "55000" {
-            let lost = desk.lose([context.number])
-            for run in lost { run.cancel(.leaseLost) }
+            desk.lose([context.number]).settle(session: desk.session, log: log)
             log.warning("spawned jobs were refused: the lease is lost, and its runs are cancelled", context.data)
             throw error
         }

@@ -79,8 +79,7 @@ extension Notebook {
 
     /// The database has no such lease: all its runs here are to stop.
     private func lose(_ context: Context) {
-        let lost = desk.lose([context.number])
-        for run in lost { run.cancel(.leaseLost) }
+        desk.lose([context.number]).settle(session: desk.session, log: log)
         log.warning("a step was refused: the lease is lost, and its runs are cancelled", context.data)
     }
 }

@@ -108,17 +108,7 @@ extension Worker {
     }
 
     private func settle(_ flush: Flush, live: Set<Int64>) {
-        let (refused, lost) = desk.flushed(flush, live: live)
-        for end in refused.prefix(5) {
-            log.warning(
-                "a finish was refused: the lease is lost, and another worker has the job",
-                [
-                    ("job.id", "\(end.job.id)"), ("job.outcome", "\(end.outcome)"),
-                    ("job.token", Token(session: desk.session, number: end.job.number).description),
-                ])
-        }
-        if refused.count > 5 { log.warning("more finishes were refused", [("count", "\(refused.count - 5)")]) }
-        for run in lost { run.cancel(.leaseLost) }
+        desk.flushed(flush, live: live).settle(session: desk.session, log: log)
         gates.ask(flush.slots.map(\.gate))
         let isRecorded = flush.ended.contains(where: \.isRecorded)
         if isRecorded { gates.askAll() }  // what they held, their own transactions have given back

@@ -60,9 +60,11 @@ extension Worker {
     }
 
     private func cancelLost(_ numbers: Set<Int64>) {
-        let lost = desk.lose(numbers)
-        for run in lost { run.cancel(.leaseLost) }
-        if !lost.isEmpty { log.warning("leases were lost; their runs are cancelled", [("runs", "\(lost.count)")]) }
+        let loss = desk.lose(numbers)
+        loss.settle(session: desk.session, log: log)
+        if !loss.runs.isEmpty {
+            log.warning("leases were lost; their runs are cancelled", [("runs", "\(loss.runs.count)")])
+        }
     }
 
     /// Somebody took us for dead. Everything we held is lost; begin anew under another number.

@@ -108,10 +108,14 @@ import Testing
                 left[end.job.number]?.remove(end.job.id)
                 recorded.insert(end.job.id)
             }
-            let (refused, runsLost) = book.flushed(flush, live: live)
-            #expect(Set(refused.map(\.job.number)).isDisjoint(with: live))
-            #expect(refused.count + flush.ended.count { live.contains($0.job.number) } == flush.ended.count)
-            #expect(runsLost.allSatisfy { lost.contains($0.job.number) })
+            let loss = book.flushed(flush, live: live)
+            #expect(Set(loss.refused.map(\.job.number)).isDisjoint(with: live))
+            // Those of the flush, and what ended meanwhile of the same leases.
+            #expect(
+                loss.refused.prefix(flush.ended.count { !live.contains($0.job.number) }).map(\.job.id)
+                    == flush.ended.filter { !live.contains($0.job.number) }.map(\.job.id))
+            #expect(loss.runs.allSatisfy { lost.contains($0.job.number) })
+            #expect(loss.refused.allSatisfy { lost.contains($0.job.number) })
         }
 
         /// Somebody rescued a lease; the worker hears of it now, or by its next flush.
@@ -122,7 +126,7 @@ import Testing
             else { return }
             lost.insert(number)
             let running = Set(runs.filter { $0.job.number == number }.map(\.job.id))
-            #expect(holds(Set(book.lose([number]).map(\.job.id)) == running))
+            #expect(holds(Set(book.lose([number]).runs.map(\.job.id)) == running))
         }
 
         func check() {
@@ -282,13 +286,27 @@ import Testing
         _ = book.started(second)
         book.ended(first, Ended(job: first.job, outcome: .succeeded))
         let flush = try some(book.takeFlush())
-        let (refused, lost) = book.flushed(flush, live: [])
-        #expect(refused.map(\.job.id) == [1])
-        #expect(lost.map(\.job.id) == [2])
+        let loss = book.flushed(flush, live: [])
+        #expect(loss.refused.map(\.job.id) == [1])
+        #expect(loss.runs.map(\.job.id) == [2])
         #expect(book.waitingCount == 0)
         book.ended(second, Ended(job: second.job, outcome: .succeeded))
         #expect(holds(book.takeFlush() == nil))
         #expect(book.totals.refused == 2 && book.isEmpty)
+    }
+
+    @Test func `what has ended and is not recorded yet is refused with its lease, and said to be`() throws {
+        var book = Book(slots: 2)
+        book.accept([claimed(1), claimed(2), claimed(3, number: 16)])
+        for _ in 1...2 {
+            let run = makeRun(try some(book.next()))
+            _ = book.started(run)
+            book.ended(run, Ended(job: run.job, outcome: .succeeded))
+        }
+        let loss = book.lose([8])
+        #expect(loss.runs.isEmpty && Set(loss.refused.map(\.job.id)) == [1, 2])
+        #expect(holds(book.takeFlush() == nil))
+        #expect(book.totals.refused == 2 && book.leaseNumbers == [16])
     }
 
     @Test func `a run whose lease was lost before it began must not begin`() throws {
