@@ -1,19 +1,11 @@
-"""Writes the benchmark page from what deploy/bench/report has left in a directory: <n>.command, .out, .log and .code."""
+"""Writes the benchmark page from what deploy/bench/report has left in a directory: <n>.command, .out, .log, .code,
+.seconds, .date and .commit."""
 
 import glob
 import json
 import os
 import platform
-import subprocess
 import sys
-import time
-
-
-def said(*command):
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "?"
 
 
 def machine():
@@ -46,12 +38,14 @@ def main():
     for path in sorted(glob.glob(os.path.join(directory, "*.command"))):
         base = path[: -len(".command")]
         run = {"command": read(path).strip(), "out": read(base + ".out"), "log": read(base + ".log"),
-               "code": int(read(base + ".code") or -1), "seconds": int(read(base + ".seconds") or 0)}
+               "code": int(read(base + ".code") or -1), "seconds": int(read(base + ".seconds") or 0),
+               "date": read(base + ".date").strip(), "commit": read(base + ".commit").strip()}
         try:
             run["json"] = json.loads(run["out"])
         except ValueError:
             run["json"] = None
         runs.append(run)
+    dates = [run["date"] for run in runs if run["date"]]
     load = "/".join(f"{one:.1f}" for one in os.getloadavg())
     lines = [
         "# What was measured", "",
@@ -60,12 +54,13 @@ def main():
         *(["**A quick run, to see that everything runs: few jobs, one round. These figures mean little.**", ""] if quick else []),
         f"- Machine: {machine()}; load at the end {load}",
         f"- Postgres: {postgres}; settings: {settings}",
-        f"- Millrace: {millrace}; commit {said('git', 'describe', '--always', '--dirty')}",
-        f"- When: {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}", "",
+        f"- Millrace: {millrace}; commit {', '.join(dict.fromkeys(run['commit'] for run in runs if run['commit'])) or '?'}",
+        f"- When: {' to '.join(dict.fromkeys((min(dates), max(dates)))) if dates else '?'}", "",
         "| command | what | bar | measured | |", "|---|---|---|---|---|",
     ]
+    commits = {run["commit"] for run in runs}
     for run in runs:
-        name = f"`{cell(run['command'])}`"
+        name = f"`{cell(run['command'])}`" + (f" at {run['commit'] or '?'}" if len(commits) > 1 else "")
         bars = (run["json"] or {}).get("bars", []) if isinstance(run["json"], dict) else []
         for bar in bars:
             lines.append(f"| {name} | {cell(bar['what'])} | {cell(bar['bar'])} | {cell(bar['measured'])} | "
@@ -78,7 +73,7 @@ def main():
             lines.append(f"| {name} | {cell(reason[:200])} | | | **{verdict}** |")
     lines += ["", "## Raw output", ""]
     for run in runs:
-        lines += [f"### {run['command']}", "", f"exit {run['code']}, {run['seconds']} s", "", "```json" if run["json"] else "```",
+        lines += [f"### {run['command']}", "", f"exit {run['code']}, {run['seconds']} s, {run['date']}, commit {run['commit'] or '?'}", "", "```json" if run["json"] else "```",
                   (run["out"].strip() or run["log"].strip()[-4000:]), "```", ""]
     with open(target + ".new", "w") as file:
         file.write("\n".join(lines))
