@@ -51,7 +51,7 @@ package struct Migrator: Sendable {
             do {
                 return try await attempt(on: connection)
             } catch .database(let error)
-                where ["55P03", "40P01", "40001", "23505", "XX000"].contains(error.sqlState) && tries < 40
+                where (error.isCollision || ["55P03", "23505", "XX000"].contains(error.sqlState)) && tries < 40
             {
                 tries += 1  // locked tables, or another migrator creating the very same: it will be done soon
                 try? await Task.sleep(for: .milliseconds(50 * min(tries, 20)))
