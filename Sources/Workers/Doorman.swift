@@ -69,13 +69,13 @@ final class Doorman: Sendable {
         signal.fire()
     }
 
-    /// A wake-up brought work. A few a second are cheaper than going back and forth; many mean that we are busy.
+    /// A wake-up brought work. A few a second are cheaper than going back and forth; many, or some at once, mean that we are busy.
     func woke(full: Bool) {
         let now = ContinuousClock.now
         let often = state.withLock { state in
             state.wakes.append(now)
             state.wakes.removeAll { $0.duration(to: now) > .seconds(1) }
-            return state.wakes.count > 40
+            return state.wakes.count > 40 || state.wakes.count { $0.duration(to: now) < .milliseconds(50) } > 8
         }
         if often || full { busy() }
     }

@@ -44,23 +44,6 @@ extension Worker {
         }
     }
 
-    /// How the claim loop moves: at once after work, every 2 ms for a moment, then asleep until somebody calls.
-    struct Pace {
-        var lastWork = ContinuousClock.now
-        /// The next look goes everywhere, and at what committed late. None sleeps without one.
-        var careful = true
-        var lastSample = ContinuousClock.now
-
-        /// Who is never idle looks so often at what committed late: of many enqueuers at once some commit behind one that drew a later
-        /// number, and nobody else would find their jobs for up to a second.
-        var isSampleDue: Bool { lastSample.duration(to: .now) > Self.linger }
-
-        static let linger = Duration.milliseconds(20)
-
-        /// How long to sleep when nobody calls: not in step with others, and never longer than what was asked for.
-        static func nap(_ poll: Duration) -> Duration { poll * Double.random(in: 0.9...1) }
-    }
-
     /// One claim; returns 0 when there was nothing to do, and it need not be followed at once.
     private func look(
         _ order: Desk.Order, plan: inout Plan, pace: inout Pace
@@ -81,7 +64,7 @@ extension Worker {
                 try await lookBelowFloors(claimLink, tells: false)
                 table = queues.withLock { $0 }
             }
-        } else if pace.isSampleDue {
+        } else if pace.isSampleDue() {
             pace.lastSample = .now
             samples.fire()
         }
@@ -113,8 +96,7 @@ extension Worker {
         gates.ask(found.parkedAt)
         if !found.heldBack.isEmpty { gates.holdBack() }
         guard found.count > 0 else { return isToFollow ? 1 : found.turnedAway.count }
-        pace.lastWork = .now
-        pace.careful = false
+        pace.worked()
         doorman.woke(full: found.count >= order.wanted && order.wanted > 8)
         if !found.parcels.isEmpty { desk.expect(found.parcels, gates: found.gates) }
         if !found.jobs.isEmpty {
@@ -129,14 +111,14 @@ extension Worker {
     /// Nothing found: linger, then one careful look, then sleep.
     private func rest(_ pace: inout Pace) async {
         if !pace.careful {
-            if !doorman.holds, pace.lastWork.duration(to: .now) < Pace.linger {
-                await wakeups.signal.wait(for: .milliseconds(2))
+            if !doorman.holds, let pause = pace.pause() {
+                await wakeups.signal.wait(for: pause)
             } else {
                 pace.careful = true
             }
             return
         }
-        pace.careful = false
+        pace.sleeps()
         doorman.quiet()
         let pause = doorman.impatience ?? Pace.nap(options.poll)
         let called = await wakeups.signal.wait(for: pause)
