@@ -1,9 +1,8 @@
 /// How the claim loop moves: at once after work, with short pauses for a moment, then asleep until somebody calls. Pure.
 struct Pace {
-    private(set) var lastWork: ContinuousClock.Instant
-    /// When it found the first work since it slept.
-    private var began: ContinuousClock.Instant
-    private var hasSlept = false
+    private var lastWork: ContinuousClock.Instant
+    /// When it found the first work since it slept; nil as long as it has found none.
+    private var began: ContinuousClock.Instant?
     /// The next look goes everywhere, and at what committed late. None sleeps without one.
     var careful = true
     var lastSample: ContinuousClock.Instant
@@ -14,7 +13,7 @@ struct Pace {
     static let longestLinger = Duration.milliseconds(250)
 
     init(at now: ContinuousClock.Instant = .now) {
-        (lastWork, began, lastSample) = (now, now, now)
+        (lastWork, lastSample) = (now, now)
     }
 
     /// Who is never idle looks so often at what committed late: of many enqueuers at once some commit behind one that drew a later
@@ -22,14 +21,13 @@ struct Pace {
     func isSampleDue(at now: ContinuousClock.Instant = .now) -> Bool { lastSample.duration(to: now) > Self.linger }
 
     mutating func worked(at now: ContinuousClock.Instant = .now) {
-        if hasSlept { began = now }
-        hasSlept = false
+        began = began ?? now
         lastWork = now
         careful = false
     }
 
     mutating func sleeps() {
-        hasSlept = true
+        began = nil
         careful = false
     }
 
@@ -38,7 +36,7 @@ struct Pace {
     /// each with its commit.
     func pause(at now: ContinuousClock.Instant = .now) -> Duration? {
         let silence = lastWork.duration(to: now)
-        let patience = min(max(began.duration(to: lastWork) / 4, Self.linger), Self.longestLinger)
+        let patience = min(max((began ?? lastWork).duration(to: lastWork) / 4, Self.linger), Self.longestLinger)
         guard silence < patience else { return nil }
         return min(max(silence / 10, .milliseconds(2)), .milliseconds(5))
     }

@@ -350,7 +350,6 @@ extension Worker {
                 if error == .cancelled { continue }
                 hearing.end()
                 listenLink.drop()
-                outage.began(error)
                 try? await Task.sleep(for: backoff.next(using: &random))
             }
         }

@@ -22,7 +22,6 @@ extension Worker {
                 }
                 guard error.isOutage || error.isCollision, !error.isRejection else { throw Failure.database(error) }
                 if error.isCollision { continue }
-                outage.began(error)
                 tellWaiting()
                 if case .server = error, !told {
                     told = true

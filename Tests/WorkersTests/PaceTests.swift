@@ -25,6 +25,7 @@ import Testing
 
     @Test func `none is waited for longer than a quarter of a second`() {
         var pace = Pace(at: start)
+        pace.worked(at: start)
         pace.worked(at: start + .seconds(3600))
         #expect(pace.pause(at: start + .seconds(3600) + .milliseconds(249)) != nil)
         #expect(pace.pause(at: start + .seconds(3600) + .milliseconds(250)) == nil)

@@ -88,8 +88,8 @@ private struct EnqueueScenario: Sendable {
         try await beside(backlogFor: nil, on: connection) {
             try await measure(&idle, rounds: rounds, for: span, line: line, on: connection) {
                 try await untilNothingWaits(on: connection)
-                // Longer than a worker lingers.
-                try await Task.sleep(for: .milliseconds(250))
+                // Longer than a worker lingers, also after a stream.
+                try await Task.sleep(for: .milliseconds(500))
             }
         }
         var bulk = EnqueuePair(fleet: "none", callers: 1)
