@@ -15,6 +15,13 @@ package struct Demand: Sendable {
     package static let most = 2000
     /// A claim of so many is loose whatever is at hand.
     static let many = 500
+    /// Jobs a second from which on they are a stream, of which a claim takes several.
+    private static let stream = 1000.0
+    /// What a job of a stream may wait for others at the most, and for how many.
+    private static let longestGathering = Duration.milliseconds(2)
+    private static let gathered = 6.0
+    /// A claim of so many was worth it; it followed a stall, and the next should not wait.
+    static let enough = 12
 
     package init() {}
 
@@ -43,6 +50,11 @@ package struct Demand: Sendable {
         let room = slots + spare - held
         guard held < slots || room >= min(spare / 2, Self.most) else { return 0 }
         return max(0, min(room, Self.most))
+    }
+
+    /// How long to wait, after a claim that found few, until the next is worth what it costs by itself; nil: no time at all.
+    package var gathering: Duration? {
+        rate >= Self.stream ? min(.seconds(Self.gathered / rate), Self.longestGathering) : nil
     }
 
     /// Is half of what is claimed ahead still there? Then a claim may wait its turn.

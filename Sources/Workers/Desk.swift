@@ -68,6 +68,7 @@ final class Desk: Sendable {
         var number: Int64 = 0
         var isPatient = false
         var isLoose = false
+        var gathering: Duration?
     }
 
     /// How many to claim now, under which session and number.
@@ -80,7 +81,8 @@ final class Desk: Sendable {
             return Order(
                 wanted: wanted, session: state.session, number: state.counter * 8,
                 isPatient: state.demand.isPatient(slots: slots, held: held),
-                isLoose: state.demand.isLoose(wanted: wanted, slots: slots, held: held))
+                isLoose: state.demand.isLoose(wanted: wanted, slots: slots, held: held),
+                gathering: state.demand.gathering)
         }
     }
 

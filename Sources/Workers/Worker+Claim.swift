@@ -36,7 +36,11 @@ extension Worker {
                 guard order.wanted > 0 else { continue }
                 let found = try await look(order, plan: &plan, pace: &pace)
                 backoff.reset()
-                if found == 0 { await rest(&pace) }
+                switch found {
+                case .nothing: await rest(&pace)
+                case .few: if let pause = order.gathering { await wakeups.signal.wait(for: pause) }
+                case .more: break
+                }
             } catch {
                 if error.outcomeUnknown || error.isOutage { generation = -1 }
                 await stumble(error, pause: backoff.next(using: &random))
@@ -44,10 +48,19 @@ extension Worker {
         }
     }
 
-    /// One claim; returns 0 when there was nothing to do, and it need not be followed at once.
+    private enum Found {
+        /// There was nothing to do.
+        case nothing
+        /// All that there was, and that was little.
+        case few
+        /// Another claim should follow at once.
+        case more
+    }
+
+    /// One claim.
     private func look(
         _ order: Desk.Order, plan: inout Plan, pace: inout Pace
-    ) async throws(PostgresError) -> Int {
+    ) async throws(PostgresError) -> Found {
         let news = wakeups.take()
         if news.careful { pace.careful = true }
         var table = queues.withLock { $0 }
@@ -77,7 +90,7 @@ extension Worker {
             floors: now, queues: table.open, lines: table.lines, room: desk.roomPerQueue, wanted: order.wanted,
             allowance: desk.allowance, hurried: !pace.careful)
         if !pace.careful { stretches = plan.apart(stretches, floors: now, limited: table.limited) }
-        guard !stretches.isEmpty else { return 0 }
+        guard !stretches.isEmpty else { return .nothing }
         let visited = stretches
         let known = kinds.withLock { Array($0.keys) }
         let isLimited = visited.contains { table.limited.contains($0.lane.queue) }
@@ -95,7 +108,7 @@ extension Worker {
         // Somebody may have given a slot back while we found the gate shut.
         gates.ask(found.parkedAt)
         if !found.heldBack.isEmpty { gates.holdBack() }
-        guard found.count > 0 else { return isToFollow ? 1 : found.turnedAway.count }
+        guard found.count > 0 else { return isToFollow || found.turnedAway.count > 0 ? .more : .nothing }
         pace.worked()
         doorman.woke(full: found.count >= order.wanted && order.wanted > 8)
         if !found.parcels.isEmpty { desk.expect(found.parcels, gates: found.gates) }
@@ -105,7 +118,7 @@ extension Worker {
             // A few begin at once; while many do, the next claim goes out.
             if found.jobs.count < Self.few { startRuns() } else { Task { startRuns() } }
         }
-        return found.count
+        return found.count < min(order.wanted, Demand.enough) && !isToFollow ? .few : .more
     }
 
     /// Nothing found: linger, then one careful look, then sleep.

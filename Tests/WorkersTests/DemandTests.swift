@@ -115,4 +115,22 @@ import Testing
         work()
         #expect(abs(demand.rate - 5000) < 1)
     }
+
+    @Test func `only a stream is gathered, and the faster it is the shorter`() {
+        func gathering(perSecond rate: Int) -> Duration? {
+            var demand = Demand()
+            var now = ContinuousClock.now
+            demand.ended(0, at: now)
+            for _ in 0..<100 {
+                now += .milliseconds(10)
+                demand.ended(rate / 100, at: now)
+            }
+            return demand.gathering
+        }
+        #expect(gathering(perSecond: 900) == nil)
+        #expect(gathering(perSecond: 1500) == .milliseconds(2))
+        #expect(gathering(perSecond: 2900) == .milliseconds(2))
+        let fast = gathering(perSecond: 12_000) ?? .zero
+        #expect(abs(fast / .milliseconds(1) - 0.5) < 0.01)
+    }
 }
