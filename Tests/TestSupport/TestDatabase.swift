@@ -46,10 +46,35 @@ package enum Template: Sendable {
         let url = try await TestCluster.shared().url(database: name)
         let connection = try await Connection.open(ConnectionOptions(location: url))
         _ = try await migrator.migrate(on: connection)
+        for rule in upheld { try await connection.run(rule) }
         await connection.close()
         await office.close()
         return name
     }
+
+    /// What the functions uphold without a check, which would cost every statement. Here a breach of it fails the test.
+    private static let upheld = [
+        """
+        alter table millrace.job
+            add constraint a_lane_holds_a_priority check (lane between 0 and 39),
+            add constraint attempts_are_bounded check (max_attempts between 1 and 1000),
+            add constraint a_key_has_its_hash check ((unique_key is null) = (unique_hash is null))
+        """,
+        """
+        alter table millrace.lease
+            add constraint a_lease_knows_its_range check (lo <= hi),
+            add constraint a_lease_counts_its_jobs check (n = cardinality(ids) and n > 0),
+            add constraint attempts_stand_beside_ids check (attempts is null or cardinality(attempts) = n),
+            add constraint crashes_stand_beside_ids check (crashes is null or cardinality(crashes) = n),
+            add constraint slots_have_their_jobs check
+                (slot_gates is null and slot_jobs is null or cardinality(slot_gates) = cardinality(coalesce(slot_jobs, ids)))
+        """,
+        """
+        alter table millrace.history
+            add constraint an_outcome_is_known check (outcome between 1 and 7),
+            add constraint a_failed_run_says_why check (outcome not in (3, 4, 7) or error is not null)
+        """,
+    ]
 }
 
 /// More at once would only wait for each other.
