@@ -37,6 +37,7 @@ package enum Schema {
         Script(name: "028_claims_apart", bytes: Embedded._028_claims_apart),
         Script(name: "029_routes", bytes: Embedded._029_routes),
         Script(name: "030_unchecked_hot_tables", bytes: Embedded._030_unchecked_hot_tables),
+        Script(name: "031_drawn_numbers", bytes: Embedded._031_drawn_numbers),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

@@ -170,6 +170,30 @@ extension Queue {
         return found
     }
 
+    /// The next job of a lane, when somebody has woken us for it: cheaper to ask for than by `claim`. Nil: there is none, or limits or a pause
+    /// may have a say, and `claim` is to be asked. `number` is that of the lease, with its class.
+    package static func claimOne(
+        on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from stretch: Stretch, loose: Bool
+    ) async throws(PostgresError) -> Claimed? {
+        try await connection.query(
+            "select * from millrace.claim_one($1, $2, $3, $4, $5, $6, $7)",
+            [
+                .int8(session), .int8(number), .int4s(kinds), .int4(stretch.lane.queue), .int4(stretch.lane.code),
+                .int8(stretch.floor), .bool(loose),
+            ]
+        ) { row throws(PostgresError) -> Claimed? in
+            guard let args = row.optionalJSON(6) else { return nil }
+            return Claimed(
+                seq: try row.int(0), id: try row.int(1), number: number, kind: Int32(try row.int(2)),
+                lane: stretch.lane,
+                attempt: Int16(try row.int(3)), crashes: Int16(try row.int(4)), enqueuedAt: try row.date(5),
+                claimedAt: try row.date(14), args: args, maxAttempts: try row.optionalInt(7).map { Int16($0) },
+                keyed: try row.bool(8), expired: try row.bool(9), options: row.optionalJSON(10),
+                metadata: row.optionalJSON(11), tags: row.isNull(12) ? [] : try row.strings(12),
+                tenant: row.optionalString(13))
+        }.first ?? nil
+    }
+
     private enum Answer {
         /// Gates at which each of the jobs holds a slot.
         case gates([Int64])

@@ -70,6 +70,19 @@ package struct Plan: Sendable {
         return stretches
     }
 
+    /// Where to take a job from that somebody has woken us for, when it is plain which: all others were looked at before we slept. `room` as
+    /// above. Nil: a claim like any other.
+    package func pickUp(
+        _ hinted: Set<Lane>, floors: Floors, queues: [Int32], lines: [Int32: Shares.Line], limited: Set<Int32>,
+        room: [Int32: Int]
+    ) -> Stretch? {
+        guard hinted.count == 1, let lane = hinted.first, lane.line == .normal || lane.line == .putBack,
+            queues.contains(lane.queue), !limited.contains(lane.queue), floors.pendingSweep(of: lane) == nil,
+            room[lines[lane.queue]?.main ?? lane.queue] ?? 1 > 0
+        else { return nil }
+        return Stretch(lane: lane, floor: floors.floor(of: lane), limit: 1)
+    }
+
     /// Jobs with limits and jobs without are claimed apart, each in the statement that suits them: whoever comes first among the
     /// lanes known to hold work decides. Lanes with limits that are only probed would make the dearer statement of every claim.
     /// A full queue in front does not keep the others waiting: what brought nothing, or was held back, is followed by a whole claim.

@@ -86,20 +86,41 @@ extension Worker {
             floors.planned()
             return floors
         }
+        let known = kinds.withLock { Array($0.keys) }
+        let isLasting = !claimLink.isReplaced(within: Self.strictness)
+        if !pace.careful,
+            let stretch = plan.pickUp(
+                news.lanes, floors: now, queues: table.open, lines: table.lines, limited: table.limited,
+                room: desk.roomPerQueue)
+        {
+            let number = order.number + table.leaseClass(of: stretch.lane.queue)
+            let job = try await claimLink.use { connection throws(PostgresError) in
+                try await Queue.claimOne(
+                    on: connection, session: order.session, number: number, kinds: known, from: stretch,
+                    loose: isLasting)
+            }
+            if let job {
+                let place = Place(lane: job.lane, seq: job.seq)
+                floors.withLock { $0.claimed([place], from: [stretch], wanted: 1) }
+                pace.worked()
+                doorman.woke(full: false)
+                desk.accept([job], gates: [])
+                startRuns()
+                return .few
+            }
+        }
         var stretches = plan.stretches(
             floors: now, queues: table.open, lines: table.lines, room: desk.roomPerQueue, wanted: order.wanted,
             allowance: desk.allowance, hurried: !pace.careful)
         if !pace.careful { stretches = plan.apart(stretches, floors: now, limited: table.limited) }
         guard !stretches.isEmpty else { return .nothing }
         let visited = stretches
-        let known = kinds.withLock { Array($0.keys) }
         let isLimited = visited.contains { table.limited.contains($0.lane.queue) }
         let found = try await claimLink.use { connection throws(PostgresError) in
             try await Queue.claim(
                 on: connection, session: order.session, number: order.number, kinds: known, from: visited,
                 wanted: order.wanted, shortQueues: table.short, longQueues: table.long,
-                limited: isLimited, patient: order.isPatient,
-                loose: isLimited ? order.isLoose : !claimLink.isReplaced(within: Self.strictness))
+                limited: isLimited, patient: order.isPatient, loose: isLimited ? order.isLoose : isLasting)
         }
         let places = found.places
         floors.withLock { $0.claimed(places, from: visited, wanted: order.wanted, heldBack: found.heldBack) }

@@ -317,4 +317,7 @@ struct QueueTable: Sendable {
     var limited: Set<Int32> = []
     var short: [Int32] = []
     var long: [Int32] = []
+
+    /// The low bits of its leases' numbers: the retention class of their jobs.
+    func leaseClass(of queue: Int32) -> Int64 { short.contains(queue) ? 0 : long.contains(queue) ? 2 : 1 }
 }

@@ -68,6 +68,61 @@ import Testing
         }
     }
 
+    private static let plan = """
+        create function public.plan(sql text) returns text language plpgsql as $$
+        declare line text; lines text := '';
+        begin
+            for line in execute 'explain verbose ' || sql loop lines := lines || line; end loop;
+            return lines;
+        end $$
+        """
+
+    /// What a caller leaves out should cost its calls nothing.
+    @Test func `the planner puts what enqueue does in the caller's statement, and judges there what is left out`()
+        async throws
+    {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await connection.run(Self.plan)
+            func plan(_ call: String) async throws -> String {
+                try await connection.value("public.plan($$select millrace.enqueue(\(call))$$)") ?? ""
+            }
+            #expect(try await plan("'k', '{}', 'q'").contains("NULL::jsonb, 17)"))
+            #expect(try await plan("'k', priority => 9, max_attempts => 2").contains("NULL::jsonb, 37)"))
+            #expect(try await plan("'k', options => '{\"timeout\": 1}'").contains("NULL::integer)"))
+            // What gives another value each time it is asked may stand there once: in the arguments.
+            #expect(try await plan("'k', to_jsonb(gen_random_uuid())").contains("enqueue_as"))
+            #expect(try await !plan("'k', tenant => gen_random_uuid()::text").contains("enqueue_as"))
+            let keyed = try await connection.int("select millrace.enqueue('k', tenant => gen_random_uuid()::text)")
+            #expect(try await connection.int("select length(tenant) from millrace.job where id = \(keyed)") == 36)
+            await connection.close()
+        }
+    }
+
+    @Test func `a caller's search_path changes nothing`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await connection.run(Self.plan)
+            try await connection.run("select millrace.enqueue('k', queue => 'q')")
+            try await connection.run(
+                """
+                create schema trap;
+                create function trap.nullif(text[], text[]) returns text[] language sql as $$ select array['trapped'] $$;
+                create function trap.never(jsonb, jsonb) returns boolean language sql as $$ select false $$;
+                create operator trap.= (leftarg = jsonb, rightarg = jsonb, function = trap.never);
+                set search_path = trap, pg_catalog
+                """)
+            let id = try await connection.int("select millrace.enqueue('k', '{}', 'q', tags => '{}', options => '{}')")
+            #expect(
+                try await connection.int(
+                    "select count(*) from millrace.job where id = \(id) and tags is null and options is null") == 1)
+            #expect(
+                try await connection.bool(
+                    "select public.plan($$select millrace.enqueue('k', '{}', 'q')$$) like '%NULL::jsonb, 17)%'"))
+            await connection.close()
+        }
+    }
+
     @Test func `a kind that is given another queue is followed at once`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

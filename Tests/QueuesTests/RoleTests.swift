@@ -119,7 +119,8 @@ import Testing
     }
 
     static let doors: Set<String> = [
-        "enqueue", "enqueue_many", "enqueue_copied", "enqueue_numbered", "cancel", "flow_cancel", "flow_tree",
+        "enqueue", "enqueue_as", "enqueue_many", "enqueue_copied", "enqueue_numbered", "cancel", "flow_cancel",
+        "flow_tree",
         "job", "own_jobs", "now", "event_publish", "flag_on",
         "mail_send", "mail_password_reset", "mail_account_verification", "mail_welcome", "mail_account_notification",
         "mail_cancel", "mail_reschedule", "mail_message",

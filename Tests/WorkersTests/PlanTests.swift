@@ -205,4 +205,28 @@ import Testing
         #expect(look() == [full, free])
         #expect(!went(0, heldBack: false))
     }
+
+    @Test func `one job that somebody has woken us for is picked up where it is`() {
+        let plan = Plan()
+        func pickUp(
+            _ hinted: Set<Lane>, floors: Floors = Floors(), limited: Set<Int32> = [], room: [Int32: Int] = [:]
+        ) -> Stretch? {
+            plan.pickUp(hinted, floors: floors, queues: [1, 2], lines: [:], limited: limited, room: room)
+        }
+        var floors = Self.floors([Self.lane(4)])
+        floors.planned()
+        floors.claimed(
+            [Place(lane: Self.lane(4), seq: 40)], from: [Stretch(lane: Self.lane(4), floor: 0, limit: 9)], wanted: 9)
+        #expect(pickUp([Self.lane(4)], floors: floors) == Stretch(lane: Self.lane(4), floor: 40, limit: 1))
+        #expect(pickUp([Self.lane(4, .putBack)]) == Stretch(lane: Self.lane(4, .putBack), floor: 0, limit: 1))
+        #expect(pickUp([]) == nil)
+        #expect(pickUp([Self.lane(4), Self.lane(4, queue: 2)]) == nil)
+        #expect(pickUp([Self.lane(4, .suspect)]) == nil && pickUp([Self.lane(4, .lone)]) == nil)
+        #expect(pickUp([Self.lane(4, queue: 3)]) == nil)
+        #expect(pickUp([Self.lane(4)], limited: [1]) == nil && pickUp([Self.lane(4)], limited: [2]) != nil)
+        #expect(pickUp([Self.lane(4)], room: [1: 0]) == nil && pickUp([Self.lane(4)], room: [1: 1]) != nil)
+        // Something may stand below the floor: then that comes first.
+        floors.found(Self.lane(4), first: 7, last: 9)
+        #expect(pickUp([Self.lane(4)], floors: floors) == nil)
+    }
 }

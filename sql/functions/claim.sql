@@ -134,6 +134,52 @@ begin
          where i.id = g.job and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) j;
 end $$;
 
+-- The next job of one lane, for a worker that somebody has woken for it: what `claim` does, in statements that cost a third as much to begin. Not
+-- where a lane is paused or may have limits, nor for lines of suspects: then nothing is taken, and `claim` is to be asked. the_number is
+-- the whole number of the lease.
+create or replace function millrace.claim_one(
+    the_session bigint, the_number bigint, the_kinds int[], the_queue int, the_lane int, floor bigint, loose boolean,
+    out seq bigint, out id bigint, out kind int, out attempt smallint, out crashes smallint,
+    out enqueued_at timestamptz, out args jsonb, out max_attempts smallint, out keyed boolean, out expired boolean,
+    out options jsonb, out metadata jsonb, out tags text[], out tenant text, out claimed_at timestamptz
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan as $$
+declare
+    is_plain boolean;
+    setting text;
+begin
+    select not (q.keyed or q.main is not null or q.paused_at is not null
+            or exists (select from millrace.limit_rule r where r.scope = 'queue' and r.name = q.name))
+      into is_plain from millrace.queue q where q.id = the_queue;
+    if is_plain then
+        delete from millrace.ready r
+         where r.ctid = (
+            select c.ctid from millrace.ready c
+             where c.queue = the_queue and c.lane = the_lane and c.seq > claim_one.floor and c.kind = any (the_kinds)
+             order by c.seq
+             limit 1
+               for update skip locked)
+        returning r.seq, r.job, r.kind, r.attempt, r.crashes into seq, id, kind, attempt, crashes;
+        if id is not null then
+            claimed_at := millrace.now();
+            insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes)
+            values (the_session, the_number, claimed_at, 1, id, id, array[id],
+                    case when attempt > 0 then array[attempt] end, case when crashes > 0 then array[crashes] end);
+            select j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null, coalesce((j.options ->> 'expires_at')::timestamptz <= claimed_at, false),
+                   j.options, j.metadata, j.tags, j.tenant
+              into strict enqueued_at, args, max_attempts, keyed, expired, options, metadata, tags, tenant
+              from millrace.job j where j.id = claim_one.id;
+            if loose and crashes = 0 then                 -- see claim
+                setting := set_config('synchronous_commit', 'off', true);
+            end if;
+        end if;
+    end if;
+end $$;
+
 -- Which lanes hold anything a worker of these kinds could run, and from where: the backstop behind the floors, for rows that
 -- committed late, were locked by a claim that rolled back, or wait in a lane nobody knew. A loose walk from lane to lane.
 create or replace function millrace.lanes(the_kinds int[], the_queues int[])

@@ -4,61 +4,72 @@ language sql immutable parallel safe as $$
     select (the_lane & ~3) | case when the_crashes >= 3 then 3 when the_crashes = 2 then 2 when put_back then 0 else 1 end
 $$;
 
+-- What enqueue is for the caller, behind its door. plain_lane: where the job goes if it asks for nothing special, null if it does.
+-- Most jobs ask for nothing special, and every statement and expression here costs each call: those whose route is known
+-- go the short way. It does what enqueue_one does for them; whatever it cannot take, or would be refused, goes there.
+create or replace function millrace.enqueue_as(
+    kind text, args jsonb, queue text, priority int, run_at timestamptz, unique_key text, on_conflict text,
+    limit_key text, tenant text, max_attempts int, tags text[], metadata jsonb, options jsonb, plain_lane int
+) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    new_id bigint;
+    the_kind int;
+    the_line int;
+    told text;
+    is_plain boolean := plain_lane is not null and not enqueue_as.args ? '$millrace' and pg_column_size(enqueue_as.args) <= 1048576
+        and session_user = current_user and current_setting('role') = 'none';
+begin
+    if is_plain then
+        -- The transaction's id before the number is drawn: see enqueue_one.
+        new_id := case when pg_current_xact_id() is not null then nextval('millrace.seq') end;
+        insert into millrace.ready (seq, job, queue, kind, lane)
+        select new_id, new_id, r.queue, r.kind, plain_lane
+          from millrace.route r
+         where r.kind_name = enqueue_as.kind and r.queue_name = coalesce(enqueue_as.queue, '')
+        returning ready.kind, ready.queue into the_kind, the_line;
+        if found then
+            insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, args, owner)
+            values (new_id, the_kind, the_line, plain_lane, enqueue_as.max_attempts, millrace.now(), enqueue_as.args, session_user);
+            if not pg_try_advisory_xact_lock_shared(1297239619, the_line & 63) then      -- as wake_saying has it, without a call
+                told := case when pg_notification_queue_usage() < 0.5
+                             then pg_notify('millrace', the_line || '.' || plain_lane || '.ready')::text end;
+            end if;
+            return new_id;
+        end if;
+    end if;
+    new_id := (millrace.enqueue_one(enqueue_as.kind, enqueue_as.args, enqueue_as.queue, enqueue_as.priority, enqueue_as.run_at,
+        enqueue_as.unique_key, enqueue_as.on_conflict, enqueue_as.limit_key, enqueue_as.tenant, enqueue_as.max_attempts,
+        enqueue_as.tags, enqueue_as.metadata, enqueue_as.options, new_id)).id;
+    if is_plain and enqueue_as.queue is not null then
+        perform millrace.route_keep(enqueue_as.kind, enqueue_as.queue);
+    end if;
+    return new_id;
+end $$;
+
+-- In SQL and without settings of its own, so that the planner puts its one expression in the caller's place: what is left out, or is the
+-- same in each call, is then judged once, when the caller's statement is planned, and not in each call. It is kept as it was read here,
+-- whatever the caller's search_path. The arguments, which may be costly to make, stand in it once.
 create or replace function millrace.enqueue(
     kind text, args jsonb default '{}', queue text default null, priority int default null,
     run_at timestamptz default null, unique_key text default null, on_conflict text default 'skip',
     limit_key text default null, tenant text default null, max_attempts int default null,
     tags text[] default '{}', metadata jsonb default '{}', options jsonb default '{}'
 ) returns bigint
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-declare
-    new_id bigint;
-    the_line int;
-    nobody_sleeps boolean;
-    -- Most jobs ask for nothing special, and every statement and expression here costs each call: those whose route is
-    -- known go through one statement. It does what enqueue_one does for them; whatever it cannot take, or would be refused, goes there.
-    is_plain boolean := coalesce(enqueue.queue, '-') <> '' and enqueue.run_at is null and enqueue.unique_key is null
-        and enqueue.limit_key is null and enqueue.tenant is null
-        and (enqueue.options is null or enqueue.options = '{}') and enqueue.on_conflict in ('skip', 'replace', 'error')
-        and coalesce(enqueue.priority, 4) between 0 and 9 and coalesce(enqueue.max_attempts, 1) between 1 and 1000
-        and not enqueue.args ? '$millrace' and pg_column_size(enqueue.args) <= 1048576
-        and (enqueue.metadata is null or enqueue.metadata = '{}') and (enqueue.tags is null or enqueue.tags = '{}')
-        and session_user = current_user and current_setting('role') = 'none';
-begin
-    if is_plain then
-        with new as (
-            insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, args, owner)
-            select nextval('millrace.seq'), r.kind, r.queue, coalesce(enqueue.priority, 4) * 4 + 1, enqueue.max_attempts, millrace.now(),
-                   enqueue.args, session_user
-              from millrace.route r
-             where r.kind_name = enqueue.kind and r.queue_name = coalesce(enqueue.queue, '')
-               and pg_current_xact_id() is not null       -- before the number is drawn: see enqueue_one
-            returning job.id, job.kind, job.queue, job.lane
-        )
-        insert into millrace.ready (seq, job, queue, kind, lane)
-        select n.id, n.id, n.queue, n.kind, n.lane from new n
-        returning ready.job, ready.queue, pg_try_advisory_xact_lock_shared(1297239619, ready.queue & 63) into new_id, the_line, nobody_sleeps;
-        if nobody_sleeps then                             -- see wake()
-            return new_id;
-        elsif found then
-            perform millrace.wake_saying(the_line, coalesce(enqueue.priority, 4) * 4 + 1, '.ready');
-            return new_id;
-        end if;
-    end if;
-    new_id := (millrace.enqueue_one(enqueue.kind, enqueue.args, enqueue.queue, enqueue.priority, enqueue.run_at,
-        enqueue.unique_key, enqueue.on_conflict, enqueue.limit_key, enqueue.tenant, enqueue.max_attempts,
-        enqueue.tags, enqueue.metadata, enqueue.options)).id;
-    if is_plain and enqueue.queue is not null then
-        perform millrace.route_keep(enqueue.kind, enqueue.queue);
-    end if;
-    return new_id;
-end $$;
+language sql volatile
+return millrace.enqueue_as(kind, args, queue, priority, run_at, unique_key, on_conflict, limit_key, tenant, max_attempts,
+    nullif(tags, '{}'), nullif(metadata, '{}'), nullif(options, '{}'),
+    case when coalesce(queue, '-') <> '' and run_at is null and unique_key is null and limit_key is null and tenant is null
+              and on_conflict in ('skip', 'replace', 'error') and coalesce(priority, 4) between 0 and 9 and coalesce(max_attempts, 1) between 1 and 1000
+              and coalesce(tags = '{}', true) and coalesce(metadata = '{}', true) and coalesce(options = '{}', true)
+         then coalesce(priority, 4) * 4 + 1 end);
 
--- One job: checked, written, put in its place, and somebody woken. created is false when a unique key's holder is returned.
+-- One job: checked, written, put in its place, and somebody woken. created is false when a unique key's holder is returned. the_id: drawn
+-- already, by a caller who had its transaction's id.
 create or replace function millrace.enqueue_one(
     the_kind text, the_args jsonb, the_queue text, the_priority int, the_run_at timestamptz,
     the_key text, the_conflict text, the_limit_key text, the_tenant text, the_max_attempts int,
-    the_tags text[], the_metadata jsonb, the_options jsonb,
+    the_tags text[], the_metadata jsonb, the_options jsonb, the_id bigint default null,
     out id bigint, out created boolean
 )
 language plpgsql volatile as $$
@@ -152,7 +163,7 @@ begin
 
     -- The transaction id first: a worker's floor relies on a transaction younger than its sample drawing only larger numbers.
     perform pg_current_xact_id();
-    id := nextval('millrace.seq');
+    id := coalesce(the_id, nextval('millrace.seq'));
     created := true;
 
     if the_key is not null then
