@@ -163,7 +163,7 @@ static void *drain(void *argument) {
 
 static const char *const enqueue =
     "with new as (insert into millrace.job (id, kind, queue, lane, enqueued_at, args, owner)"
-    "    values (nextval('millrace.seq'), $1::int, $2::int, $3::int, now(), '{\"n\": 1}', current_user) returning id)"
+    "    values (nextval('millrace.seq'), $1::int, $2::int, $3::int, now(), $4::jsonb, current_user) returning id)"
     "insert into millrace.ready (seq, job, queue, kind, lane) select id, id, $2::int, $1::int, $3::int from new";
 
 /// One statement after the other, each in a transaction of its own. Under the settings a client has, not the forced plans.
@@ -266,8 +266,8 @@ yardstick_result yardstick_enqueue(
     snprintf(of_kind, sizeof of_kind, "%d", kind);
     snprintf(of_queue, sizeof of_queue, "%d", queue);
     snprintf(of_lane, sizeof of_lane, "%d", lane);
-    const char *values[] = {of_kind, of_queue, of_lane};
-    return yardstick_call(conninfo, enqueue, values, 3, threads, seconds);
+    const char *values[] = {of_kind, of_queue, of_lane, "{\"n\": 1}"};
+    return yardstick_call(conninfo, enqueue, values, 4, threads, seconds);
 }
 
 yardstick_result yardstick_enqueue_bulk(

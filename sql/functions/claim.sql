@@ -19,15 +19,18 @@ begin
 end $$;
 
 -- Two who claim from one lane step over each other's jobs one by one, a microsecond each, and get in each other's way at both ends of its
--- index; so who has enough to do for now waits until the other has committed. Not for long: a claim of two thousand takes
--- about that time, and with many workers two at once are better than a queue before the queue.
+-- index; so who has enough to do for now waits until the other has committed, and goes on at that moment. Not for long: a claim of two
+-- thousand takes about that time, and with many workers two at once are better than a queue before the queue.
 create or replace function millrace.claim_turn(the_queue int, the_lane int) returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set lock_timeout = '15ms' as $$
 begin
-    for look in 1 .. 15 loop
-        exit when pg_try_advisory_xact_lock(1297239624, the_queue << 6 | the_lane);
-        perform pg_sleep(0.001);
-    end loop;
+    if not pg_try_advisory_xact_lock(1297239624, the_queue << 6 | the_lane) then
+        begin
+            perform pg_advisory_xact_lock(1297239624, the_queue << 6 | the_lane);
+        exception when lock_not_available then
+            null;                                         -- side by side, then
+        end;
+    end if;
 end $$;
 
 -- Takes up to `wanted` jobs from the given lanes in their order, each between its floor and its ceiling, and writes one

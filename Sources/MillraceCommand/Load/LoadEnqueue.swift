@@ -63,6 +63,8 @@ private struct EnqueueScenario: Sendable {
 
     static let queue = "load.enqueue"
     static let kind = "practice.nothing"
+    static let call = "select millrace.enqueue($1::text, $2::jsonb, $3::text)"
+    static let arguments = [kind, "{\"n\": 1}", queue]
     /// Where a job of the usual priority stands.
     static let lane: Int32 = 17
 
@@ -72,9 +74,7 @@ private struct EnqueueScenario: Sendable {
         let rounds = parsed.integer("rounds") ?? 3
         let span = Duration.seconds(parsed.integer("seconds") ?? 4)
         let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
-        // The queue and the kind come into being with a first job.
-        _ = try await Queue.enqueueBulk(
-            kind: Self.kind, args: [Array("{\"n\": 1}".utf8)], queue: Self.queue, on: connection)
+        try await enqueueOne(on: connection)  // the queue and the kind come into being with a first job
         var line = try await Yardstick.line(queue: Self.queue, kind: Self.kind, on: connection)
         line.lane = Self.lane
 
@@ -86,7 +86,7 @@ private struct EnqueueScenario: Sendable {
         }
         var idle = [1, callers].map { EnqueuePair(fleet: "idle", callers: $0) }
         try await beside(backlogFor: nil, on: connection) {
-            try await measure(&idle, rounds: rounds, for: span, line: line, on: connection) {
+            try await measure(&idle, rounds: rounds, for: span, line: line, on: connection, wakesByHand: true) {
                 try await untilNothingWaits(on: connection)
                 // Longer than a worker lingers, also after a stream.
                 try await Task.sleep(for: .milliseconds(500))
@@ -150,6 +150,11 @@ private struct EnqueueScenario: Sendable {
         if let backlog { _ = try await Yardstick(invocation).drain(backlog, on: connection) }
     }
 
+    private func enqueueOne(on connection: Connection) async throws {
+        _ = try await Queue.enqueueBulk(
+            kind: Self.kind, args: [Array("{\"n\": 1}".utf8)], queue: Self.queue, on: connection)
+    }
+
     private func untilNothingWaits(on connection: Connection, byHand: Bool = false) async throws {
         if byHand {
             var line = try await Yardstick.line(queue: Self.queue, kind: Self.kind, on: connection)
@@ -169,9 +174,11 @@ private struct EnqueueScenario: Sendable {
     }
 
     /// Each pair in turn, by hand and by call, who goes first changing with the rounds; `rest` before each.
+    /// - Parameter wakesByHand: inserts by hand wake nobody; one call before them does, or the worker would sleep through a part of them, and
+    ///   do its work beside the calls alone.
     private func measure(
         _ pairs: inout [EnqueuePair], rounds: Int, for span: Duration, line: Yardstick.Line, on connection: Connection,
-        rest: () async throws -> Void
+        wakesByHand: Bool = false, rest: () async throws -> Void
     ) async throws {
         let yardstick = try Yardstick(invocation)
         for round in 1...rounds {
@@ -179,11 +186,10 @@ private struct EnqueueScenario: Sendable {
                 let callers = pairs[index].callers
                 for isCall in round % 2 == 0 ? [true, false] : [false, true] {
                     try await rest()
+                    if wakesByHand, !isCall { try await enqueueOne(on: connection) }
                     let costs = try await metered(on: connection) {
                         isCall
-                            ? try await yardstick.call(
-                                "select millrace.enqueue($1::text, $2::jsonb, $3::text)",
-                                [Self.kind, "{\"n\": 1}", Self.queue], callers: callers, for: span)
+                            ? try await yardstick.call(Self.call, Self.arguments, callers: callers, for: span)
                             : try await yardstick.enqueue(line, callers: callers, for: span)
                     }
                     if isCall { pairs[index].calls.append(costs) } else { pairs[index].byHand.append(costs) }
