@@ -38,6 +38,7 @@ package enum Schema {
         Script(name: "029_routes", bytes: Embedded._029_routes),
         Script(name: "030_unchecked_hot_tables", bytes: Embedded._030_unchecked_hot_tables),
         Script(name: "031_drawn_numbers", bytes: Embedded._031_drawn_numbers),
+        Script(name: "032_keys_by_their_holder", bytes: Embedded._032_keys_by_their_holder),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

@@ -52,51 +52,51 @@ set enable_seqscan = off
 set jit = off as $$
 declare
     t timestamptz := millrace.now();
-    hashes bytea[];
     holding bigint[];
     spans float8[];
-    settled int;
-    freed bytea[];
-    kept bytea[];
-    passed bytea[];
+    taken bigint[];
+    freed tid[];
+    kept tid[];
+    passed tid[];
     successors bigint[];
     dues timestamptz[];
     queues int[];
     lanes int[];
 begin
-    -- Arrays, not joins: on a table without statistics a join walks over every key there is.
-    select array_agg(j.unique_hash), array_agg(j.id) filter (where j.options ? 'unique_for'),
+    -- Arrays, not joins: on a table without statistics a join walks over every key there is. A row is found by its holder and then named by
+    -- its place: all who ever held the key share its hash, and an old snapshot keeps them.
+    select array_agg(j.id) filter (where j.options ? 'unique_for'),
            array_agg((j.options ->> 'unique_for')::float8) filter (where j.options ? 'unique_for')
-      into hashes, holding, spans
+      into holding, spans
       from millrace.job j where j.id = any (ids) and j.unique_hash is not null;
     if not may_hold then
         holding := null;
     end if;
-    select count(*), array_agg(h.hash) filter (where h.next is null and coalesce(h.job <> all (holding), true)),
-           array_agg(h.hash) filter (where h.next is null and h.job = any (holding)),
-           array_agg(h.hash) filter (where h.next is not null),
+    select array_agg(h.job), array_agg(h.ctid) filter (where h.next is null and coalesce(h.job <> all (holding), true)),
+           array_agg(h.ctid) filter (where h.next is null and h.job = any (holding)),
+           array_agg(h.ctid) filter (where h.next is not null),
            array_agg(h.next) filter (where h.next is not null), array_agg(h.due) filter (where h.next is not null)
-      into settled, freed, kept, passed, successors, dues
-      from (select u.* from millrace.unique_lock u
-             where u.hash = any (hashes) and u.job = any (ids) and not u.ended
+      into taken, freed, kept, passed, successors, dues
+      from (select u.ctid, u.job, u.next, u.due from millrace.unique_lock u
+             where u.job = any (ids) and not u.ended
                for update skip locked) h;
     if freed is not null then
-        delete from millrace.unique_lock u where u.hash = any (freed);
+        delete from millrace.unique_lock u where u.ctid = any (freed);
     end if;
     if kept is not null then
         update millrace.unique_lock u
            set ended = true, until = t + make_interval(secs => spans[array_position(holding, u.job)])
-         where u.hash = any (kept);
+         where u.ctid = any (kept);
     end if;
-    if settled < cardinality(ids) then
+    if coalesce(cardinality(taken), 0) < cardinality(ids) then
         insert into millrace.unique_ended (hash, job)
         select u.hash, u.job from millrace.unique_lock u
-         where u.hash = any (hashes) and u.job = any (ids) and not u.ended and u.hash <> all (coalesce(passed, '{}'))
+         where u.job = any (ids) and not u.ended and u.job <> all (coalesce(taken, '{}'))
             on conflict do nothing;
     end if;
 
     if passed is not null then
-        update millrace.unique_lock u set job = u.next, next = null, due = null, until = null where u.hash = any (passed);
+        update millrace.unique_lock u set job = u.next, next = null, due = null, until = null where u.ctid = any (passed);
         perform pg_current_xact_id();                     -- before numbers are drawn: see horizon()
         with released as materialized (
             select j.id, j.queue, j.kind, j.lane, s.due from unnest(successors, dues) s(id, due) join millrace.job j on j.id = s.id
