@@ -54,6 +54,28 @@ import Testing
         }
     }
 
+    /// Before `enqueue` had something behind it, one grant was enough.
+    @Test func `who was given enqueue by name enqueues after a migration too`() async throws {
+        try await Self.withRoles { database, owner, roles in
+            let office = try await TestCluster.office()
+            try await office.run("revoke \(roles.client) from \(roles.neighbour)")
+            await office.close()
+            let enqueue =
+                "millrace.enqueue(text, jsonb, text, int, timestamptz, text, text, text, text, int, text[], jsonb, jsonb)"
+            try await owner.run(
+                "grant usage on schema millrace to \(roles.neighbour); grant execute on function \(enqueue) to \(roles.neighbour)"
+            )
+            try await owner.run("select millrace.grant_enqueue('\(roles.neighbour)')")
+            _ = try await Migrator(
+                roles: [("client", roles.client), ("worker", roles.worker), ("admin", roles.admin)], testClock: true
+            ).migrate(on: owner)
+            let caller = try await database.connect(as: roles.neighbour)
+            let id = try await caller.enqueue("'mail'")
+            #expect(try await owner.state(id) == "ready")
+            await caller.close()
+        }
+    }
+
     @Test func `a client hands in mail where it may, and sees and cancels its own messages only`() async throws {
         try await Self.withRoles { database, owner, roles in
             let client = try await database.connect(as: roles.client)
