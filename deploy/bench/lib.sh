@@ -28,6 +28,25 @@ start_postgres() {
 # url_of <database>
 url_of() { printf 'postgresql://postgres@/%s?host=%s' "$1" "$socket"; }
 
+# start_pooler <database>: a pgbouncer in transaction mode before that database of the private server. Sets pooler.
+start_pooler() {
+    local program directory=$socket/pooler user=()
+    program=$(command -v pgbouncer || echo /usr/sbin/pgbouncer)
+    [[ -x $program ]] || fail "pgbouncer is not installed; deploy/test installs it"
+    mkdir -p "$directory"
+    if ((EUID == 0)); then
+        chown postgres "$directory"
+        user=(-u postgres)
+    fi
+    printf '%s\n' "[databases]" "$1 = host=$socket port=5432 user=postgres" "[pgbouncer]" "listen_addr =" \
+        "unix_socket_dir = $directory" "listen_port = 6543" "auth_type = any" "pool_mode = transaction" \
+        "logfile = $directory/log" "pidfile = $directory/pid" >"$directory/ini"
+    quietly "Starting pgbouncer" "$program" -q -d "${user[@]}" "$directory/ini"
+    undo+=("kill \"\$(<'$directory/pid')\" 2>/dev/null")
+    # shellcheck disable=SC2034  # for the caller
+    pooler="postgresql://postgres@/$1?host=$directory&port=6543"
+}
+
 # find_millrace: sets millrace to the program to measure, built if there is none.
 find_millrace() {
     millrace=${MILLRACE:-$root/.build/release/millrace}
