@@ -9,6 +9,8 @@ package struct Demand: Sendable {
 
     /// How far ahead is claimed, in seconds, so that slots do not wait for a round trip.
     static let ahead = 0.06
+    /// For how long a claim waits for its turn at the most (`millrace.claim_turn`), and a third more.
+    static let turn = 0.02
     private static let span = 0.25
     /// Not less, for jobs that began together end together.
     private static let youth = 0.05
@@ -57,10 +59,10 @@ package struct Demand: Sendable {
         rate >= Self.stream ? min(.seconds(Self.gathered / rate), Self.longestGathering) : nil
     }
 
-    /// Is half of what is claimed ahead still there? Then a claim may wait its turn.
+    /// Does what is at hand last for longer than a claim waits for its turn? Then it may.
     package func isPatient(slots: Int, held: Int) -> Bool {
         let ahead = Double(held - slots)
-        return ahead > 0 && ahead >= rate * Self.ahead / 2
+        return ahead > 0 && ahead >= rate * Self.turn
     }
 
     /// Is it better not to wait for the disk? When there is enough to work on until the leases of a loose claim are confirmed; and when

@@ -86,8 +86,8 @@ import Testing
             now += .milliseconds(10)
             demand.ended(100, at: now)
         }
-        #expect(!demand.isPatient(slots: 10, held: 10 + 250))
-        #expect(demand.isPatient(slots: 10, held: 10 + 310))
+        #expect(!demand.isPatient(slots: 10, held: 10 + 190))
+        #expect(demand.isPatient(slots: 10, held: 10 + 210))
         #expect(!demand.isPatient(slots: 1000, held: 900) && !isLoose(slots: 1000, held: 900))
         #expect(!isLoose(slots: 10, held: 10 + 140))
         #expect(isLoose(slots: 10, held: 10 + 160))
