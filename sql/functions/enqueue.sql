@@ -292,11 +292,12 @@ begin
     return query select e.id, e.created from millrace.enqueue_numbered(jobs, null, 'job') e;
 end $$;
 
+-- Plans are kept for all that is called here: of a partitioned table the planner likes to make another for each job, which costs more than it runs.
 -- numbers: what to call each job in an error, when not its place. Those that need no more than to be written are written together; the others, and
 -- all of them if anything is wrong with those, go one after the other.
 create or replace function millrace.enqueue_numbered(jobs jsonb, numbers bigint[], noun text)
 returns table (id bigint, created boolean)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
 declare
     ids bigint[];
     one jsonb;

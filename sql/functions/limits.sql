@@ -5,11 +5,12 @@
 create or replace function millrace.gate_of(scope text, name text) returns bigint
 language sql immutable parallel safe as $$ select pg_catalog.hashtextextended(scope || ':' || name, 0) $$;
 
--- Looked at from the end, for parked jobs are taken from the front.
+-- Looked at from the end, for parked jobs are taken from the front. Not in SQL, which would plan it in each enqueue with a limit key.
 create or replace function millrace.gate_has_parked(the_gate bigint) returns boolean
-language sql stable as $$
-    select exists (select from (select from millrace.parked p where p.gate = the_gate order by p.lane desc, p.job desc limit 1) p)
-$$;
+language plpgsql stable as $$
+begin
+    return exists (select from (select from millrace.parked p where p.gate = the_gate order by p.lane desc, p.job desc limit 1) p);
+end $$;
 
 -- Changes what holds from now on, for jobs that wait already too; those that run are not counted anew. null or {}: no limit.
 create or replace function millrace.limit_set(scope text, name text, limits jsonb) returns boolean
