@@ -91,23 +91,11 @@ extension Worker {
         if !pace.careful,
             let stretch = plan.pickUp(
                 news.lanes, floors: now, queues: table.open, lines: table.lines, limited: table.limited,
-                room: desk.roomPerQueue)
+                room: desk.roomPerQueue),
+            try await pickUp(from: stretch, for: order, of: table, kinds: known, isLoose: isLasting)
         {
-            let number = order.number + table.leaseClass(of: stretch.lane.queue)
-            let job = try await claimLink.use { connection throws(PostgresError) in
-                try await Queue.claimOne(
-                    on: connection, session: order.session, number: number, kinds: known, from: stretch,
-                    loose: isLasting)
-            }
-            if let job {
-                let place = Place(lane: job.lane, seq: job.seq)
-                floors.withLock { $0.claimed([place], from: [stretch], wanted: 1) }
-                pace.worked()
-                doorman.woke(full: false)
-                desk.accept([job], gates: [])
-                startRuns()
-                return .few
-            }
+            pace.worked()
+            return .few
         }
         var stretches = plan.stretches(
             floors: now, queues: table.open, lines: table.lines, room: desk.roomPerQueue, wanted: order.wanted,
@@ -140,6 +128,24 @@ extension Worker {
             if found.jobs.count < Self.few { startRuns() } else { Task { startRuns() } }
         }
         return found.count < min(order.wanted, Demand.enough) && !isToFollow ? .few : .more
+    }
+
+    /// One job, from where somebody has said that it is; false: there is none, or a claim has to decide.
+    private func pickUp(
+        from stretch: Stretch, for order: Desk.Order, of table: QueueTable, kinds: [Int32], isLoose: Bool
+    ) async throws(PostgresError) -> Bool {
+        let number = order.number + table.leaseClass(of: stretch.lane.queue)
+        let job = try await claimLink.use { connection throws(PostgresError) in
+            try await Queue.claimOne(
+                on: connection, session: order.session, number: number, kinds: kinds, from: stretch, loose: isLoose)
+        }
+        guard let job else { return false }
+        let place = Place(lane: job.lane, seq: job.seq)
+        floors.withLock { $0.claimed([place], from: [stretch], wanted: 1) }
+        doorman.woke(full: false)
+        desk.accept([job], gates: [])
+        startRuns()
+        return true
     }
 
     /// Nothing found: linger, then one careful look, then sleep.
