@@ -119,9 +119,13 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
             }
         }
         try #require(found[0].map(\.text) == found[1].map(\.text) && found[0].count > 50)
-        for (one, other) in zip(found[0], found[1]) {
-            #expect(abs(one.box.left - other.box.left) < 1.5 && abs(one.box.bottom - other.box.bottom) < 1.5)
+        // Where a word begins among its letters the recogniser decides by numbers that differ with the processor's arithmetic: with AVX-512
+        // two words of this letter are off by four points. A picture read in the wrong measure has all of them off, by more.
+        let offsets = zip(found[0], found[1]).map { one, other in
+            max(abs(one.box.left - other.box.left), abs(one.box.bottom - other.box.bottom))
         }
+        #expect(offsets.count { $0 < 1.5 } * 10 >= offsets.count * 9, "\(offsets)")
+        #expect(offsets.allSatisfy { $0 < 6 }, "\(offsets)")
         _ = await engine.end()
     }
 

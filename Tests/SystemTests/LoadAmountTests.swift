@@ -83,11 +83,11 @@ import Testing
             #expect(report.bars.count == 5)
             let connection = try await database.connect()
             let enqueued = single.flatMap { $0.calls + $0.by_hand }.reduce(5000) { $0 + $1.jobs }
-            // All of it was enqueued, the queue's first job too, and nothing of it waits.
+            // All of it was enqueued, the queue's first job too, one before each idle turn by hand, and nothing of it waits.
             #expect(
                 try await connection.int(
                     "select count(*) from millrace.job j join millrace.kind k on k.id = j.kind where k.name = 'practice.nothing'"
-                ) == enqueued + 1)
+                ) == enqueued + 3)
             #expect(try await connection.int("select count(*) from millrace.ready") == 0)
             await connection.close()
         }
