@@ -15,7 +15,7 @@ import Workers
             let connection = try await database.connect()
             let victim = try await MillraceProcess.worker("victim", database: database.url)
             let id = try await connection.int(
-                "select millrace.enqueue('practice.steps', '{\"steps\": 4, \"ms\": 1500}')")
+                "select millrace.enqueue('practice.steps', '{\"steps\": 4, \"ms\": 3000}')")
             try await eventually("two steps are recorded, and the third runs") {
                 try await connection.int("select count(*) from millrace.step") == 2
                     && victim.output.contains("step 3 runs")
