@@ -119,8 +119,8 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
             }
         }
         try #require(found[0].map(\.text) == found[1].map(\.text) && found[0].count > 50)
-        // Where a word begins among its letters the recogniser decides by numbers that differ with the processor's arithmetic: with AVX-512
-        // two words of this letter are off by four points. A picture read in the wrong measure has all of them off, by more.
+        // Where a word begins among its letters the recogniser decides by close numbers, which need not be the same on all processors: on one with
+        // AVX-512 two words of this letter are off by four points. A picture read in the wrong measure has all of them off, by more.
         let offsets = zip(found[0], found[1]).map { one, other in
             max(abs(one.box.left - other.box.left), abs(one.box.bottom - other.box.bottom))
         }
