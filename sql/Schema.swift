@@ -39,6 +39,7 @@ package enum Schema {
         Script(name: "030_unchecked_hot_tables", bytes: Embedded._030_unchecked_hot_tables),
         Script(name: "031_drawn_numbers", bytes: Embedded._031_drawn_numbers),
         Script(name: "032_keys_by_their_holder", bytes: Embedded._032_keys_by_their_holder),
+        Script(name: "033_promoted_lanes", bytes: Embedded._033_promoted_lanes),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

@@ -315,17 +315,23 @@ extension Queue {
         package var upTo: Date?
         package var nextDue: Date?
         package var now: Date
+        /// Where they wait now.
+        package var lanes: [Lane]
     }
 
     package static func promote(
         on connection: Connection, floor: Date?, wanted: Int
     ) async throws(PostgresError) -> Promotion {
         let rows = try await connection.query(
-            "select moved, upto, next_due, t from millrace.promote($1, $2)", [.timestamp(floor), .int4(Int32(wanted))]
+            "select moved, upto, next_due, t, queues, lanes from millrace.promote($1, $2)",
+            [.timestamp(floor), .int4(Int32(wanted))]
         ) { row throws(PostgresError) in
             Promotion(
                 moved: Int(try row.int(0)), upTo: try row.optionalDate(1), nextDue: try row.optionalDate(2),
-                now: try row.date(3))
+                now: try row.date(3),
+                lanes: zip(try row.ints(4), try row.ints(5)).map {
+                    Lane(queue: Int32($0), code: Int32($1))
+                })
         }
         return try one(rows)
     }

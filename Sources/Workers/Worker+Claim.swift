@@ -65,7 +65,8 @@ extension Worker {
         if news.careful { pace.careful = true }
         var table = queues.withLock { $0 }
         // The first job of a new queue may have come before anybody slept: then no lane was named.
-        if news.careful || news.lanes.contains(where: { table.names[$0.queue] == nil }) {
+        let told = news.lanes.union(news.filled)
+        if news.careful || told.contains(where: { table.names[$0.queue] == nil }) {
             try await refreshQueues()
             table = queues.withLock { $0 }
         }
@@ -82,13 +83,13 @@ extension Worker {
             samples.fire()
         }
         let now = floors.withLock { floors in
-            for lane in news.lanes { floors.hint(lane) }
+            for lane in told { floors.hint(lane) }
             floors.planned()
             return floors
         }
         let known = kinds.withLock { Array($0.keys) }
         let isLasting = !claimLink.isReplaced(within: Self.strictness)
-        if !pace.careful,
+        if !pace.careful, news.filled.isEmpty,
             let stretch = plan.pickUp(
                 news.lanes, floors: now, queues: table.open, lines: table.lines, limited: table.limited,
                 room: desk.roomPerQueue),

@@ -153,7 +153,7 @@ extension Worker {
                     try await Queue.promote(on: connection, floor: floor, wanted: 5000)
                 }
                 if let upTo = promotion.upTo { floor = max(floor ?? upTo, upTo) }
-                if promotion.moved > 0 { wakeups.lookEverywhere() }
+                wakeups.filled(promotion.lanes)
                 if let due = promotion.nextDue {
                     pause = min(pause, max(.milliseconds(1), .seconds(due.timeIntervalSince(promotion.now))))
                 }
@@ -287,7 +287,7 @@ extension Worker {
             try await Queue.promote(on: connection, floor: nil, wanted: 5000)
         }
         looks.timers = (.now, began.duration(to: .now))
-        if late.moved > 0 { wakeups.lookEverywhere() }
+        wakeups.filled(late.lanes)
     }
 
     /// - Parameter tells: the claim loop, asleep, of what was found. Looking itself it claims what can be had at once; the rest, behind

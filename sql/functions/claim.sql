@@ -238,17 +238,17 @@ begin
 end $$;
 
 -- Moves what has come due to its place in line, in order of time. The floor spares a walk over what was promoted before;
--- without one (null) everything due is looked at. Returns how many, how far, and when the next is due.
-create or replace function millrace.promote(floor timestamptz, wanted int, out moved int, out upto timestamptz, out next_due timestamptz, out t timestamptz)
+-- without one (null) everything due is looked at. Returns how many, how far, when the next is due, and which lanes they wait in now.
+create or replace function millrace.promote(
+    floor timestamptz, wanted int,
+    out moved int, out upto timestamptz, out next_due timestamptz, out t timestamptz, out queues int[], out lanes int[]
+)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan as $$
-declare
-    queues int[];
-    lanes int[];
 begin
     t := millrace.now();
     perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
@@ -265,7 +265,8 @@ begin
         insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
         select nextval('millrace.seq'), o.job, o.queue, o.kind, o.lane, o.attempt, o.crashes from ordered o
     )
-    select count(*), max(due.due), array_agg(distinct due.queue), array_agg(distinct due.lane) into moved, upto, queues, lanes from due;
-    perform millrace.wake(q, l) from unnest(queues) q cross join unnest(lanes) l;
+    select coalesce(sum(l.n), 0), max(l.upto), coalesce(array_agg(l.queue), '{}'), coalesce(array_agg(l.lane), '{}') into moved, upto, queues, lanes
+      from (select due.queue, due.lane, count(*) as n, max(due.due) as upto from due group by due.queue, due.lane) l;
+    perform millrace.wake(l.queue, l.lane) from unnest(queues, lanes) l(queue, lane);
     select d.due into next_due from millrace.timer d where d.due > coalesce(upto, floor, '-infinity') order by d.due limit 1;
 end $$;

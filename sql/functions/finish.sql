@@ -1,3 +1,12 @@
+-- How many of a lease's jobs have ended. Not in SQL: its plan names every leaf of history, and who rarely asks would pay for that each time.
+create or replace function millrace.lease_recorded(the_session bigint, the_number bigint, claimed_at timestamptz, ids bigint[]) returns bigint
+language plpgsql stable as $$
+begin
+    return (select count(*) from millrace.history h
+             where h.class = (the_number & 3)::smallint and h.started = claimed_at
+               and h.id = any (ids) and h.session = the_session and h.number = the_number);
+end $$;
+
 -- Ends runs, any mix of leases in one statement. A partial lease is locked (a lock makes no row version, so a pinned horizon
 -- costs nothing); a lease whose last jobs end here is deleted, and only if history accounts for all the others. Answers with
 -- the lease numbers that were live: a job of any other changed nothing. A 0 among them says that others wait for these ends.
@@ -40,19 +49,22 @@ begin
                               where c.session = the_session and c.number = f.number and c.job = f.id limit 1) c on f.outcome in (4, 5, 6);
     end if;
 
+    -- Each lease by its own number, and its end by its place: with an array or a join the planner reads all of the session's leases, and walks
+    -- over those that an old snapshot keeps.
     with held as materialized (
-        select l.number, l.at from millrace.lease l
-         where l.session = the_session and l.number = any (partial)
-         order by l.number
-           for key share
+        select l.number, l.at
+          from (select unnest(partial) as number order by 1) p
+         cross join lateral (
+            select l.number, l.at from millrace.lease l where l.session = the_session and l.number = p.number for key share) l
     ), ended as (
-        -- Not joined: the planner would hash all leases of the session, and walk over those that an old snapshot keeps.
         delete from millrace.lease l
-         where l.session = the_session and l.number = any (complete)
-           and (l.n = counts[array_position(complete, l.number)] or l.n = counts[array_position(complete, l.number)] + (
-                select count(*) from millrace.history h
-                 where h.class = (l.number & 3)::smallint and h.started = l.at
-                   and h.id = any (l.ids) and h.session = l.session and h.number = l.number))
+         where l.ctid = any (array(
+                select e.place
+                  from unnest(complete) c(number)
+                 cross join lateral (
+                    select l.ctid as place from millrace.lease l where l.session = the_session and l.number = c.number offset 0) e))
+           and (l.n = counts[array_position(complete, l.number)]
+                or l.n = counts[array_position(complete, l.number)] + millrace.lease_recorded(l.session, l.number, l.at, l.ids))
         returning l.number, l.at
     ), live as materialized (
         select * from held union all select * from ended

@@ -159,8 +159,10 @@ set enable_seqscan = off
 set jit = off as $$
 begin
     return array(
-        select l.number from millrace.lease l
-         where l.session = the_session and l.number = any (numbers) order by l.number for key share);
+        select l.number
+          from (select unnest(numbers) as number order by 1) n
+         cross join lateral (                              -- see finish()
+            select l.number from millrace.lease l where l.session = the_session and l.number = n.number for key share) l);
 end $$;
 
 -- The jobs of claims that were answered apart (see claim_limited), lease by lease. The first row is no job's: it has the lease, the time of its
@@ -184,8 +186,11 @@ declare
     usual record;
 begin
     for one in
-        select l.number, l.at, l.n, l.lo, l.hi, l.ids, l.attempts, l.crashes, l.slot_jobs, l.slot_gates
-          from millrace.lease l where l.session = the_session and l.number = any (numbers) order by l.number for key share
+        select l.*
+          from (select unnest(numbers) as number order by 1) n
+         cross join lateral (                              -- see finish()
+            select l.number, l.at, l.n, l.lo, l.hi, l.ids, l.attempts, l.crashes, l.slot_jobs, l.slot_gates
+              from millrace.lease l where l.session = the_session and l.number = n.number for key share) l
     loop
         if usual is null then
             select one.number, one.at, (select j.kind from millrace.job j where j.id = one.ids[1] and j.id between one.lo and one.hi) as kind into usual;
