@@ -1,20 +1,20 @@
 -- What people do to jobs. All of these are safe to repeat and answer false when there was nothing to do.
 
--- Takes a waiting job out of its place. The job may move between two looks: the caller loops.
+-- Takes a waiting job out of its place. The job may move between two looks: the caller loops. What comes due meanwhile is found in line.
 create or replace function millrace.take_waiting(the_job bigint, out queue int, out kind int, out lane int, out attempt smallint, out crashes smallint)
 language plpgsql volatile as $$
 declare
     head record;
 begin
+    delete from millrace.timer d where d.job = the_job
+    returning d.queue, d.kind, d.lane, d.attempt, d.crashes into queue, kind, lane, attempt, crashes;
+    if found then return; end if;
     select j.queue, j.lane into head from millrace.job j where j.id = the_job;
     delete from millrace.ready r where r.queue = head.queue and r.lane = head.lane and r.seq = the_job
     returning r.queue, r.kind, r.lane, r.attempt, r.crashes into queue, kind, lane, attempt, crashes;
     if found then return; end if;
     delete from millrace.ready r where r.job = the_job and r.seq <> r.job
     returning r.queue, r.kind, r.lane, r.attempt, r.crashes into queue, kind, lane, attempt, crashes;
-    if found then return; end if;
-    delete from millrace.timer d where d.job = the_job
-    returning d.queue, d.kind, d.lane, d.attempt, d.crashes into queue, kind, lane, attempt, crashes;
     if found then return; end if;
     delete from millrace.parked p where p.job = the_job
     returning p.queue, p.kind, p.lane, p.attempt, p.crashes into queue, kind, lane, attempt, crashes;

@@ -256,15 +256,12 @@ begin
             when name = 'backoff' then
                 if jsonb_typeof(value) <> 'object' then
                     perform millrace.refuse('options.backoff is no object', 'options.backoff', 'Give {"base": seconds, "cap": seconds}.');
-                elsif exists (select from jsonb_each(value) b(key, pause) where b.key not in ('base', 'cap') or jsonb_typeof(b.pause) <> 'number') then
-                    perform millrace.refuse('options.backoff holds something else than numbers for base and cap', 'options.backoff',
-                        'Give {"base": seconds, "cap": seconds}.');
                 end if;
-                if exists (
-                    select from jsonb_each(value) b
-                     where b.key not in ('base', 'cap') or jsonb_typeof(b.value) <> 'number'
-                        or case jsonb_typeof(b.value) when 'number' then b.value::numeric not between 0.001 and 604800 end
-                ) then
+                -- No query over its fields: this is an expression, which costs a tenth.
+                if value - array['base', 'cap'] <> '{}'
+                    or (case when value ? 'base' then jsonb_typeof(value -> 'base') <> 'number' or (value ->> 'base')::numeric not between 0.001 and 604800 end)
+                    or (case when value ? 'cap' then jsonb_typeof(value -> 'cap') <> 'number' or (value ->> 'cap')::numeric not between 0.001 and 604800 end)
+                then
                     perform millrace.refuse('options.backoff holds something else than a base and a cap in seconds', 'options.backoff',
                         'Give {"base": seconds, "cap": seconds}, each 0.001 to 604800.');
                 end if;
@@ -451,10 +448,11 @@ begin
     if not one ? 'kind' then
         perform millrace.refuse('it names no kind', 'kind', 'Give {"kind": "…", "args": {…}}.');
     end if;
-    select name into unknown from jsonb_object_keys(one) name
-     where name not in ('kind', 'args', 'queue', 'priority', 'run_at', 'unique_key', 'on_conflict', 'limit_key', 'tenant',
-                        'max_attempts', 'tags', 'metadata', 'options') limit 1;
-    if found then
+    if one - array['kind', 'args', 'queue', 'priority', 'run_at', 'unique_key', 'on_conflict', 'limit_key', 'tenant', 'max_attempts', 'tags',
+                   'metadata', 'options'] <> '{}' then
+        select name into unknown from jsonb_object_keys(one) name
+         where name not in ('kind', 'args', 'queue', 'priority', 'run_at', 'unique_key', 'on_conflict', 'limit_key', 'tenant',
+                            'max_attempts', 'tags', 'metadata', 'options') limit 1;
         perform millrace.refuse(format('the field %L is unknown', left(unknown, 60)), unknown, 'The fields are those of millrace.enqueue.');
     end if;
     select e.id, e.created into enqueue_object.id, enqueue_object.created from millrace.enqueue_one(

@@ -12,7 +12,7 @@ begin
 end $$;
 
 create or replace function millrace.queue_id(the_name text) returns int
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql as $$
 declare
     the_id int;
 begin
@@ -33,7 +33,7 @@ end $$;
 
 -- The line of a queue in which a job waits: apart by tenant, and with a limit key.
 create or replace function millrace.queue_line(the_name text, the_tenant text, is_keyed boolean) returns int
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql as $$
 declare
     the_id int;
     the_main int;

@@ -24,7 +24,8 @@ begin
         if found then
             return the_job;
         end if;
-        select u.job, u.ended, u.until into held from millrace.unique_lock u where u.hash = the_hash;
+        select u.job, u.ended, u.until, exists (select from millrace.unique_ended e where e.hash = the_hash) as is_noted into held
+          from millrace.unique_lock u where u.hash = the_hash;
         if not found then
             continue;                                     -- gone between the two statements: try again
         end if;
@@ -36,7 +37,7 @@ begin
             end if;
             continue;                                     -- somebody else was first
         end if;
-        if exists (select from millrace.unique_ended e where e.hash = the_hash) then
+        if held.is_noted then
             perform millrace.unique_settle(the_hash);
             continue;
         end if;
@@ -194,16 +195,26 @@ begin
         end if;
         return;
     end if;
-    if held.next is null and not millrace.job_waits(held.job) and exists (select from millrace.job_running(held.job)) then
-        update millrace.unique_lock u set next = the_job, due = the_run_at where u.hash = the_hash;
-        fate := 'follows';
-        return;
-    end if;
 
     id := coalesce(held.next, held.job);
     select j.kind, j.owner, j.tenant into head from millrace.job j where j.id = unique_replace.id;
     if not found then
         return;
+    end if;
+    if held.next is null then
+        select * into place from millrace.take_waiting(held.job);   -- a refusal below puts it back
+        if place.queue is null then
+            perform from millrace.blocked b where b.job = held.job for update;
+            waits := found;                               -- for other jobs; it goes on waiting for them
+            if not waits then
+                if exists (select from millrace.job_running(held.job)) then
+                    update millrace.unique_lock u set next = the_job, due = the_run_at where u.hash = the_hash;
+                    id := null;
+                    fate := 'follows';
+                end if;
+                return;
+            end if;
+        end if;
     end if;
     if not millrace.may_see(head.owner, head.tenant) then
         perform millrace.refuse(format('the unique key is held by job %s, which is somebody else''s', id), 'unique_key', null, '42501', 'permission');
@@ -213,14 +224,6 @@ begin
             'Only a job of the same kind can be replaced; a key is by kind unless options.unique_scope says otherwise.', '23505', 'conflict');
     end if;
     if held.next is null then
-        perform from millrace.blocked b where b.job = held.job for update;
-        waits := found;                                   -- for other jobs; it goes on waiting for them
-        if not waits then
-            select * into place from millrace.take_waiting(held.job);
-            if place.queue is null then
-                return;
-            end if;
-        end if;
         the_run_at := greatest(the_run_at, held.until);
     end if;
     update millrace.job j
