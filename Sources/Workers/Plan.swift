@@ -20,8 +20,10 @@ package struct Plan: Sendable {
     private var shares = Shares()
     /// The claim under way leaves some lanes out.
     private var isPart = false
-    /// The last claim was held back, or was a part that brought nothing: the next one goes everywhere.
+    /// The last claim was held back, or was the second part in turn that brought nothing: the next one goes everywhere.
     private var goesWhole = false
+    /// Whether the last part was of jobs with limits, and brought nothing.
+    private var last: (isLimited: Bool, wasVain: Bool)?
 
     /// Every sixteenth claim goes from the last priority to the first, so that nothing starves.
     static let fairTurn = 16
@@ -84,26 +86,36 @@ package struct Plan: Sendable {
     }
 
     /// Jobs with limits and jobs without are claimed apart, each in the statement that suits them: whoever comes first among the
-    /// lanes known to hold work decides. Lanes with limits that are only probed would make the dearer statement of every claim.
-    /// A full queue in front does not keep the others waiting: what brought nothing, or was held back, is followed by a whole claim.
+    /// lanes known to hold work decides, and of one priority they take turns. Lanes with limits that are only probed would make the
+    /// dearer statement of every claim. A full queue in front does not keep the others waiting: what brought nothing is followed by the
+    /// other part, and if that brings nothing either, or a claim was held back, by a whole one.
     package mutating func apart(_ stretches: [Stretch], floors: Floors, limited: Set<Int32>) -> [Stretch] {
         isPart = false
         guard !limited.isEmpty, !goesWhole else { return stretches }
         let live = Set(floors.liveLanes)
         guard let first = stretches.first(where: { live.contains($0.lane) }) else { return stretches }
-        let isLimited = limited.contains(first.lane.queue)
+        var isLimited = limited.contains(first.lane.queue)
+        let other = stretches.first { live.contains($0.lane) && limited.contains($0.lane.queue) != isLimited }
+        if let last, last.isLimited == isLimited, let other,
+            last.wasVain || other.lane.priority == first.lane.priority
+        {
+            isLimited.toggle()
+        }
         let part = stretches.filter {
             limited.contains($0.lane.queue) == isLimited && (!isLimited || live.contains($0.lane))
         }
         isPart = part.count < stretches.count
+        last = (isLimited, other == nil || last?.wasVain ?? false)
         return part
     }
 
     /// How the claim went; true when another should follow at once, for this one left lanes out and brought nothing.
     package mutating func went(brought: Int, heldBack: Bool) -> Bool {
         defer { isPart = false }
-        goesWhole = heldBack || (isPart && brought == 0)
-        return isPart && brought == 0
+        let isVain = isPart && brought == 0
+        goesWhole = heldBack || (isVain && last?.wasVain ?? false)
+        last?.wasVain = isVain
+        return isVain
     }
 
     /// The places that a claim has emptied, for the shares of the next: also those whose jobs were turned away, or a line full of

@@ -202,8 +202,26 @@ import Testing
         // A lane that was only thought to hold something.
         #expect(look() == [full])
         #expect(went(0, heldBack: false))
+        #expect(look() == [free])
+        #expect(went(0, heldBack: false))
         #expect(look() == [full, free])
         #expect(!went(0, heldBack: false))
+    }
+
+    @Test func `of one priority, jobs with limits and jobs without take turns`() {
+        var plan = Plan()
+        let bounded = Stretch(lane: Self.lane(4, queue: 2), floor: 0, limit: 9)
+        let free = Stretch(lane: Self.lane(4, queue: 1), floor: 0, limit: 9)
+        let urgent = Stretch(lane: Self.lane(1, queue: 2), floor: 0, limit: 9)
+        func look(_ stretches: [Stretch]) -> [Stretch] {
+            defer { _ = plan.went(brought: 1, heldBack: false) }
+            return plan.apart(stretches, floors: Self.floors(stretches.map(\.lane)), limited: [2])
+        }
+        #expect(look([bounded, free]) == [bounded])
+        #expect(look([bounded, free]) == [free])
+        #expect(look([bounded, free]) == [bounded])
+        #expect(look([urgent, free]) == [urgent], "a better priority waits for no turn")
+        #expect(look([urgent, free]) == [urgent])
     }
 
     @Test func `one job that somebody has woken us for is picked up where it is`() {
