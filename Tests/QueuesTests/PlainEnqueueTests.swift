@@ -123,6 +123,62 @@ import Testing
         }
     }
 
+    @Test func `nothing of a caller's search_path runs with the owner's rights`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            #expect(
+                try await connection.column(
+                    """
+                    select p.proname from pg_proc p
+                     where p.pronamespace = 'millrace'::regnamespace and p.prosecdef
+                       and not exists (select from unnest(p.proconfig) c where c like 'search\\_path=%')
+                    """) == [])
+            try await connection.run("select millrace.enqueue('k', queue => 'q')")
+            let functions = [
+                "pg_current_xact_id() returns xid8", "nextval(regclass) returns bigint", "pg_notify(text, text) returns void",
+                "current_setting(text) returns text", "pg_notification_queue_usage() returns float8",
+                "pg_try_advisory_xact_lock_shared(int, int) returns boolean", "clock_timestamp() returns timestamptz",
+                "pg_column_size(jsonb) returns int", "concat(int, text, int, text) returns text",
+            ]
+            let operators = [
+                ("=", "text", "text", "boolean"), ("=", "name", "name", "boolean"), ("=", "name", "text", "boolean"),
+                ("?", "jsonb", "text", "boolean"), ("<=", "int", "int", "boolean"), ("<", "float8", "float8", "boolean"),
+                ("<", "float8", "numeric", "boolean"), ("&", "int", "int", "int"), ("||", "text", "text", "text"),
+                ("||", "int", "text", "text"), ("+", "int", "int", "int"), ("=", "bigint", "bigint", "boolean"),
+            ]
+            var statements = ["create schema trap"]
+            statements += functions.map {
+                "create function trap.\($0) language plpgsql as $$ begin raise exception 'trapped'; end $$"
+            }
+            for (number, one) in operators.enumerated() {
+                statements.append(
+                    "create function trap.f\(number)(\(one.1), \(one.2)) returns \(one.3) language plpgsql as $$ begin raise exception 'trapped'; end $$")
+                statements.append(
+                    "create operator trap.\(one.0) (leftarg = \(one.1), rightarg = \(one.2), function = trap.f\(number))")
+            }
+            statements += ["text", "int8", "int4", "bool"].map { "create domain trap.\($0) as pg_catalog.bytea" }
+            for statement in statements { try await connection.run(statement) }
+            await connection.close()
+            let caller = try await database.connect()
+            try await caller.run("set search_path = trap, pg_catalog")
+            for call in [
+                "'k'", "'k', '{}', 'q'", "'k', '{}', 'another'", "'k', unique_key => 'a'", "'k', unique_key => 'a', on_conflict => 'replace'",
+                "'k', limit_key => 'a', tenant => 't', tags => array['a'::pg_catalog.text]", "'k', '{\"$millrace\": 1}'",
+            ] {
+                do {
+                    try await caller.run("select millrace.enqueue(\(call))")
+                } catch let error as PostgresError {
+                    #expect(!"\(error)".contains("trapped"), "\(call): \(error)")
+                    #expect(call.contains("$millrace"), "\(call): \(error)")
+                }
+            }
+            await caller.close()
+            let after = try await database.connect()
+            #expect(try await after.int("select count(*) from millrace.job") == 6)
+            await after.close()
+        }
+    }
+
     @Test func `a kind that is given another queue is followed at once`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

@@ -2,7 +2,7 @@
 
 -- Takes a waiting job out of its place. The job may move between two looks: the caller loops. What comes due meanwhile is found in line.
 create or replace function millrace.take_waiting(the_job bigint, out queue int, out kind int, out lane int, out attempt smallint, out crashes smallint)
-language plpgsql volatile as $$
+language plpgsql volatile set enable_seqscan = off as $$
 declare
     head record;
 begin
@@ -37,7 +37,7 @@ begin
 end $$;
 
 create or replace function millrace.cancel_now(the_job bigint) returns boolean
-language plpgsql volatile as $$
+language plpgsql volatile set enable_seqscan = off as $$
 declare
     place record;
     held record;
@@ -119,7 +119,7 @@ end $$;
 
 -- Runs a job again: a scheduled one now, a dead or cancelled one from its first attempt (its errors and its steps stay).
 create or replace function millrace.retry(id bigint) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
     head record;
     waiting record;
@@ -171,7 +171,7 @@ end $$;
 
 -- Moves a waiting job to another time; a running or ended one is left alone.
 create or replace function millrace.reschedule(id bigint, run_at timestamptz) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
     place record;
     tries int := 0;
@@ -211,7 +211,7 @@ end $$;
 
 -- Removes a job and everything that is known of it, its hold on a key too. A running one is refused.
 create or replace function millrace.job_delete(the_job bigint) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
     the_hash bytea;
 begin

@@ -23,7 +23,7 @@ end $$;
 
 -- Reads options.after, fence and before of a new job, and draws its edges. True when it has to wait.
 create or replace function millrace.flow_join(the_job bigint, the_options jsonb, the_due timestamptz) returns boolean
-language plpgsql volatile as $$
+language plpgsql volatile set enable_seqscan = off as $$
 declare
     given jsonb := the_options -> 'after';
     preds bigint[] := '{}';
@@ -98,7 +98,7 @@ end $$;
 
 -- The run that a token names, while it is live; its lease is locked against a rescuer until the caller's commit.
 create or replace function millrace.live_run(token text, out session bigint, out number bigint, out job bigint)
-language plpgsql volatile as $$
+language plpgsql volatile set enable_seqscan = off as $$
 declare
     began timestamptz;
 begin
@@ -210,7 +210,7 @@ end $$;
 
 -- Ends blocked jobs without a run.
 create or replace function millrace.flow_stop(ids bigint[], reasons text[]) returns void
-language plpgsql volatile as $$
+language plpgsql volatile set enable_seqscan = off as $$
 declare
     t timestamptz := millrace.now();
     keyed bigint[];
@@ -231,7 +231,7 @@ end $$;
 
 -- Jobs that a run made and that are not to be: they never were. What waits for them waits no longer.
 create or replace function millrace.flow_forget(ids bigint[]) returns void
-language plpgsql volatile as $$
+language plpgsql volatile set enable_seqscan = off as $$
 declare
     followers bigint[];
     keyed bigint[];

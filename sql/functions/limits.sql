@@ -7,7 +7,7 @@ language sql immutable parallel safe as $$ select pg_catalog.hashtextextended(sc
 
 -- Looked at from the end, for parked jobs are taken from the front. Not in SQL, which would plan it in each enqueue with a limit key.
 create or replace function millrace.gate_has_parked(the_gate bigint) returns boolean
-language plpgsql stable as $$
+language plpgsql stable set enable_seqscan = off as $$
 begin
     return exists (select from (select from millrace.parked p where p.gate = the_gate order by p.lane desc, p.job desc limit 1) p);
 end $$;

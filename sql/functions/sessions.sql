@@ -145,7 +145,7 @@ end $$;
 
 -- Which of a session's leases live, and what is left in each: read after every reconnect.
 create or replace function millrace.leases_held(the_session bigint) returns bigint[]
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language sql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
     select coalesce(array_agg(l.number), '{}') from millrace.lease l where l.session = the_session
 $$;
 

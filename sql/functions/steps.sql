@@ -82,7 +82,7 @@ end $$;
 
 -- For work that begins anew: nothing of it has been done yet.
 create or replace function millrace.steps_forget(the_job bigint) returns void
-language plpgsql as $$
+language plpgsql set enable_seqscan = off as $$
 begin
     delete from millrace.step s where s.job = the_job;
     update millrace.progress p set session = null, number = null, fraction = null, stage = null, note = null, at = null where p.job = the_job;

@@ -15,7 +15,7 @@ end $$;
 
 -- The job that holds the key now: the one given, or whoever came first. Waits for an open transaction that is taking it.
 create or replace function millrace.unique_take(the_hash bytea, the_job bigint) returns bigint
-language plpgsql as $$
+language plpgsql set enable_seqscan = off as $$
 declare
     held record;
 begin
@@ -117,7 +117,7 @@ end $$;
 -- Makes good for a holder's end that could not have the key's row. Waits for whoever has it. Only who has the row touches the
 -- notes; whoever waited for a row that was deleted has nothing, and looks again.
 create or replace function millrace.unique_settle(the_hash bytea) returns void
-language plpgsql as $$
+language plpgsql set enable_seqscan = off as $$
 declare
     ids bigint[];
 begin
@@ -136,7 +136,7 @@ end $$;
 
 -- The same for every key whose row is free by now. Returns how many.
 create or replace function millrace.unique_sweep() returns int
-language plpgsql as $$
+language plpgsql set enable_seqscan = off as $$
 declare
     one record;
     swept int := 0;
@@ -174,7 +174,7 @@ create or replace function millrace.unique_replace(
     the_limit_key text, the_max_attempts int, the_tags text[], the_metadata jsonb, the_options jsonb,
     out fate text, out id bigint, out not_before timestamptz
 )
-language plpgsql volatile as $$
+language plpgsql volatile set enable_seqscan = off as $$
 declare
     t timestamptz := millrace.now();
     held record;

@@ -78,7 +78,7 @@ select h.id, k.name, q.name, (array['succeeded', 'cancelled', 'dead'])[h.outcome
 -- Where a running job is, without walking every lease's ids through the view.
 create or replace function millrace.job_running(the_job bigint)
 returns table (session bigint, number bigint, at timestamptz, attempt int, crashes int)
-language plpgsql volatile set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 begin
     -- Not in one statement: a plan over both opens every leaf of history, even where no lease has the job.
     for session, number, at, attempt, crashes in
