@@ -9,10 +9,7 @@ package struct Notification: Sendable, Equatable {
 
 extension Connection {
     package func listen(_ channel: String) async throws(PostgresError) {
-        let handle = try live()
-        guard let name = PQescapeIdentifier(handle.pointer, channel, channel.utf8.count) else { throw broken(handle) }
-        defer { PQfreemem(name) }
-        try await execute(.quoted("listen %I", names: [String(cString: name)]))
+        try await execute("listen %I", naming: channel)
     }
 
     /// Waits for notifications, at most until `deadline`; returns early, and empty, when another call waits for the connection.

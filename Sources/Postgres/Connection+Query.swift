@@ -30,6 +30,16 @@ extension Connection {
         }
     }
 
+    /// For statements that take no parameters: the template's `%I` is this name, quoted.
+    package func execute(
+        _ template: StaticString, naming name: String, deadline: Duration? = nil
+    ) async throws(PostgresError) {
+        let handle = try live()
+        guard let quoted = PQescapeIdentifier(handle.pointer, name, name.utf8.count) else { throw broken(handle) }
+        defer { PQfreemem(quoted) }
+        try await execute(.quoted(template, names: [String(cString: quoted)]), deadline: deadline)
+    }
+
     /// Sends all statements at once in one implicit transaction: one round trip, all or none.
     package func pipeline(_ statements: [Statement], deadline: Duration? = nil) async throws(PostgresError) {
         try await cancellable { connection throws(PostgresError) in

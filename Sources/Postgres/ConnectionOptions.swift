@@ -83,6 +83,15 @@ package struct ConnectionOptions: Sendable {
         return "\(user)\(host)\(port)/\(given["dbname"] ?? "")"
     }
 
+    /// The same place, but another of its server's databases.
+    package static func location(_ location: String, database: String) throws(PostgresError) -> String {
+        var given = try parse(location)
+        given["dbname"] = database
+        return given.sorted { $0.key < $1.key }.map { key, value in
+            "\(key)='\(value.replacing("\\", with: "\\\\").replacing("'", with: "\\'"))'"
+        }.joined(separator: " ")
+    }
+
     private static func parse(_ location: String) throws(PostgresError) -> [String: String] {
         if location.utf8.contains(0) { throw .misconfigured(reason: "the database URL holds a NUL byte") }
         guard !location.isEmpty else { return [:] }

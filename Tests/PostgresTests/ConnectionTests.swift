@@ -327,6 +327,16 @@ import Testing
         #expect(!options.summary.contains("s3cret") || location.contains("//s3cret"))
     }
 
+    @Test(arguments: [
+        ("postgresql://me:it%27s%5C@h:5/one?sslmode=disable", #"dbname='two' host='h' password='it\'s\\' port='5' sslmode='disable' user='me'"#),
+        ("host=h dbname=one", "dbname='two' host='h'"), ("", "dbname='two'"),
+    ])
+    func `another database of the same server is named`(location: String, other: String) throws {
+        let named = try ConnectionOptions.location(location, database: "two")
+        #expect(named == other)
+        #expect(try ConnectionOptions.location(named, database: "two") == other, "it can be read again")
+    }
+
     @Test func `a statement's values do not appear in the description of its error`() async throws {
         try await withConnection(.empty) { connection in
             try await connection.run("create table t (secret text unique)")

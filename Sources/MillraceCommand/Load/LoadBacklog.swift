@@ -7,10 +7,11 @@ extension Command {
         summary: "Measure claims and enqueues in front of ten million waiting jobs",
         discussion: """
             Measures claims of 100 and of 1,000 jobs, by the function and the plan that a worker uses, and single enqueues, with \
-            10,000 jobs waiting; then fills the queue and measures the same again. Beside each stands what hand-written \
-            statements do with the same queue. Every run makes a queue of its own. The jobs are kept, unless --no-keep says \
-            that they are to be claimed and ended by hand-written statements afterwards, which leaves their rows in history. \
-            Says first how much disk it needs. Use a database of its own.
+            ten million jobs waiting and with 10,000, in turns. The 10,000 wait in a second database on the same server, which \
+            it makes and drops again, so the role needs CREATEDB. Beside each stands what hand-written statements do with the same \
+            queue. Every run makes a queue of its own. The jobs are kept, unless --no-keep says that they are to be claimed and ended \
+            by hand-written statements afterwards, which leaves their rows in history. Says first how much disk it needs. Use a \
+            database of its own.
             """,
         flags: [
             .single(
@@ -21,7 +22,7 @@ extension Command {
                 help: "Claims to take the median of."),
             .single(
                 "seconds", "N", .integer(1...600), environment: .none, fallback: "4",
-                help: "How long single jobs are enqueued each time."),
+                help: "How long single jobs are enqueued into each."),
             .toggle("keep", environment: .none, help: "Keep the jobs that wait at the end, which is the default."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
             Setting.directURL.flag,
@@ -47,49 +48,108 @@ private struct BacklogScenario: Sendable {
     /// A job's rows and their index entries in job and ready, as measured.
     static let bytesPerJob = 290
 
+    /// A queue with so many jobs, each in a database of its own.
+    private struct Place: Sendable {
+        let options: ConnectionOptions
+        let connection: Connection
+        let queue: String
+        let depth: Int
+
+        var yardstick: Yardstick { Yardstick(at: options.location) }
+    }
+
     /// What is measured in front of a backlog.
     private struct Sight: Sendable {
-        var hundred: ClaimTimes
-        var thousand: ClaimTimes
-        var enqueue: Yardstick.Result
-        var enqueueByHand: Yardstick.Result
+        var hundred = ClaimTimes()
+        var thousand = ClaimTimes()
+        var enqueue = Yardstick.Result(jobs: 0, seconds: 0)
+        var enqueueByHand = Yardstick.Result(jobs: 0, seconds: 0)
         /// Claimed and ended a hundred at a time.
-        var byHand: Yardstick.Result
-
-        var enqueueRate: Double { Double(enqueue.jobs) / enqueue.seconds }
+        var byHand = Yardstick.Result(jobs: 0, seconds: 0)
 
         var json: JSONValue {
             [
                 "claim_100_ms": .double(hundred.median), "claim_100_p99_ms": .double(percentile(hundred.sorted, 0.99)),
                 "claim_100_first_ms": .double(hundred.first), "claim_1000_ms": .double(thousand.median),
                 "claim_1000_p99_ms": .double(percentile(thousand.sorted, 0.99)),
-                "enqueues_per_second": .double(enqueueRate),
-                "enqueues_per_second_by_hand": .double(Double(enqueueByHand.jobs) / enqueueByHand.seconds),
-                "claimed_and_ended_per_second_by_hand": .double(Double(byHand.jobs) / byHand.seconds),
+                "enqueues_per_second": .double(enqueue.perSecond),
+                "enqueues_per_second_by_hand": .double(enqueueByHand.perSecond),
+                "claimed_and_ended_per_second_by_hand": .double(byHand.perSecond),
             ]
         }
     }
 
     func run() async throws -> ExitCode {
         let jobs = invocation.parsed.integer("jobs") ?? 10_000_000
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
-        let queue = "load.backlog.\(String(UInt32.random(in: .min ... .max), radix: 36))"
+        let options = try invocation.connectionOptions()
+        let connection = try await Connection.open(options, name: "load")
+        let suffix = String(UInt32.random(in: .min ... .max), radix: 36)
+        let queue = "load.backlog.\(suffix)"
+        let database = "millrace_load_\(suffix)"
         invocation.console.note(
-            "\(Humane.count(jobs)) jobs in the queue \(queue): about \(Humane.bytes(jobs * Self.bytesPerJob)) of disk, and as much again of WAL, which the server recycles up to its max_wal_size"
+            "\(Humane.count(jobs)) jobs in the queue \(queue): about \(Humane.bytes(jobs * Self.bytesPerJob)) of disk, and as much again of WAL, which the server recycles up to its max_wal_size; \(Humane.count(Self.few)) in the database \(database), which is dropped at the end"
         )
-        let keeps = !invocation.parsed.isOff("keep")
-        let before = try await size(on: connection)
-        try await fill(queue, to: Self.few, label: nil, on: connection)
-        let near = try await look(at: queue, depth: Self.few, on: connection)
-        try await fill(queue, to: jobs, label: "filled:", on: connection)
-        let settling = try await settle(on: connection)
-        let bytes = Double(try await size(on: connection) - before) / Double(jobs)
-        let far = try await look(at: queue, depth: jobs, on: connection)
-        if !keeps {
-            _ = try await Yardstick(invocation).drain(
-                try await Yardstick.line(queue: queue, kind: Self.kind, on: connection), on: connection)
+        try await makeDatabase(database, on: connection)
+        let code: ExitCode
+        do {
+            code = try await measure(
+                jobs, Place(options: options, connection: connection, queue: queue, depth: jobs), beside: database)
+        } catch {
+            await dropDatabase(database, options)
+            throw error
         }
         await connection.close()
+        await dropDatabase(database, options)
+        return code
+    }
+
+    private func makeDatabase(_ name: String, on connection: Connection) async throws {
+        do throws(PostgresError) {
+            try await connection.execute("create database %I", naming: name, deadline: .seconds(60))
+        } catch {
+            guard error.sqlState == "42501" else { throw error }
+            throw Failure(
+                "the role may not create the database in which the smaller backlog waits",
+                hint: "give it CREATEDB, or name a role that has it in DATABASE_URL")
+        }
+    }
+
+    /// Also when the command is interrupted.
+    private func dropDatabase(_ name: String, _ options: ConnectionOptions) async {
+        let isGone = await Task {
+            do {
+                let connection = try await Connection.open(options, name: "load")
+                try await connection.execute(
+                    "drop database if exists %I with (force)", naming: name, deadline: .seconds(60))
+                await connection.close()
+                return true
+            } catch {
+                return false
+            }
+        }.value
+        if !isGone { invocation.console.note("the database \(name) could not be dropped: drop it by hand") }
+    }
+
+    private func measure(_ jobs: Int, _ many: Place, beside database: String) async throws -> ExitCode {
+        let keeps = !invocation.parsed.isOff("keep")
+        let beside = invocation.options(
+            at: try ConnectionOptions.location(many.options.location, database: database))
+        let few = Place(
+            options: beside, connection: try await Connection.open(beside, name: "load"), queue: many.queue, depth: Self.few
+        )
+        _ = try await Migrator().migrate(on: few.connection)
+        let before = try await size(on: many.connection)
+        try await fill(few, count: few.depth, label: nil)
+        try await fill(many, count: many.depth, label: "filled:")
+        let settling = try await settle(on: many.connection)
+        let bytes = Double(try await size(on: many.connection) - before) / Double(jobs)
+        let sights = try await look(at: [few, many])
+        await few.connection.close()
+        if !keeps {
+            _ = try await many.yardstick.drain(
+                try await Yardstick.line(queue: many.queue, kind: Self.kind, on: many.connection), on: many.connection)
+        }
+        let (near, far) = (sights[0], sights[1])
         let depth = Humane.count(jobs)
         return invocation.report(
             "backlog",
@@ -102,58 +162,68 @@ private struct BacklogScenario: Sendable {
                     unit: "×"),
                 .atMost(
                     "time of a single enqueue with \(depth) waiting", 1.25,
-                    measured: near.enqueueRate / far.enqueueRate, unit: "×"),
+                    measured: near.enqueue.perSecond / far.enqueue.perSecond, unit: "×"),
             ],
             figures: [
-                ("jobs", .init(jobs)), ("queue", .string(queue)), ("kept", .bool(keeps)),
+                ("jobs", .init(jobs)), ("queue", .string(many.queue)), ("kept", .bool(keeps)),
                 ("few", near.json), ("many", far.json), ("bytes_per_job", .double(bytes)),
                 ("settling_s", .double(settling)),
             ])
     }
 
-    /// Up to so many: what stands in the queue already counts.
-    private func fill(_ queue: String, to depth: Int, label: String?, on connection: Connection) async throws {
-        let waiting = try await self.waiting(queue, on: connection)
-        guard waiting < depth else { return }
-        var filling = Filling(invocation, on: connection, label: label, total: depth - waiting)
-        try await filling.add(Self.kind, count: depth - waiting, queue: queue)
+    private func fill(_ place: Place, count: Int, label: String?) async throws {
+        var filling = Filling(invocation, on: place.connection, label: label, total: count)
+        try await filling.add(Self.kind, count: count, queue: place.queue)
     }
 
-    private func look(at queue: String, depth: Int, on connection: Connection) async throws -> Sight {
-        let span = Duration.seconds(invocation.parsed.integer("seconds") ?? 4)
-        let yardstick = try Yardstick(invocation)
-        let line = try await Yardstick.line(queue: queue, kind: Self.kind, on: connection)
-        let hundred = try await claims(of: 100, from: queue, depth: depth, on: connection)
-        let thousand = try await claims(of: 1000, from: queue, depth: depth, on: connection)
-        let byHand = try await yardstick.drain(line, batch: 100, threads: 1, most: depth / 2, on: connection)
-        try await fill(queue, to: depth, label: nil, on: connection)
-        let enqueueByHand = try await yardstick.enqueue(line, callers: 1, for: span)
-        let enqueue = try await yardstick.call(
-            "select millrace.enqueue($1::text, $2::jsonb, $3::text)", [Self.kind, "{\"n\": 1}", queue], callers: 1,
-            for: span)
-        invocation.console.note(
-            "with \(Humane.count(depth)): claim of 100 \(Humane.decimal(hundred.median, places: 2)) ms, of 1,000 \(Humane.decimal(thousand.median, places: 2)) ms, \(Humane.count(Int(Double(enqueue.jobs) / enqueue.seconds))) enqueues/s"
-        )
-        return Sight(
-            hundred: hundred, thousand: thousand, enqueue: enqueue, enqueueByHand: enqueueByHand, byHand: byHand)
-    }
-
-    /// In parts, and the queue filled up between them, so that the backlog stays what it is.
-    private func claims(of batch: Int, from queue: String, depth: Int, on connection: Connection) async throws
-        -> ClaimTimes
-    {
-        let wanted = invocation.parsed.integer("claims") ?? 200
-        let part = max(2, min(wanted, depth / batch / 2))
-        var all = ClaimTimes()
-        while all.sorted.count < wanted {
-            try await fill(queue, to: depth, label: nil, on: connection)
-            let one = try await ClaimTimes.measure(
-                queue: queue, kind: Self.kind, batch: batch, rounds: part, on: connection)
-            if all.first.isNaN { all.first = one.first }
-            all.sorted += one.sorted
+    /// At all of them, in turns: what else the machine does meanwhile befalls all of them alike.
+    private func look(at places: [Place]) async throws -> [Sight] {
+        var sights = [Sight](repeating: Sight(), count: places.count)
+        let hundreds = try await claims(of: 100, from: places)
+        let thousands = try await claims(of: 1000, from: places)
+        for index in places.indices {
+            (sights[index].hundred, sights[index].thousand) = (hundreds[index], thousands[index])
         }
-        all.sorted.sort()
-        try await fill(queue, to: depth, label: nil, on: connection)
+        var lines: [Yardstick.Line] = []
+        for (index, place) in places.enumerated() {
+            lines.append(try await Yardstick.line(queue: place.queue, kind: Self.kind, on: place.connection))
+            sights[index].byHand = try await place.yardstick.drain(
+                lines[index], batch: 100, threads: 1, most: Self.few / 2, on: place.connection)
+            try await fill(place, count: sights[index].byHand.jobs, label: nil)
+        }
+        for second in 0..<(invocation.parsed.integer("seconds") ?? 4) {
+            for index in second % 2 == 0 ? Array(places.indices) : places.indices.reversed() {
+                let place = places[index]
+                sights[index].enqueueByHand += try await place.yardstick.enqueue(
+                    lines[index], callers: 1, for: .seconds(1))
+                sights[index].enqueue += try await place.yardstick.call(
+                    "select millrace.enqueue($1::text, $2::jsonb, $3::text)", [Self.kind, "{\"n\": 1}", place.queue],
+                    callers: 1, for: .seconds(1))
+            }
+        }
+        for (place, sight) in zip(places, sights) {
+            invocation.console.note(
+                "with \(Humane.count(place.depth)): claim of 100 \(Humane.decimal(sight.hundred.median, places: 2)) ms, of 1,000 \(Humane.decimal(sight.thousand.median, places: 2)) ms, \(Humane.count(Int(sight.enqueue.perSecond))) enqueues/s"
+            )
+        }
+        return sights
+    }
+
+    /// In parts, and the queues filled up between them, so that a backlog stays what it is.
+    private func claims(of batch: Int, from places: [Place]) async throws -> [ClaimTimes] {
+        let wanted = invocation.parsed.integer("claims") ?? 200
+        let part = max(2, min(wanted, Self.few / batch / 2))
+        var all = [ClaimTimes](repeating: ClaimTimes(), count: places.count)
+        while all[0].sorted.count < wanted {
+            let times = try await ClaimTimes.measure(
+                places.map { ($0.queue, $0.connection) }, kind: Self.kind, batch: batch, rounds: part)
+            for index in places.indices {
+                if all[index].first.isNaN { all[index].first = times[index].first }
+                all[index].sorted += times[index].sorted
+                try await fill(places[index], count: part * batch, label: nil)
+            }
+        }
+        for index in places.indices { all[index].sorted.sort() }
         return all
     }
 
@@ -170,14 +240,6 @@ private struct BacklogScenario: Sendable {
             try await Task.sleep(for: .milliseconds(200))
         }
         return began.duration(to: .now) / .seconds(1)
-    }
-
-    private func waiting(_ queue: String, on connection: Connection) async throws(PostgresError) -> Int {
-        try await connection.query(
-            """
-            select count(*) from millrace.ready r join millrace.queue q on q.id = r.queue where q.name = $1
-            """, [.text(queue)], deadline: .seconds(300)
-        ) { row throws(PostgresError) in Int(try row.int(0)) }.first ?? 0
     }
 
     /// Of the tables that hold waiting jobs, with their indexes.

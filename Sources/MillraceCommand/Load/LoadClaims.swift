@@ -135,7 +135,7 @@ private struct ClaimsScenario: Sendable {
                 "load.nothing", count: Self.batch * (Self.rounds + 10), queue: name, runAt: nil, limitKey: limitKey)
         }
         let times = try await ClaimTimes.measure(
-            queues: names, kind: "load.nothing", batch: Self.batch, rounds: Self.rounds, on: connection)
+            names.map { ($0, connection) }, kind: "load.nothing", batch: Self.batch, rounds: Self.rounds)
         return Sights(obstructed: times[0], free: times[1])
     }
 }

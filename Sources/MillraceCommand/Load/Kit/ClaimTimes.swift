@@ -19,19 +19,13 @@ struct ClaimTimes: Sendable {
         self.init([])
     }
 
-    static func measure(queue name: String, kind: String, batch: Int, rounds: Int, on connection: Connection)
-        async throws -> ClaimTimes
-    {
-        try await measure(queues: [name], kind: kind, batch: batch, rounds: rounds, on: connection)[0]
-    }
-
     /// The queues take turns, claim by claim: what else the machine does meanwhile befalls all of them alike.
-    static func measure(queues names: [String], kind: String, batch: Int, rounds: Int, on connection: Connection)
-        async throws -> [ClaimTimes]
-    {
+    static func measure(
+        _ places: [(queue: String, connection: Connection)], kind: String, batch: Int, rounds: Int
+    ) async throws -> [ClaimTimes] {
         var claimers: [Claimer] = []
-        for name in names {
-            claimers.append(try await Claimer(queue: name, kind: kind, batch: batch, on: connection))
+        for place in places {
+            claimers.append(try await Claimer(queue: place.queue, kind: kind, batch: batch, on: place.connection))
         }
         for _ in 0..<rounds {
             for index in claimers.indices { try await claimers[index].turn() }

@@ -8,6 +8,13 @@ struct Yardstick: Sendable {
     struct Result: Sendable {
         var jobs: Int
         var seconds: Double
+
+        var perSecond: Double { Double(jobs) / seconds }
+
+        static func += (sum: inout Result, other: Result) {
+            sum.jobs += other.jobs
+            sum.seconds += other.seconds
+        }
     }
 
     /// A line of jobs: what one lane of one queue holds.
@@ -20,7 +27,11 @@ struct Yardstick: Sendable {
     let location: String
 
     init(_ invocation: Invocation) throws(Failure) {
-        location = try invocation.connectionOptions().location
+        self.init(at: try invocation.connectionOptions().location)
+    }
+
+    init(at location: String) {
+        self.location = location
     }
 
     /// The queue and the kind are made by enqueuing and cancelling nothing: they must exist already.
