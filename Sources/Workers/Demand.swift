@@ -19,11 +19,11 @@ package struct Demand: Sendable {
     static let many = 500
     /// Jobs a second from which on they are a stream, of which a claim takes several.
     private static let stream = 1000.0
-    /// What a job of a stream may wait for others at the most, and for how many.
-    private static let longestGathering = Duration.milliseconds(2)
-    private static let gathered = 6.0
-    /// A claim of so many was worth it; it followed a stall, and the next should not wait.
-    static let enough = 12
+    /// What a job of a stream may wait for others: longer where more of them come, for there the processor is what is scarce.
+    private static let longestGathering = Duration.milliseconds(4)
+    private static let gatheringPerJob = Duration.nanoseconds(800)
+    /// A claim of so many was worth it at any rate.
+    private static let enough = 12
 
     package init() {}
 
@@ -56,7 +56,12 @@ package struct Demand: Sendable {
 
     /// How long to wait, after a claim that found few, until the next is worth what it costs by itself; nil: no time at all.
     package var gathering: Duration? {
-        rate >= Self.stream ? min(.seconds(Self.gathered / rate), Self.longestGathering) : nil
+        rate >= Self.stream ? min(Self.gatheringPerJob * rate, Self.longestGathering) : nil
+    }
+
+    /// A claim of so many followed a stall, and the next should not wait.
+    package var enough: Int {
+        max(Self.enough, Int(2 * rate * ((gathering ?? .zero) / .seconds(1))))
     }
 
     /// Does what is at hand last for longer than a claim waits for its turn? Then it may.

@@ -69,6 +69,7 @@ final class Desk: Sendable {
         var isPatient = false
         var isLoose = false
         var gathering: Duration?
+        var enough = 0
     }
 
     /// How many to claim now, under which session and number.
@@ -82,7 +83,7 @@ final class Desk: Sendable {
                 wanted: wanted, session: state.session, number: state.counter * 8,
                 isPatient: state.demand.isPatient(slots: slots, held: held),
                 isLoose: state.demand.isLoose(wanted: wanted, slots: slots, held: held),
-                gathering: state.demand.gathering)
+                gathering: state.demand.gathering, enough: state.demand.enough)
         }
     }
 

@@ -128,7 +128,7 @@ extension Worker {
             // A few begin at once; while many do, the next claim goes out.
             if found.jobs.count < Self.few { startRuns() } else { Task { startRuns() } }
         }
-        return found.count < min(order.wanted, Demand.enough) && !isToFollow ? .few : .more
+        return found.count < min(order.wanted, order.enough) && !isToFollow ? .few : .more
     }
 
     /// One job, from where somebody has said that it is; false: there is none, or a claim has to decide.

@@ -143,19 +143,28 @@ extension Worker {
     }
 
     /// Moves what comes due. Sleeps until the next due time it knows, at most a second; while busy it looks more often, for then
-    /// nobody notifies. It walks over nothing that it has moved before; what commits late, `lanesLoop` finds.
+    /// nobody notifies. It walks over nothing that it has moved before, but for a look ten times a second at what has committed
+    /// behind it within a second; what commits later, `lanesLoop` finds.
     func promoteLoop() async {
         var floor: Date?
+        var lookedBack = ContinuousClock.now
         while !Task.isCancelled, !desk.isDraining {
             var pause = doorman.holds ? Duration.seconds(1) : .milliseconds(50)
             do throws(PostgresError) {
-                let promotion = try await houseLink.use { connection throws(PostgresError) in
-                    try await Queue.promote(on: connection, floor: floor, wanted: 5000)
+                var from = floor
+                if lookedBack.duration(to: .now) > .milliseconds(100) {
+                    from = floor?.addingTimeInterval(-1)
+                    lookedBack = .now
+                }
+                let promotion = try await houseLink.use { [from] connection throws(PostgresError) in
+                    try await Queue.promote(on: connection, floor: from, wanted: 5000)
                 }
                 if let upTo = promotion.upTo { floor = max(floor ?? upTo, upTo) }
                 wakeups.filled(promotion.lanes)
                 if let due = promotion.nextDue {
-                    pause = min(pause, max(.milliseconds(1), .seconds(due.timeIntervalSince(promotion.now))))
+                    // One by one, each that comes due right behind another would cost a statement of its own.
+                    let least = promotion.moved > 0 ? Duration.milliseconds(4) : .milliseconds(1)
+                    pause = min(pause, max(least, .seconds(due.timeIntervalSince(promotion.now))))
                 }
             } catch {
                 complaints.say("promoting failed", error)

@@ -116,8 +116,8 @@ import Testing
         #expect(abs(demand.rate - 5000) < 1)
     }
 
-    @Test func `only a stream is gathered, and the faster it is the shorter`() {
-        func gathering(perSecond rate: Int) -> Duration? {
+    @Test func `only a stream is gathered, and the faster it is the longer, up to a bound`() {
+        func stream(perSecond rate: Int) -> (pause: Double?, enough: Int) {
             var demand = Demand()
             var now = ContinuousClock.now
             demand.ended(0, at: now)
@@ -125,12 +125,12 @@ import Testing
                 now += .milliseconds(10)
                 demand.ended(rate / 100, at: now)
             }
-            return demand.gathering
+            return (demand.gathering.map { $0 / .milliseconds(1) }, demand.enough)
         }
-        #expect(gathering(perSecond: 900) == nil)
-        #expect(gathering(perSecond: 1500) == .milliseconds(2))
-        #expect(gathering(perSecond: 2900) == .milliseconds(2))
-        let fast = gathering(perSecond: 12_000) ?? .zero
-        #expect(abs(fast / .milliseconds(1) - 0.5) < 0.01)
+        #expect(stream(perSecond: 900) == (nil, 12))
+        #expect(abs((stream(perSecond: 1500).pause ?? 0) - 1.2) < 0.01)
+        #expect(stream(perSecond: 1500).enough == 12)
+        #expect(stream(perSecond: 12_000).pause == 4)
+        #expect((95...96).contains(stream(perSecond: 12_000).enough), "what comes in twice the pause")
     }
 }
