@@ -328,7 +328,10 @@ import Testing
     }
 
     @Test(arguments: [
-        ("postgresql://me:it%27s%5C@h:5/one?sslmode=disable", #"dbname='two' host='h' password='it\'s\\' port='5' sslmode='disable' user='me'"#),
+        (
+            "postgresql://me:it%27s%5C@h:5/one?sslmode=disable",
+            #"dbname='two' host='h' password='it\'s\\' port='5' sslmode='disable' user='me'"#
+        ),
         ("host=h dbname=one", "dbname='two' host='h'"), ("", "dbname='two'"),
     ])
     func `another database of the same server is named`(location: String, other: String) throws {

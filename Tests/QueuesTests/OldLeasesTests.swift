@@ -14,11 +14,14 @@ import Testing
             try await connection.openSession()
             #expect(try await connection.claim().count == 2)
             let whole = """
-                select millrace.finish(1, array[0::bigint], array[N::bigint], array[1::smallint], array[1], array[1], array[0::smallint],
-                    array[0::smallint], array[1], '{}', array[N::bigint], array[7])
+                select millrace.finish(1, array[0::bigint], array[N::bigint], array[1::smallint], array[1], array[1],
+                    array[0::smallint], array[0::smallint], array[1], '{}', array[N::bigint], array[7])
                 """
             let partial = whole.replacing("'{}', array[N::bigint], array[7]", with: "array[N::bigint], '{}', '{}'")
-            let looks = [whole, partial, "select millrace.leases_confirm(1, array[N])", "select * from millrace.leases_read(1, array[N])"]
+            let looks = [
+                whole, partial, "select millrace.leases_confirm(1, array[N])",
+                "select * from millrace.leases_read(1, array[N])",
+            ]
             func pages(_ number: Int) async throws -> [Int] {
                 var counts: [Int] = []
                 for look in looks {

@@ -135,14 +135,16 @@ import Testing
                     """) == [])
             try await connection.run("select millrace.enqueue('k', queue => 'q')")
             let functions = [
-                "pg_current_xact_id() returns xid8", "nextval(regclass) returns bigint", "pg_notify(text, text) returns void",
+                "pg_current_xact_id() returns xid8", "nextval(regclass) returns bigint",
+                "pg_notify(text, text) returns void",
                 "current_setting(text) returns text", "pg_notification_queue_usage() returns float8",
                 "pg_try_advisory_xact_lock_shared(int, int) returns boolean", "clock_timestamp() returns timestamptz",
                 "pg_column_size(jsonb) returns int", "concat(int, text, int, text) returns text",
             ]
             let operators = [
                 ("=", "text", "text", "boolean"), ("=", "name", "name", "boolean"), ("=", "name", "text", "boolean"),
-                ("?", "jsonb", "text", "boolean"), ("<=", "int", "int", "boolean"), ("<", "float8", "float8", "boolean"),
+                ("?", "jsonb", "text", "boolean"), ("<=", "int", "int", "boolean"),
+                ("<", "float8", "float8", "boolean"),
                 ("<", "float8", "numeric", "boolean"), ("&", "int", "int", "int"), ("||", "text", "text", "text"),
                 ("||", "int", "text", "text"), ("+", "int", "int", "int"), ("=", "bigint", "bigint", "boolean"),
             ]
@@ -152,9 +154,13 @@ import Testing
             }
             for (number, one) in operators.enumerated() {
                 statements.append(
-                    "create function trap.f\(number)(\(one.1), \(one.2)) returns \(one.3) language plpgsql as $$ begin raise exception 'trapped'; end $$")
+                    """
+                    create function trap.f\(number)(\(one.1), \(one.2)) returns \(one.3) language plpgsql as
+                        $$ begin raise exception 'trapped'; end $$
+                    """)
                 statements.append(
-                    "create operator trap.\(one.0) (leftarg = \(one.1), rightarg = \(one.2), function = trap.f\(number))")
+                    "create operator trap.\(one.0) (leftarg = \(one.1), rightarg = \(one.2), function = trap.f\(number))"
+                )
             }
             statements += ["text", "int8", "int4", "bool"].map { "create domain trap.\($0) as pg_catalog.bytea" }
             for statement in statements { try await connection.run(statement) }
@@ -162,8 +168,10 @@ import Testing
             let caller = try await database.connect()
             try await caller.run("set search_path = trap, pg_catalog")
             for call in [
-                "'k'", "'k', '{}', 'q'", "'k', '{}', 'another'", "'k', unique_key => 'a'", "'k', unique_key => 'a', on_conflict => 'replace'",
-                "'k', limit_key => 'a', tenant => 't', tags => array['a'::pg_catalog.text]", "'k', '{\"$millrace\": 1}'",
+                "'k'", "'k', '{}', 'q'", "'k', '{}', 'another'", "'k', unique_key => 'a'",
+                "'k', unique_key => 'a', on_conflict => 'replace'",
+                "'k', limit_key => 'a', tenant => 't', tags => array['a'::pg_catalog.text]",
+                "'k', '{\"$millrace\": 1}'",
             ] {
                 do {
                     try await caller.run("select millrace.enqueue(\(call))")

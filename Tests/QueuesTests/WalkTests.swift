@@ -26,13 +26,15 @@ import Testing
 
             let caller = try await database.connect()
             let jobs = [
-                #"{"kind": "k"}"#, #"{"kind": "k", "limit_key": "a"}"#, #"{"kind": "k", "unique_key": "first", "on_conflict": "replace"}"#,
+                #"{"kind": "k"}"#, #"{"kind": "k", "limit_key": "a"}"#,
+                #"{"kind": "k", "unique_key": "first", "on_conflict": "replace"}"#,
                 #"{"kind": "k", "unique_key": "second"}"#, #"{"kind": "k", "unique_key": "first"}"#,
             ]
             let later = try await caller.int("select job from millrace.timer")
             try await caller.run("begin")
             for call in [
-                "millrace.enqueue_many('[\(jobs.joined(separator: ", "))]')", "millrace.enqueue('k', unique_key => 'third')",
+                "millrace.enqueue_many('[\(jobs.joined(separator: ", "))]')",
+                "millrace.enqueue('k', unique_key => 'third')",
                 "millrace.enqueue('k', unique_key => 'third', on_conflict => 'replace', priority => 1)",
                 "millrace.enqueue('k', options => '{\"after\": [\(running)]}')",
                 "millrace.reschedule(\(later), now() + interval '2 hours')",

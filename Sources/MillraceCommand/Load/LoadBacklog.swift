@@ -135,7 +135,8 @@ private struct BacklogScenario: Sendable {
         let beside = invocation.options(
             at: try ConnectionOptions.location(many.options.location, database: database))
         let few = Place(
-            options: beside, connection: try await Connection.open(beside, name: "load"), queue: many.queue, depth: Self.few
+            options: beside, connection: try await Connection.open(beside, name: "load"), queue: many.queue,
+            depth: Self.few
         )
         _ = try await Migrator().migrate(on: few.connection)
         let before = try await size(on: many.connection)
