@@ -22,8 +22,8 @@ package struct Demand: Sendable {
     /// What a job of a stream may wait for others: longer where more of them come, for there the processor is what is scarce.
     private static let longestGathering = Duration.milliseconds(4)
     private static let gatheringPerJob = Duration.nanoseconds(800)
-    /// A claim of so many was worth it at any rate.
-    private static let enough = 12
+    /// A claim of so many was worth it; between them, it depends on the rate. One that found more was cut short by others who claim.
+    private static let enough = (least: 12, most: 64)
 
     package init() {}
 
@@ -61,7 +61,8 @@ package struct Demand: Sendable {
 
     /// A claim of so many followed a stall, and the next should not wait.
     package var enough: Int {
-        max(Self.enough, Int(2 * rate * ((gathering ?? .zero) / .seconds(1))))
+        let gathered = Int(2 * rate * ((gathering ?? .zero) / .seconds(1)))
+        return min(max(gathered, Self.enough.least), Self.enough.most)
     }
 
     /// Does what is at hand last for longer than a claim waits for its turn? Then it may.
