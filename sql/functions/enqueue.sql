@@ -257,7 +257,7 @@ begin
                 if jsonb_typeof(value) <> 'object' then
                     perform millrace.refuse('options.backoff is no object', 'options.backoff', 'Give {"base": seconds, "cap": seconds}.');
                 end if;
-                -- No query over its fields: this is an expression, which costs a tenth.
+                -- An expression, not a query over its fields, which is set up anew in each call.
                 if value - array['base', 'cap'] <> '{}'
                     or (case when value ? 'base' then jsonb_typeof(value -> 'base') <> 'number' or (value ->> 'base')::numeric not between 0.001 and 604800 end)
                     or (case when value ? 'cap' then jsonb_typeof(value -> 'cap') <> 'number' or (value ->> 'cap')::numeric not between 0.001 and 604800 end)
