@@ -249,9 +249,10 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan as $$
+declare
+    told text;                                            -- see wake_saying
 begin
-    t := millrace.now();
-    perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
+    t := case when pg_current_xact_id() is not null then millrace.now() end;   -- its id before numbers are drawn: see horizon()
     with due as materialized (
         delete from millrace.timer d
          where d.ctid = any (array(
@@ -267,6 +268,8 @@ begin
     )
     select coalesce(sum(l.n), 0), max(l.upto), coalesce(array_agg(l.queue), '{}'), coalesce(array_agg(l.lane), '{}') into moved, upto, queues, lanes
       from (select due.queue, due.lane, count(*) as n, max(due.due) as upto from due group by due.queue, due.lane) l;
-    perform millrace.wake(l.queue, l.lane) from unnest(queues, lanes) l(queue, lane);
+    for n in 1 .. cardinality(queues) loop
+        told := millrace.wake_saying(queues[n], lanes[n], '')::text;
+    end loop;
     select d.due into next_due from millrace.timer d where d.due > coalesce(upto, floor, '-infinity') order by d.due limit 1;
 end $$;

@@ -27,7 +27,7 @@ set enable_memoize = off
 set plan_cache_mode = force_generic_plan as $$
 declare
     t timestamptz := millrace.now();
-    paused int[] := array(select q.id from millrace.queue m join millrace.queue q on q.id = m.id or q.main = m.id where m.paused_at is not null);
+    paused int[];
     -- one place for each gate: those of queues and tenants first, then those of keys (of each key one job)
     the_gates bigint[]; counting bigint[]; counts int[]; caps int[]; spacings float8[]; bursts int[]; rooms int[]; ends timestamptz[];
     key_gates bigint[]; key_counts int[]; key_caps int[]; key_spacings float8[]; key_bursts int[]; key_rooms int[]; key_ends timestamptz[];
@@ -48,27 +48,32 @@ declare
     usual_number bigint := case when brief then the_number + 1 end;
     zero smallint := case when brief then 0 end;
     untrue boolean := case when not brief then false end;
+    setting text;
 begin
     if loose then
-        perform set_config('synchronous_commit', 'off', true);
+        setting := set_config('synchronous_commit', 'off', true);
     end if;
     if patient then
         perform millrace.claim_turn(the_queues[1], the_lanes[1]);
         t := millrace.now();
     end if;
-    select array_agg(q.id), array_agg(rq.gate), array_agg(rt.gate), array_agg(q.id) filter (where q.keyed), count(distinct (rq.gate, rt.gate)) = 1
-      into line_ids, line_queue_gates, line_tenant_gates, keyed_lines, uniform
+    select array_agg(q.id), array_agg(rq.gate), array_agg(rt.gate), array_agg(q.id) filter (where q.keyed), count(distinct (rq.gate, rt.gate)) = 1,
+           coalesce(array_agg(q.id) filter (where m.paused_at is not null), '{}')
+      into line_ids, line_queue_gates, line_tenant_gates, keyed_lines, uniform, paused
       from millrace.queue q
+      join millrace.queue m on m.id = coalesce(q.main, q.id)
       left join lateral (select millrace.gate_of('queue', q.name) as gate from millrace.limit_rule r
                           where r.scope = 'queue' and r.name = q.name) rq on true
       left join lateral (select millrace.gate_of('tenant', q.tenant) as gate from millrace.limit_rule r
                           where r.scope = 'tenant' and r.name = q.tenant and (r.concurrency is not null or r.rate is not null)) rt on true
      where q.id = any (the_queues);
-    select array_agg(r.gate), array_agg(r.concurrency), array_agg(r.spacing), array_agg(r.burst)
-      into the_gates, caps, spacings, bursts
-      from (select millrace.gate_of(r.scope, r.name) as gate, r.concurrency, r.per / r.rate as spacing, r.burst
-              from millrace.limit_rule r where r.scope in ('queue', 'tenant')) r
-     where r.gate = any (line_queue_gates || line_tenant_gates);
+    if array_remove(line_queue_gates || line_tenant_gates, null) <> '{}' then
+        select array_agg(r.gate), array_agg(r.concurrency), array_agg(r.spacing), array_agg(r.burst)
+          into the_gates, caps, spacings, bursts
+          from (select millrace.gate_of(r.scope, r.name) as gate, r.concurrency, r.per / r.rate as spacing, r.burst
+                  from millrace.limit_rule r where r.scope in ('queue', 'tenant')) r
+         where r.gate = any (line_queue_gates || line_tenant_gates);
+    end if;
     if the_gates is not null then
         perform millrace.gates_lock(1297239622, the_gates);
         select array_agg(g.room order by g.place), array_agg(g.used_until order by g.place), array_agg(g.gate) filter (where g.entries > 64),
@@ -245,14 +250,18 @@ begin
                case when g.spacing is not null then greatest(t, g.used_until) + make_interval(secs => g.n * g.spacing) end
           from unnest(the_gates || key_gates, counts || key_counts, caps || key_caps, spacings || key_spacings, ends || key_ends)
                g(gate, n, cap, spacing, used_until) where g.n > 0;
-        counting := array(select g.gate from unnest(the_gates, caps) g(gate, cap) where g.cap is not null);
-        holds_all := counting <> '{}';
-        one_each := not holds_all and cardinality(places) = (select sum(k.n) from unnest(key_counts, key_caps) k(n, cap) where k.cap is not null);
-        key_gates := array(select k.gate from unnest(key_gates, key_caps) k(gate, cap) where k.cap is not null);
-        select array_agg(case when l.queue_gate = any (counting) then l.queue_gate end order by l.place),
-               array_agg(case when l.tenant_gate = any (counting) then l.tenant_gate end order by l.place)
-          into line_queue_gates, line_tenant_gates
-          from unnest(line_queue_gates, line_tenant_gates) with ordinality l(queue_gate, tenant_gate, place);
+        select coalesce(array_agg(k.gate), '{}'), coalesce(sum(k.n), 0) = cardinality(places) into key_gates, one_each
+          from unnest(key_gates, key_counts, key_caps) k(gate, n, cap) where k.cap is not null;
+        holds_all := false;
+        if the_gates is not null then
+            counting := array(select g.gate from unnest(the_gates, caps) g(gate, cap) where g.cap is not null);
+            holds_all := counting <> '{}';
+            one_each := one_each and not holds_all;
+            select array_agg(case when l.queue_gate = any (counting) then l.queue_gate end order by l.place),
+                   array_agg(case when l.tenant_gate = any (counting) then l.tenant_gate end order by l.place)
+              into line_queue_gates, line_tenant_gates
+              from unnest(line_queue_gates, line_tenant_gates) with ordinality l(queue_gate, tenant_gate, place);
+        end if;
         return query
         with gone as materialized (
             delete from millrace.ready r where r.ctid = any (places)
@@ -395,8 +404,10 @@ begin
     if crowded is not null then
         perform millrace.gates_fold(crowded);
     end if;
-    return query
-    select null::bigint, null::bigint, null::bigint, null::int, h.queue, null::int, null::smallint, null::smallint, null::timestamptz, null::jsonb,
-           null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, null::timestamptz, null::bigint[], null::bigint
-      from unnest(held_back) h(queue);
+    if held_back is not null then
+        return query
+        select null::bigint, null::bigint, null::bigint, null::int, h.queue, null::int, null::smallint, null::smallint, null::timestamptz, null::jsonb,
+               null::smallint, null::boolean, null::boolean, null::jsonb, null::jsonb, null::text[], null::text, null::timestamptz, null::bigint[], null::bigint
+          from unnest(held_back) h(queue);
+    end if;
 end $$;

@@ -5,11 +5,13 @@
 -- What follows the line's and the lane's number says more: '.ready', that the job is in its lane, so that nobody need look at the clock.
 create or replace function millrace.wake_saying(the_queue int, the_lane int, more text) returns void
 language plpgsql as $$
+declare
+    told text;                                            -- assigned, not performed: a query for its own sake is set up anew each time
 begin
     if not pg_try_advisory_xact_lock_shared(1297239619, the_queue & 63) then
         -- A full notification queue would make the caller's commit fail; the poll then has to do.
         if pg_notification_queue_usage() < 0.5 then
-            perform pg_notify('millrace', the_queue || '.' || the_lane || more);
+            told := pg_notify('millrace', the_queue || '.' || the_lane || more)::text;
         end if;
     end if;
 end $$;
