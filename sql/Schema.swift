@@ -40,6 +40,7 @@ package enum Schema {
         Script(name: "031_drawn_numbers", bytes: Embedded._031_drawn_numbers),
         Script(name: "032_keys_by_their_holder", bytes: Embedded._032_keys_by_their_holder),
         Script(name: "033_promoted_lanes", bytes: Embedded._033_promoted_lanes),
+        Script(name: "034_keys_by_rounds", bytes: Embedded._034_keys_by_rounds),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

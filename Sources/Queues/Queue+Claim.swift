@@ -336,6 +336,17 @@ extension Queue {
         return try one(rows)
     }
 
+    /// Lets go of unique keys that nobody has wanted again, so many at most, and answers how far it has come, and whether those were all.
+    /// - Parameter floor: what lies before it was looked through before.
+    package static func expireKeys(
+        on connection: Connection, floor: Date?, most: Int
+    ) async throws(PostgresError) -> (upTo: Date?, isAll: Bool) {
+        let rows = try await connection.query(
+            "select expired, upto from millrace.unique_expire($1, $2)", [.timestamp(floor), .int4(Int32(most))]
+        ) { row throws(PostgresError) in (upTo: try row.optionalDate(1), isAll: try row.int(0) < most) }
+        return try one(rows)
+    }
+
     static func one<Element>(_ rows: [Element]) throws(PostgresError) -> Element {
         guard let row = rows.first else { throw .undecodable(column: 0, expected: "a row") }
         return row

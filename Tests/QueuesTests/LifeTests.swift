@@ -45,7 +45,7 @@ import Testing
             let row = try await connection.records(
                 "select state, attempt, crashes, jsonb_array_length(errors) from millrace.job(\(id))")
             #expect(row == ["(dead,1,5,5)"])
-            #expect(try await connection.int("select count(*) from millrace.unique_lock") == 0)
+            #expect(try await connection.int("select count(*) from millrace.unique_lock where not ended") == 0)
         }
     }
 

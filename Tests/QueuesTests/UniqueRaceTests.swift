@@ -44,6 +44,25 @@ import Testing
         }
     }
 
+    /// Its snapshot shows nothing of the key, and the key has gone through other hands since.
+    @Test(arguments: [0, 1, 5])
+    func `a snapshot from before a key was known does not let it be taken twice`(rounds: Int) async throws {
+        try await withDatabase { database in
+            let other = try await database.connect()
+            let caller = try await database.connect()
+            try await caller.run("begin isolation level repeatable read; select count(*) from millrace.job")
+            for _ in 0..<rounds {
+                try await other.run("select millrace.cancel(\(try await other.put("1")))")
+            }
+            let holder = try await other.put("2")
+            let refusal = try await caller.refusal(of: "select millrace.enqueue('test', unique_key => 'k')")
+            #expect(refusal?.sqlState == "40001")
+            try await caller.run("rollback")
+            #expect(try await other.keys() == ["\(holder)"])
+            #expect(try await caller.put("3", conflict: "skip") == holder)
+        }
+    }
+
     @Test func `a redrive of a holder whose end was noted is one life, not two`() async throws {
         try await withDatabase { database in
             let worker = try await database.connect()
@@ -187,7 +206,7 @@ import Testing
                 try await watcher.int(
                     """
                     select (select count(*) from millrace.ready) + (select count(*) from millrace.timer) + (select count(*) from millrace.lease)
-                        + (select count(*) from millrace.unique_lock)
+                        + (select count(*) from millrace.unique_lock where not ended)
                     """) == 0
             }
             isOver.withLock { $0 = true }

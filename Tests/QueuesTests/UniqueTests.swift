@@ -259,7 +259,7 @@ extension Connection {
     /// `7`, `7 then 8`, `7 until`.
     func keys() async throws -> [String] {
         try await column(
-            "select job || coalesce(' then ' || next, '') || case when ended then ' until' else '' end from millrace.unique_lock order by job"
+            "select job || coalesce(' then ' || next, '') || case when ended then ' until' else '' end from millrace.unique_lock where not ended or until > millrace.now() order by job"
         )
     }
 }

@@ -3,10 +3,11 @@ import TestSupport
 import Testing
 
 /// The tables through which jobs pass are small to the statistics, and under an old snapshot large: nothing that callers do may read them from
-/// end to end, whenever its plan was made. Two are: `cancel`, which is kept short, and `lease` by whoever asks whether a given job runs.
+/// end to end, whenever its plan was made. Two are: `lease`, by whoever asks whether a given job runs, and `cancel`, which is kept short, once a second.
 @Suite struct WalkTests {
     private static let tables = [
         "ready", "timer", "lease", "parked", "unique_lock", "unique_ended", "blocked", "edge", "step", "progress",
+        "cancel", "unique_key",
     ]
 
     @Test func `no caller reads a table of those that come and go from end to end`() async throws {
@@ -44,7 +45,8 @@ import Testing
                 var before: [Int] = []
                 for table in Self.tables { before.append(try await Self.scans(of: table, caller)) }
                 try await caller.run("select \(call)")
-                for (table, old) in zip(Self.tables, before) {
+                for (table, old) in zip(Self.tables, before)
+                where (call, table) != ("millrace.heed_cancels()", "cancel") {
                     #expect(try await Self.scans(of: table, caller) == old, "\(call) reads \(table)")
                 }
             }

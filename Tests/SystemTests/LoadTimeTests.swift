@@ -198,7 +198,7 @@ import Testing
             other.signal(SIGTERM)
             _ = try await other.ended()
             #expect(try await connection.int("select count(*) from millrace.history where outcome <> 1") == 40)
-            #expect(try await connection.int("select count(*) from millrace.unique_lock") == 0)
+            #expect(try await connection.int("select count(*) from millrace.unique_lock where not ended") == 0)
             await connection.close()
         }
     }

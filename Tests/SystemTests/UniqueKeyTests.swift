@@ -48,7 +48,7 @@ import Workers
             let report = try await running.value
             #expect(report.finished == 3)
             #expect(ran.withLock { $0 } == ["1", "3", "5"])
-            #expect(try await connection.int("select count(*) from millrace.unique_lock") == 0)
+            #expect(try await connection.int("select count(*) from millrace.unique_lock where not ended") == 0)
             await connection.close()
         }
     }

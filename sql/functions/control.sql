@@ -230,8 +230,8 @@ begin
     perform millrace.take_waiting(the_job);
     if the_hash is not null then
         update millrace.unique_lock u set next = null, due = null where u.hash = the_hash and u.next = the_job;
-        delete from millrace.unique_lock u where u.hash = the_hash and u.job = the_job and u.ended;
-        perform millrace.unique_end(array[the_job], may_hold => false);
+        perform millrace.unique_forget(array(select u.ctid from millrace.unique_lock u where u.hash = the_hash and u.job = the_job and u.ended));
+        perform millrace.unique_end(array[the_job], for_good => true);
         delete from millrace.unique_ended e where e.hash = the_hash and e.job = the_job;
     end if;
     perform millrace.trace_forget(the_job);

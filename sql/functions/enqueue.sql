@@ -85,6 +85,7 @@ declare
     replaced record;
     follows boolean := false;
     tries int := 0;
+    told text;                                            -- see wake_saying
 begin
     if the_priority is not null and (the_priority < 0 or the_priority > 9) then
         perform millrace.refuse(format('priority %s is out of range', the_priority), 'priority', 'Give 0 (first) to 9 (last); 4 is the default.');
@@ -138,8 +139,11 @@ begin
         perform millrace.refuse('run_at is infinite', 'run_at', 'Give a point in time.');
     end if;
 
-    select k.id, coalesce(the_queue, q.name, 'default') into kind_id, queue_name
-      from millrace.kind k left join millrace.queue q on q.id = k.queue
+    select k.id, coalesce(the_queue, d.name, 'default'), q.id into kind_id, queue_name, queue_id
+      from millrace.kind k
+      left join millrace.queue d on d.id = k.queue
+      left join millrace.queue q on q.name = coalesce(the_queue, d.name, 'default') and coalesce(q.tenant, '') = coalesce(the_tenant, '')
+                                and q.keyed = (the_limit_key is not null)
      where k.name = the_kind;
     if not found then
         kind_id := millrace.kind_id(the_kind);
@@ -155,15 +159,17 @@ begin
                     perform millrace.refuse('a caller may enqueue only for its own tenant', 'tenant', null, '42501', 'permission');
                 end if;
                 the_tenant := nullif(caller_tenant, '');
+                queue_id := null;                         -- of that tenant's line
             end if;
         end if;
     end if;
 
-    queue_id := millrace.queue_line(queue_name, the_tenant, the_limit_key is not null);
+    if queue_id is null then
+        queue_id := millrace.queue_line(queue_name, the_tenant, the_limit_key is not null);
+    end if;
 
     -- The transaction id first: a worker's floor relies on a transaction younger than its sample drawing only larger numbers.
-    perform pg_current_xact_id();
-    id := coalesce(the_id, nextval('millrace.seq'));
+    id := coalesce(the_id, case when pg_current_xact_id() is not null then nextval('millrace.seq') end);
     created := true;
 
     if the_key is not null then
@@ -179,7 +185,7 @@ begin
                 created := false;
                 return;
             end if;
-            select * into replaced from millrace.unique_replace(the_hash, id, kind_id, queue_id, the_lane, the_run_at, the_args,
+            replaced := millrace.unique_replace(the_hash, holder, id, kind_id, queue_id, the_lane, the_run_at, the_args,
                 the_limit_key, the_max_attempts, the_tags, the_metadata, the_options);
             if replaced.fate = 'replaced' then
                 id := replaced.id;
@@ -211,7 +217,7 @@ begin
     if the_run_at > t then
         insert into millrace.timer (due, job, queue, kind, lane) values (the_run_at, id, queue_id, kind_id, the_lane);
         if the_run_at <= t + interval '2 s' and (the_options is null or the_options -> 'wake' is distinct from 'false') then
-            perform millrace.wake(queue_id, the_lane);
+            told := millrace.wake_saying(queue_id, the_lane, '')::text;
         end if;
         return;                                           -- otherwise nobody need wake: every worker looks at the clock once a second
     elsif the_limit_key is not null and millrace.gate_has_parked(millrace.gate_of('key', the_limit_key)) then
@@ -223,7 +229,7 @@ begin
         values (id, id, queue_id, kind_id, the_lane, millrace.gate_of('key', the_limit_key));
     end if;
     if the_options is null or the_options -> 'wake' is distinct from 'false' then
-        perform millrace.wake_saying(queue_id, the_lane, '.ready');
+        told := millrace.wake_saying(queue_id, the_lane, '.ready')::text;
     end if;
 end $$;
 
@@ -351,12 +357,12 @@ end $$;
 create or replace function millrace.enqueue_together(jobs jsonb) returns bigint[]
 language plpgsql volatile as $$
 declare
-    t timestamptz := millrace.now();
+    t timestamptz := case when pg_current_xact_id() is not null then millrace.now() end;   -- its id before numbers are drawn: see enqueue_one
     me text := millrace.caller();
     ids bigint[];
     woken record;
+    told text;
 begin
-    perform pg_current_xact_id();                         -- before numbers are drawn: see enqueue_one
     with given as materialized (
         select j.ordinality as place, j.value as one, j.value -> 'args' as args, j.value ->> 'limit_key' as limit_key, j.value ->> 'tenant' as tenant,
                coalesce((j.value ->> 'priority')::int, 4) as priority, (j.value ->> 'run_at')::timestamptz as run_at,
@@ -411,7 +417,7 @@ begin
         ids[woken.places[n]] := woken.ids[n];
     end loop;
     for n in 1 .. coalesce(array_length(woken.lanes, 1), 0) loop
-        perform millrace.wake_saying(woken.lanes[n][1], woken.lanes[n][2], case woken.lanes[n][3] when 0 then '.ready' else '' end);
+        told := millrace.wake_saying(woken.lanes[n][1], woken.lanes[n][2], case woken.lanes[n][3] when 0 then '.ready' else '' end)::text;
     end loop;
     return ids;
 end $$;
@@ -441,6 +447,7 @@ create or replace function millrace.enqueue_object(one jsonb, out id bigint, out
 language plpgsql volatile as $$
 declare
     unknown text;
+    made record;
 begin
     if jsonb_typeof(one) <> 'object' then
         perform millrace.refuse('it is no JSON object', 'jobs', 'Give {"kind": "…", "args": {…}}.');
@@ -455,12 +462,14 @@ begin
                             'max_attempts', 'tags', 'metadata', 'options') limit 1;
         perform millrace.refuse(format('the field %L is unknown', left(unknown, 60)), unknown, 'The fields are those of millrace.enqueue.');
     end if;
-    select e.id, e.created into enqueue_object.id, enqueue_object.created from millrace.enqueue_one(
+    made := millrace.enqueue_one(
         one ->> 'kind', coalesce(one -> 'args', '{}'), one ->> 'queue', (one ->> 'priority')::int, (one ->> 'run_at')::timestamptz,
         one ->> 'unique_key', coalesce(one ->> 'on_conflict', 'skip'), one ->> 'limit_key', one ->> 'tenant',
         (one ->> 'max_attempts')::int,
         case when one ? 'tags' then array(select jsonb_array_elements_text(one -> 'tags')) end,
-        one -> 'metadata', one -> 'options') e;
+        one -> 'metadata', one -> 'options');
+    id := made.id;
+    created := made.created;
 end $$;
 
 -- The fast path for many jobs of one kind: one statement for all, no unique keys.

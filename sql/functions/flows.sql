@@ -246,7 +246,7 @@ begin
     select array_agg(j.id) into keyed from unnest(ids) i(id) cross join lateral (select j.id, j.unique_hash from millrace.job j where j.id = i.id offset 0) j
      where j.unique_hash is not null;
     if keyed is not null then
-        perform millrace.unique_end(keyed, may_hold => false);
+        perform millrace.unique_end(keyed, for_good => true);
     end if;
     delete from millrace.job j where j.id = any (ids);
     if followers is not null then

@@ -152,11 +152,11 @@ begin
     if not ran then
         return;
     end if;
-    perform millrace.unique_expire();
     made := millrace.history_ahead() + millrace.job_ahead();
     if not exists (select from millrace.watermark w where w.at > millrace.now() - interval '1 hour') then
         insert into millrace.watermark (at, seq) select millrace.now(), last_value from millrace.seq;
         dropped := (millrace.retire()).leaves;
+        perform millrace.unique_expire();                 -- what the workers, who go on from where they were, have left behind
         perform millrace.schedule_trim();
     end if;
     perform millrace.trace_sweep();

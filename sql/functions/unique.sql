@@ -1,5 +1,10 @@
 -- Unique keys. One row of unique_lock is one key; whoever changes what it says holds its lock. Callers lock the key first and the
 -- holder's place in line second. Whoever ends a job has its place already, and so never waits for a key (unique_ended).
+--
+-- Each time that a key changes hands its row goes on to another round, and a key whose holder has ended stays a minute longer, for whoever
+-- takes it next: so the rows that an old snapshot keeps of a key lie at lower rounds, and who looks from the highest walks over none. That a key
+-- has one row, whatever its round and whatever a caller's snapshot shows, is seen to by unique_key: one row there for each that is known, which
+-- comes and goes with it and is never updated.
 
 create or replace function millrace.unique_hash(the_key text, the_kind text, the_queue text, the_tenant text, the_scope text)
 returns bytea
@@ -15,23 +20,26 @@ end $$;
 
 -- The job that holds the key now: the one given, or whoever came first. Waits for an open transaction that is taking it.
 create or replace function millrace.unique_take(the_hash bytea, the_job bigint) returns bigint
-language plpgsql set enable_seqscan = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     held record;
 begin
     loop
-        insert into millrace.unique_lock (hash, job) values (the_hash, the_job) on conflict (hash) do nothing;
+        with new as (
+            insert into millrace.unique_key (hash) values (the_hash) on conflict (hash) do nothing returning hash
+        )
+        insert into millrace.unique_lock (hash, job) select n.hash, the_job from new n;
         if found then
             return the_job;
         end if;
-        select u.job, u.ended, u.until, exists (select from millrace.unique_ended e where e.hash = the_hash) as is_noted into held
-          from millrace.unique_lock u where u.hash = the_hash;
+        select u.round, u.job, u.ended, u.until, exists (select from millrace.unique_ended e where e.hash = the_hash) as is_noted into held
+          from millrace.unique_lock u where u.hash = the_hash order by u.round desc limit 1;
         if not found then
             continue;                                     -- gone between the two statements: try again
         end if;
         if held.ended and (held.until <= millrace.now() or held.job = the_job) then
-            update millrace.unique_lock u set job = the_job, ended = false, until = null
-             where u.hash = the_hash and u.ended and u.job = held.job and u.until = held.until;
+            update millrace.unique_lock u set job = the_job, round = u.round + 1, ended = false, until = null
+             where u.hash = the_hash and u.round = held.round and u.ended and u.job = held.job and u.until = held.until;
             if found then
                 return the_job;
             end if;
@@ -46,58 +54,54 @@ begin
 end $$;
 
 -- The holders among these have ended. A waiting successor takes the key and its place in line; else the key stays held for
--- options.unique_for; else it is free.
-create or replace function millrace.unique_end(ids bigint[], may_hold boolean default true) returns void
+-- options.unique_for; else it is free, and its row stays for whoever takes it soon (not for_good: then it goes).
+create or replace function millrace.unique_end(ids bigint[], for_good boolean default false) returns void
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off as $$
 declare
     t timestamptz := millrace.now();
-    holding bigint[];
     spans float8[];
     taken bigint[];
     freed tid[];
-    kept tid[];
     passed tid[];
     successors bigint[];
     dues timestamptz[];
     queues int[];
     lanes int[];
 begin
-    -- Arrays, not joins: on a table without statistics a join walks over every key there is. A row is found by its holder and then named by
-    -- its place: all who ever held the key share its hash, and an old snapshot keeps them.
-    select array_agg(j.id) filter (where j.options ? 'unique_for'),
-           array_agg((j.options ->> 'unique_for')::float8) filter (where j.options ? 'unique_for')
-      into holding, spans
-      from millrace.job j where j.id = any (ids) and j.unique_hash is not null;
-    if not may_hold then
-        holding := null;
-    end if;
-    select array_agg(h.job), array_agg(h.ctid) filter (where h.next is null and coalesce(h.job <> all (holding), true)),
-           array_agg(h.ctid) filter (where h.next is null and h.job = any (holding)),
+    -- Look-ups, not joins: on a table without statistics a join walks over every key there is.
+    select array_agg(h.job), array_agg(h.ctid) filter (where h.next is null), array_agg(h.span) filter (where h.next is null),
            array_agg(h.ctid) filter (where h.next is not null),
            array_agg(h.next) filter (where h.next is not null), array_agg(h.due) filter (where h.next is not null)
-      into taken, freed, kept, passed, successors, dues
-      from (select u.ctid, u.job, u.next, u.due from millrace.unique_lock u
-             where u.job = any (ids) and not u.ended
-               for update skip locked) h;
-    if freed is not null then
-        delete from millrace.unique_lock u where u.ctid = any (freed);
-    end if;
-    if kept is not null then
+      into taken, freed, spans, passed, successors, dues
+      from (select u.ctid, u.job, u.next, u.due, coalesce((j.options ->> 'unique_for')::float8, 0) as span
+              from millrace.job j
+             cross join lateral (
+                select u.ctid, u.job, u.next, u.due, u.ended from millrace.unique_lock u
+                 where u.hash = j.unique_hash order by u.round desc limit 1
+                   for update skip locked) u
+             where j.id = any (ids) and u.job = j.id and not u.ended) h;
+    if for_good then
+        perform millrace.unique_forget(freed);
+    elsif freed is not null then
         update millrace.unique_lock u
-           set ended = true, until = t + make_interval(secs => spans[array_position(holding, u.job)])
-         where u.ctid = any (kept);
+           set ended = true, until = t + make_interval(secs => spans[array_position(freed, u.ctid)])
+         where u.ctid = any (freed);
     end if;
     if coalesce(cardinality(taken), 0) < cardinality(ids) then
         insert into millrace.unique_ended (hash, job)
-        select u.hash, u.job from millrace.unique_lock u
-         where u.job = any (ids) and not u.ended and u.job <> all (coalesce(taken, '{}'))
+        select u.hash, u.job
+          from millrace.job j
+         cross join lateral (
+            select u.hash, u.job, u.ended from millrace.unique_lock u where u.hash = j.unique_hash order by u.round desc limit 1) u
+         where j.id = any (ids) and j.id <> all (coalesce(taken, '{}')) and u.job = j.id and not u.ended
             on conflict do nothing;
     end if;
 
     if passed is not null then
-        update millrace.unique_lock u set job = u.next, next = null, due = null, until = null where u.ctid = any (passed);
+        update millrace.unique_lock u set job = u.next, round = u.round + 1, next = null, due = null, until = null where u.ctid = any (passed);
         perform pg_current_xact_id();                     -- before numbers are drawn: see horizon()
         with released as materialized (
             select j.id, j.queue, j.kind, j.lane, s.due from unnest(successors, dues) s(id, due) join millrace.job j on j.id = s.id
@@ -121,7 +125,7 @@ language plpgsql set enable_seqscan = off as $$
 declare
     ids bigint[];
 begin
-    perform from millrace.unique_lock u where u.hash = the_hash for update;
+    perform from millrace.unique_lock u where u.hash = the_hash order by u.round desc limit 1 for update;
     if not found then
         return;
     end if;
@@ -142,7 +146,7 @@ declare
     swept int := 0;
 begin
     for one in select e.hash from millrace.unique_ended e order by e.hash limit 1000 for update skip locked loop
-        perform from millrace.unique_lock u where u.hash = one.hash for update skip locked;
+        perform from millrace.unique_lock u where u.hash = one.hash order by u.round desc limit 1 for update skip locked;
         if found then
             perform millrace.unique_settle(one.hash);
             swept := swept + 1;
@@ -151,45 +155,64 @@ begin
     return swept;
 end $$;
 
--- Keys whose time has passed and that nobody wanted again.
-create or replace function millrace.unique_expire(most int default 100000) returns int
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
-declare
-    expired int;
+-- The keys whose rows stand at these places, which the caller has locked, are known no more.
+create or replace function millrace.unique_forget(places tid[]) returns void
+language plpgsql set enable_seqscan = off as $$
 begin
-    delete from millrace.unique_lock u
-     where u.ctid = any (array(
-        select c.ctid from millrace.unique_lock c
-         where c.ended and c.until <= millrace.now()
-         order by c.until limit most for update skip locked));
-    get diagnostics expired = row_count;
-    return expired;
+    with gone as (
+        delete from millrace.unique_lock u where u.ctid = any (places) returning u.hash
+    )
+    delete from millrace.unique_key k where k.hash = any (array(select g.hash from gone g));
 end $$;
 
--- Gives what was asked for to the job that holds the key. fate: 'replaced', it waited and has taken it (id is its number, as it is
+-- Lets go of keys whose time has passed, a minute later: one that nobody wants again by then begins anew. floor: what lies before it has been
+-- looked through (null: nothing). Returns how many, and how far it has come.
+create or replace function millrace.unique_expire(floor timestamptz default null, most int default 100000, out expired int, out upto timestamptz)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan as $$
+declare
+    goal timestamptz := millrace.now() - interval '1 minute';
+    places tid[];
+begin
+    select count(*), max(c.until), array_agg(c.place) into expired, upto, places
+      from (select c.ctid as place, c.until from millrace.unique_lock c
+             where c.ended and c.until > coalesce(floor, '-infinity') and c.until <= goal
+             order by c.until limit most for update skip locked) c;
+    perform millrace.unique_forget(places);
+    if expired < most then
+        upto := goal;
+    end if;
+end $$;
+
+-- Gives what was asked for to the job that holds the key, as unique_take has found it. fate: 'replaced', it waited and has taken it (id is its number, as it is
 -- its successor's if there is one); 'follows', it runs and the_job is now its successor; 'held', the_job holds the key and
 -- may not run before the hold of an ended holder is over; 'again', it has moved on meanwhile.
 create or replace function millrace.unique_replace(
-    the_hash bytea, the_job bigint, the_kind int, the_queue int, the_lane int, the_run_at timestamptz, the_args jsonb,
+    the_hash bytea, the_holder bigint, the_job bigint, the_kind int, the_queue int, the_lane int, the_run_at timestamptz, the_args jsonb,
     the_limit_key text, the_max_attempts int, the_tags text[], the_metadata jsonb, the_options jsonb,
     out fate text, out id bigint, out not_before timestamptz
 )
-language plpgsql volatile set enable_seqscan = off as $$
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     t timestamptz := millrace.now();
     held record;
     head record;
     place record;
     waits boolean := false;
+    told text;
 begin
     fate := 'again';
-    select u.* into held from millrace.unique_lock u where u.hash = the_hash for update;
-    if not found or exists (select from millrace.unique_ended e where e.hash = the_hash) then
+    select u.round, u.job, u.next, u.ended, u.until into held from millrace.unique_lock u
+     where u.hash = the_hash order by u.round desc limit 1 for update;
+    if not found or held.job <> the_holder then
         return;
     end if;
     if held.ended then
         if held.until > t then
-            update millrace.unique_lock u set job = the_job, ended = false where u.hash = the_hash;
+            update millrace.unique_lock u set job = the_job, round = u.round + 1, ended = false where u.hash = the_hash and u.round = held.round;
             fate := 'held';
             not_before := held.until;
         end if;
@@ -197,31 +220,20 @@ begin
     end if;
 
     id := coalesce(held.next, held.job);
-    select j.kind, j.owner, j.tenant into head from millrace.job j where j.id = unique_replace.id;
-    if not found then
-        return;
-    end if;
     if held.next is null then
-        select * into place from millrace.take_waiting(held.job);   -- a refusal below puts it back
+        place := millrace.take_waiting(held.job);         -- a refusal below puts it back
         if place.queue is null then
             perform from millrace.blocked b where b.job = held.job for update;
             waits := found;                               -- for other jobs; it goes on waiting for them
             if not waits then
                 if exists (select from millrace.job_running(held.job)) then
-                    update millrace.unique_lock u set next = the_job, due = the_run_at where u.hash = the_hash;
+                    update millrace.unique_lock u set next = the_job, due = the_run_at where u.hash = the_hash and u.round = held.round;
                     id := null;
                     fate := 'follows';
                 end if;
                 return;
             end if;
         end if;
-    end if;
-    if not millrace.may_see(head.owner, head.tenant) then
-        perform millrace.refuse(format('the unique key is held by job %s, which is somebody else''s', id), 'unique_key', null, '42501', 'permission');
-    end if;
-    if head.kind <> the_kind then
-        perform millrace.refuse(format('the unique key is held by job %s, which is of another kind', id), 'unique_key',
-            'Only a job of the same kind can be replaced; a key is by kind unless options.unique_scope says otherwise.', '23505', 'conflict');
     end if;
     if held.next is null then
         the_run_at := greatest(the_run_at, held.until);
@@ -230,20 +242,32 @@ begin
        set queue = the_queue, lane = the_lane, run_at = coalesce(the_run_at, t), args = the_args, limit_key = the_limit_key,
            max_attempts = the_max_attempts, tags = nullif(the_tags, '{}'), metadata = nullif(the_metadata, '{}'),
            options = nullif(coalesce(the_options, '{}') || coalesce(case when waits then (select jsonb_object_agg(o.key, o.value) from jsonb_each(j.options) o where o.key in ('after', 'fence')) end, '{}'), '{}')
-     where j.id = unique_replace.id;
+     where j.id = unique_replace.id and j.kind = the_kind and millrace.may_see(j.owner, j.tenant);
+    if not found then
+        select j.kind, j.owner, j.tenant into strict head from millrace.job j where j.id = unique_replace.id;
+        if not millrace.may_see(head.owner, head.tenant) then
+            perform millrace.refuse(format('the unique key is held by job %s, which is somebody else''s', id), 'unique_key', null, '42501', 'permission');
+        end if;
+        perform millrace.refuse(format('the unique key is held by job %s, which is of another kind', id), 'unique_key',
+            'Only a job of the same kind can be replaced; a key is by kind unless options.unique_scope says otherwise.', '23505', 'conflict');
+    end if;
     fate := 'replaced';
     if waits then
         update millrace.blocked b set due = the_run_at where b.job = held.job;
         return;
     end if;
     if held.next is not null then
-        update millrace.unique_lock u set due = the_run_at where u.hash = the_hash;
+        update millrace.unique_lock u set due = the_run_at where u.hash = the_hash and u.round = held.round;
         return;
     end if;
 
     -- What it was asked to do is new: all its attempts, no step done, and no cancel that meant the old. What it did to workers still counts.
-    delete from millrace.cancel c where c.job = held.job;
-    perform millrace.steps_forget(held.job);
+    if exists (select from millrace.cancel c where c.job = held.job) or exists (select from millrace.step s where s.job = held.job)
+        or exists (select from millrace.progress p where p.job = held.job)
+    then
+        delete from millrace.cancel c where c.job = held.job;
+        perform millrace.steps_forget(held.job);
+    end if;
     the_lane := millrace.lane_of(the_lane, place.crashes, false);
     if the_run_at > t then
         insert into millrace.timer (due, job, queue, kind, lane, crashes)
@@ -256,6 +280,6 @@ begin
         values (nextval('millrace.seq'), held.job, the_queue, the_kind, the_lane, place.crashes);
     end if;
     if the_options is null or the_options -> 'wake' is distinct from 'false' then
-        perform millrace.wake(the_queue, the_lane);
+        told := millrace.wake_saying(the_queue, the_lane, '')::text;
     end if;
 end $$;

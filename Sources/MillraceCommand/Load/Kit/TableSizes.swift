@@ -16,7 +16,7 @@ struct TableSizes: Sendable {
     /// What lives only as long as a job waits or runs, or a worker lives.
     static let hotNames: Set = [
         "ready", "lease", "timer", "slot", "beat", "session", "cancel", "parked", "blocked", "edge", "ending",
-        "unique_lock", "unique_ended", "progress",
+        "unique_lock", "unique_key", "unique_ended", "progress",
     ]
 
     /// The largest first.
