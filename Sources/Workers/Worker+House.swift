@@ -196,18 +196,32 @@ extension Worker {
         try await link.use { connection throws(PostgresError) in try await Queue.horizon(on: connection) }
     }
 
-    /// Once a second: what may have committed late, which queues there are, what the slots' counts left behind; once a minute:
-    /// partitions.
+    /// Once a second: what may have committed late, which queues there are, what the slots' counts left behind; every five: unique keys that
+    /// nobody has wanted again; once a minute: partitions.
     func sweepLoop() async {
         var lastMaintenance = ContinuousClock.now - .seconds(50)
-        var slots: Int64?
+        var slots: (resume: Int64?, next: ContinuousClock.Instant) = (nil, .now)
+        var keys: (floor: Date?, next: ContinuousClock.Instant) = (nil, .now)
         while !Task.isCancelled, !desk.isDraining {
             do throws(PostgresError) {
                 try await refreshQueues()
                 try await sample(by: sweepLink)
-                slots = try await sweepLink.use { connection throws(PostgresError) in
+                try await sweepLink.use { connection throws(PostgresError) in
                     try await Queue.heedCancels(on: connection)
-                    return try await Queue.sweepSlots(on: connection, after: slots)
+                }
+                if slots.next <= .now {
+                    let began = ContinuousClock.now
+                    slots.resume = try await sweepLink.use { [slots] connection throws(PostgresError) in
+                        try await Queue.sweepSlots(on: connection, after: slots.resume)
+                    }
+                    // Claims wait meanwhile, and what a snapshot keeps makes it dear.
+                    slots.next = .now + min(began.duration(to: .now) * 400, .seconds(60))
+                }
+                if keys.next <= .now {
+                    let expired = try await sweepLink.use { [keys] connection throws(PostgresError) in
+                        try await Queue.expireKeys(on: connection, floor: keys.floor, most: 10_000)
+                    }
+                    keys = (expired.upTo ?? keys.floor, expired.isAll ? .now + .seconds(5) : .now)
                 }
                 if lastMaintenance.duration(to: .now) > .seconds(60) {
                     lastMaintenance = .now
@@ -227,6 +241,10 @@ extension Worker {
         while !Task.isCancelled, !desk.isDraining {
             var pause = Duration.seconds(1)
             do throws(PostgresError) {
+                if sweepLink.generation != looks.generation {
+                    looks = Looks()
+                    looks.generation = sweepLink.generation
+                }
                 let took = try await lookBelowFloors(&looks)
                 let many = queues.withLock { $0.open.count > Plan.fewQueues || $0.lines.count > $0.mains }
                 if many, !doorman.holds { pause = .milliseconds(50) }
@@ -244,12 +262,21 @@ extension Worker {
         var bottoms = Bottoms()
         /// The connection they were made on.
         var generation = 0
-        var whole = (ended: ContinuousClock.now, took: Duration.zero)
-        var timers = (ended: ContinuousClock.now, took: Duration.zero)
+        var whole = Whole()
+        var timers = Whole()
+        var dueBottom = DueBottom()
+        /// The last look for timers that committed late, by our clock and by the database's.
+        var late = (ended: ContinuousClock.now, took: Duration.zero, time: Date.distantPast)
 
-        /// A whole look has become dear, as it does when a snapshot is held open: most go by the bottoms.
-        var isDear: Bool { whole.took > .milliseconds(5) }
-        var wholeIsDue: Bool { whole.ended.duration(to: .now) > max(.seconds(10), whole.took * 100) }
+        /// The last look that went by no bottom.
+        struct Whole {
+            var ended = ContinuousClock.now
+            var took = Duration.zero
+
+            /// It has become dear, as it does when a snapshot is held open: most go by the bottoms.
+            var isDear: Bool { took > .milliseconds(5) }
+            var isDue: Bool { ended.duration(to: .now) > max(.seconds(10), took * 400) }
+        }
 
         /// So many lines have lanes that are looked at one by one.
         static let fewLines = 8
@@ -260,18 +287,14 @@ extension Worker {
         let table = queues.withLock { $0 }
         let lines = table.serves.map { Array($0) } ?? Array(table.names.keys)
         guard lines.count <= Looks.fewLines else { return try await lookBelowFloors(sweepLink, tells: true) }
-        if sweepLink.generation != looks.generation {
-            looks = Looks()
-            looks.generation = sweepLink.generation
-        }
-        if looks.isDear {  // a sample uses up a transaction's number
+        if looks.whole.isDear {  // a sample uses up a transaction's number
             looks.bottoms.sample(try await horizon(by: sweepLink))
         }
         let bottoms = looks.bottoms
         let lanes = Bottoms.lanes(of: lines)
         let began = ContinuousClock.now
         let known = kinds.withLock { Array($0.keys) }
-        let isWhole = !looks.isDear || looks.wholeIsDue
+        let isWhole = !looks.whole.isDear || looks.whole.isDue
         let found = try await sweepLink.use { connection throws(PostgresError) in
             isWhole
                 ? try await Queue.lanes(on: connection, kinds: known, queues: table.serves.map { Array($0) })
@@ -279,7 +302,7 @@ extension Worker {
         }
         let took = began.duration(to: .now)
         if isWhole {
-            looks.whole = (.now, took)
+            looks.whole = Looks.Whole(took: took)
             lanesWalk.withLock { $0 = took }  // one by the bottoms says nothing of what a whole one costs
         }
         looks.bottoms.looked(
@@ -290,12 +313,19 @@ extension Worker {
 
     /// Timers that were committed behind others that have been moved.
     private func promoteLate(_ looks: inout Looks) async throws(PostgresError) {
-        guard looks.timers.ended.duration(to: .now) > max(.seconds(1), looks.timers.took * 20) else { return }
+        let atOnce = 5000
+        guard looks.late.ended.duration(to: .now) > max(.seconds(1), looks.late.took * 20) else { return }
+        if looks.timers.isDear {
+            looks.dueBottom.sample(try await horizon(by: sweepLink), at: looks.late.time)
+        }
+        let floor = looks.timers.isDear && !looks.timers.isDue ? looks.dueBottom.bottom : nil
         let began = ContinuousClock.now
         let late = try await sweepLink.use { connection throws(PostgresError) in
-            try await Queue.promote(on: connection, floor: nil, wanted: 5000)
+            try await Queue.promote(on: connection, floor: floor, wanted: atOnce)
         }
-        looks.timers = (.now, began.duration(to: .now))
+        looks.late = (.now, began.duration(to: .now), late.now)
+        if floor == nil { looks.timers = Looks.Whole(took: looks.late.took) }
+        if late.moved < atOnce { looks.dueBottom.looked() }
         wakeups.filled(late.lanes)
     }
 
