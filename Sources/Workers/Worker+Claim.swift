@@ -13,10 +13,10 @@ extension Worker {
         var backoff = Backoff()
         var random = SystemRandomNumberGenerator()
         var generation = 0
-        var lastLook = ContinuousClock.now
+        var orphans = Looks.Whole(least: Self.orphanLook)
         while !Task.isCancelled, !desk.isDraining {
             let order = desk.order()
-            let isLookDue = lastLook.duration(to: .now) > Self.orphanLook
+            let isLookDue = orphans.isDue
             guard order.wanted > 0 || isLookDue else {
                 doorman.busy()
                 await desk.room.wait(for: .seconds(1))
@@ -25,13 +25,12 @@ extension Worker {
             do throws(PostgresError) {
                 if desk.takeReconcile() { generation = -1 }
                 if generation != claimLink.generation || claimLink.current == nil {
-                    try await reconcile()
+                    floors.withLock { $0.reset() }
+                    try await returnOrphans(&orphans)
                     generation = claimLink.generation
-                    lastLook = .now
                 } else if isLookDue {
                     // A claim whose connection was lost may be carried out long after we have asked what it took.
-                    try await returnOrphans()
-                    lastLook = .now
+                    try await returnOrphans(&orphans)
                 }
                 guard order.wanted > 0 else { continue }
                 let found = try await look(order, plan: &plan, pace: &pace)
@@ -166,12 +165,6 @@ extension Worker {
         if !called { pace.careful = true }
     }
 
-    /// After a reconnect or a lost answer: leases that the database has and we do not go back.
-    private func reconcile() async throws(PostgresError) {
-        floors.withLock { $0.reset() }
-        try await returnOrphans()
-    }
-
     /// Jobs with limits that were claimed loosely are read when the database has their leases for good, and start then: meanwhile the next
     /// claim is on its way.
     func readLoop() async {
@@ -209,11 +202,17 @@ extension Worker {
     /// of it holds.
     private static var strictness: Duration { .seconds(60) }
 
-    private func returnOrphans() async throws(PostgresError) {
+    /// Leases that the database has and we do not go back: after a reconnect or a lost answer, and now and then. Claims wait meanwhile.
+    private func returnOrphans(_ looks: inout Looks.Whole) async throws(PostgresError) {
         let session = desk.session
+        let began = ContinuousClock.now
+        // What is flushed while we ask is in neither.
+        let known = desk.leaseNumbers
         let orphans = try await claimLink.use { connection throws(PostgresError) in
             try await Queue.leasesHeld(on: connection, session: session)
-        }.subtracting(desk.leaseNumbers)
+        }.subtracting(known).subtracting(desk.leaseNumbers)
+        looks.took = began.duration(to: .now)
+        looks.ended = .now
         guard !orphans.isEmpty else { return }
         let jobs = try await claimLink.use { connection throws(PostgresError) in
             try await Queue.returnLeases(on: connection, session: session, numbers: orphans)

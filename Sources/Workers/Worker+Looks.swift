@@ -41,12 +41,14 @@ extension Worker {
 
         /// The last look that went by no bottom.
         struct Whole {
+            /// Between two of them, even where they cost nothing.
+            var least = Duration.seconds(10)
             var ended = ContinuousClock.now
             var took = Duration.zero
 
             /// It has become dear, as it does when a snapshot is held open: most go by the bottoms.
             var isDear: Bool { took > .milliseconds(5) }
-            var isDue: Bool { ended.duration(to: .now) > max(.seconds(10), took * 400) }
+            var isDue: Bool { ended.duration(to: .now) > max(least, took * 400) }
         }
 
         /// So many lines have lanes that are looked at one by one.
