@@ -41,6 +41,7 @@ package enum Schema {
         Script(name: "032_keys_by_their_holder", bytes: Embedded._032_keys_by_their_holder),
         Script(name: "033_promoted_lanes", bytes: Embedded._033_promoted_lanes),
         Script(name: "034_keys_by_rounds", bytes: Embedded._034_keys_by_rounds),
+        Script(name: "035_replaced_at_once", bytes: Embedded._035_replaced_at_once),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

@@ -46,11 +46,12 @@ import Testing
         try await connection.run(sql)
         let rows = try await connection.column(
             """
-            select concat(k.name, ' ', q.name, ' ', q.tenant, ' ', q.keyed, ' ') || (to_jsonb(j) - array['id', 'enqueued_at', 'kind', 'queue'])::text || coalesce(r.row, '') || coalesce(t.row, '') || coalesce(p.row, '')
+            select concat(k.name, ' ', q.name, ' ', q.tenant, ' ', q.keyed, ' ') || (to_jsonb(j) - array['id', 'enqueued_at', 'kind', 'queue'])::text || coalesce(r.row, '') || coalesce(t.row, '') || coalesce(p.row, '') || coalesce(u.row, '')
               from millrace.job j join millrace.kind k on k.id = j.kind join millrace.queue q on q.id = j.queue
               left join lateral (select ' ready ' || (to_jsonb(r) - array['seq', 'job', 'kind', 'queue'])::text || ((r.seq, r.kind, r.queue) = (j.id, j.kind, j.queue)) as row from millrace.ready r where r.job = j.id) r on true
               left join lateral (select ' timer ' || (to_jsonb(t) - array['job', 'kind', 'queue'])::text || ((t.kind, t.queue) = (j.kind, j.queue)) as row from millrace.timer t where t.job = j.id) t on true
               left join lateral (select ' parked ' || (to_jsonb(p) - array['job', 'kind', 'queue'])::text || ((p.kind, p.queue) = (j.kind, j.queue)) as row from millrace.parked p where p.job = j.id) p on true
+              left join lateral (select ' key ' || (to_jsonb(u) - array['job'])::text as row from millrace.unique_lock u join millrace.unique_key using (hash) where u.job = j.id) u on true
              where j.id > \(last) order by 1
             """)
         try await connection.run("rollback")
@@ -75,6 +76,89 @@ import Testing
             let taken = ids.prefix(15).compactMap { Int($0) }
             #expect(taken.count == 15 && taken == taken.sorted())
             #expect(ids.dropFirst(15).allSatisfy { $0 == "null" })
+        }
+    }
+
+    @Test(
+        arguments: [
+            ["gone", "left", "gone"], ["new", "other", "new"], ["gone", "new", "gone"], ["waiting", "new", "gone"],
+            ["new", "kept", "kept"], ["gone", "noted", "noted"], ["new", "unfit"],
+        ], ["skip", "replace"])
+    func `whoever holds its key, each is answered as if it came alone`(keys: [String], conflict: String) async throws {
+        try await withLines { connection in
+            // Nobody any more; nobody, for a while yet; a waiting job; one whose end was noted.
+            for key in ["gone", "left", "kept", "waiting", "noted"] {
+                try await connection.run(
+                    """
+                    select millrace.enqueue('k', unique_key => '\(key)', options => case when '\(key)' = 'kept' then '{"unique_for": 600}'::jsonb else '{}' end)
+                    """)
+            }
+            try await connection.run(
+                """
+                select millrace.cancel(id) from millrace.job where unique_key in ('gone', 'left', 'kept');
+                insert into millrace.unique_ended select u.hash, u.job from millrace.unique_lock u join millrace.job j on j.id = u.job where j.unique_key = 'noted';
+                delete from millrace.ready r using millrace.job j where j.id = r.job and j.unique_key = 'noted'
+                """)
+            let jobs = keys.enumerated().map {
+                #"{"kind": "k", "args": \#($0.offset), "unique_key": "\#($0.element)", "run_at": "2001-05-06", "on_conflict": "\#(conflict)", "options": \#($0.element == "unfit" ? #"{"wake": false}"# : "{}")}"#
+            }
+            let together = try await written(
+                connection, by: "select * from millrace.enqueue_many('[\(jobs.joined(separator: ", "))]')")
+            let each = try await written(
+                connection, by: jobs.map { "select millrace.enqueue_object('\($0)');" }.joined())
+            #expect(together == each)
+            func answers(_ sql: String) async throws -> [String] {
+                try await connection.run("begin")
+                let last = try await connection.int("select max(id) from millrace.job")
+                let rows = try await connection.column(sql)
+                try await connection.run("rollback")
+                // The new ones by the order in which they are first named.
+                let ids = rows.map { Int($0.dropLast(2)) ?? 0 }
+                let new = ids.filter { $0 > last }.reduce(into: [Int]()) { if !$0.contains($1) { $0.append($1) } }
+                return zip(ids, rows).map { "\(new.firstIndex(of: $0).map { "new \($0)" } ?? "\($0)")\($1.suffix(2))" }
+            }
+            #expect(
+                try await answers(
+                    "select concat_ws(' ', m.id, m.created) from millrace.enqueue_many('[\(jobs.joined(separator: ", "))]') with ordinality m(id, created, n) order by m.n"
+                )
+                    == answers(
+                        "select concat_ws(' ', (e).id, (e).created) from (select millrace.enqueue_object(j) e from jsonb_array_elements('[\(jobs.joined(separator: ", "))]') j offset 0) e"
+                    ))
+        }
+    }
+
+    @Test func `callers of the same keys do not fail for one another`() async throws {
+        try await withDatabase { database in
+            let first = try await database.connect()
+            try await first.run("select millrace.enqueue('k')")
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<4 {
+                    group.addTask {
+                        let connection = try await database.connect()
+                        for _ in 0..<60 {
+                            let jobs = (0..<6).map { _ in
+                                #"{"kind": "k", "unique_key": "\#(Int.random(in: 0..<9))", "on_conflict": "\#(Bool.random() ? "replace" : "skip")"}"#
+                            }
+                            try await connection.run(
+                                "select * from millrace.enqueue_many('[\(jobs.joined(separator: ", "))]')")
+                            try await connection.run(
+                                "select millrace.cancel(id) from millrace.job where id = (select max(job) from millrace.ready)"
+                            )
+                        }
+                        await connection.close()
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(
+                try await first.int(
+                    "select count(*) from millrace.unique_lock u where not u.ended and not exists (select from millrace.ready r where r.job = u.job)"
+                ) == 0)
+            #expect(
+                try await first.int(
+                    "select count(*) from millrace.ready r join millrace.job j on j.id = r.job where j.unique_hash is not null and not exists (select from millrace.unique_lock u where u.job = j.id)"
+                ) == 0)
+            await first.close()
         }
     }
 

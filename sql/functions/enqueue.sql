@@ -83,6 +83,7 @@ declare
     the_hash bytea;
     holder bigint;
     replaced record;
+    fate text := 'unknown';                               -- see unique_replace
     follows boolean := false;
     tries int := 0;
     told text;                                            -- see wake_saying
@@ -175,29 +176,34 @@ begin
     if the_key is not null then
         the_hash := millrace.unique_hash(the_key, the_kind, queue_name, the_tenant, the_options ->> 'unique_scope');
         loop
-            holder := millrace.unique_take(the_hash, id);
-            exit when holder = id;
-            if the_conflict = 'error' then
-                perform millrace.refuse(format('the unique key %L is held by job %s', left(the_key, 60), holder), 'unique_key',
-                    'Wait for that job, or enqueue with on_conflict => ''skip''.', '23505', 'conflict');
-            elsif the_conflict = 'skip' then
-                id := holder;
-                created := false;
-                return;
+            if the_conflict = 'replace' then
+                replaced := millrace.unique_replace(the_hash, id, kind_id, queue_id, the_lane, the_run_at, the_args,
+                    the_limit_key, the_max_attempts, the_tags, the_metadata, the_options);
+                fate := replaced.fate;
+                if fate = 'replaced' then
+                    id := replaced.id;
+                    created := false;
+                    return;
+                end if;
+                follows := fate = 'follows';
+                the_run_at := greatest(the_run_at, replaced.not_before);
+                exit when follows or fate = 'taken';
             end if;
-            replaced := millrace.unique_replace(the_hash, holder, id, kind_id, queue_id, the_lane, the_run_at, the_args,
-                the_limit_key, the_max_attempts, the_tags, the_metadata, the_options);
-            if replaced.fate = 'replaced' then
-                id := replaced.id;
-                created := false;
-                return;
+            if fate = 'unknown' then
+                holder := millrace.unique_take(the_hash, id);
+                exit when holder = id;
+                if the_conflict = 'error' then
+                    perform millrace.refuse(format('the unique key %L is held by job %s', left(the_key, 60), holder), 'unique_key',
+                        'Wait for that job, or enqueue with on_conflict => ''skip''.', '23505', 'conflict');
+                elsif the_conflict = 'skip' then
+                    id := holder;
+                    created := false;
+                    return;
+                end if;
             end if;
-            follows := replaced.fate = 'follows';
-            the_run_at := greatest(the_run_at, replaced.not_before);
-            exit when follows or replaced.fate = 'held';
             tries := tries + 1;
             if tries > 100 then
-                perform millrace.refuse(format('job %s, which holds the unique key, moves too fast', holder), 'unique_key', 'Try again.', '40001', 'conflict');
+                perform millrace.refuse(format('the job that holds the unique key %L moves too fast', left(the_key, 60)), 'unique_key', 'Try again.', '40001', 'conflict');
             end if;
         end loop;
     end if;
@@ -291,65 +297,67 @@ end $$;
 -- Many at once, answered in order. An error names the job by its place, counted from 1, and nothing is written.
 create or replace function millrace.enqueue_many(jobs jsonb) returns table (id bigint, created boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    written record := millrace.enqueue_numbered(jobs, null, 'job');
 begin
-    return query select e.id, e.created from millrace.enqueue_numbered(jobs, null, 'job') e;
+    for n in 1 .. cardinality(written.news) loop
+        id := written.ids[n];
+        created := written.news[n];
+        return next;
+    end loop;
 end $$;
 
 -- Plans are kept for all that is called here: of a partitioned table the planner likes to make another for each job, which costs more than it runs.
 -- numbers: what to call each job in an error, when not its place. Those that need no more than to be written are written together; the others, and
--- all of them if anything is wrong with those, go one after the other.
-create or replace function millrace.enqueue_numbered(jobs jsonb, numbers bigint[], noun text)
-returns table (id bigint, created boolean)
+-- all of them if anything is wrong with those, go one after the other. ids: of the jobs, in their order; news: whether each is new.
+create or replace function millrace.enqueue_numbered(jobs jsonb, numbers bigint[], noun text, out ids bigint[], out news boolean[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
 declare
-    ids bigint[];
+    together boolean := session_user = current_user and current_setting('role') = 'none' or millrace.caller_is_trusted();
     one jsonb;
     n bigint;
-    news boolean[];
     one_result record;
     sentence text; explained text; advice text; code text;
 begin
     if jobs is null or jsonb_typeof(jobs) <> 'array' then
         perform millrace.refuse('jobs is no JSON array', 'jobs', 'Give [{"kind": "…", "args": {…}}, …].');
     end if;
-    if session_user = current_user and current_setting('role') = 'none' or millrace.caller_is_trusted() then
-        begin
-            ids := millrace.enqueue_together(jobs);
-        exception when others then
-            ids := null;                                  -- one after the other it will show which of them it is
-        end;
-    end if;
-    if array_position(ids, null) is null and cardinality(ids) = jsonb_array_length(jobs) then
-        return query select r.id, true from unnest(ids) with ordinality r(id, place) order by r.place;
-        return;
-    end if;
     news := array_fill(true, array[jsonb_array_length(jobs)]);
-    begin
-        -- Unique keys are taken in one order by everybody, or two callers could wait for each other: by what the lock is of,
-        -- which is the key, its scope, and the name within that scope. The rest orders those without a key.
-        for one, n in
-            select j.value, j.ordinality
-              from jsonb_array_elements(jobs) with ordinality j
-              left join millrace.kind k on k.name = j.value ->> 'kind'
-              left join millrace.queue q on q.id = k.queue
-             cross join lateral (
-                select coalesce(j.value #>> '{options,unique_scope}', 'kind') as scope, coalesce(j.value ->> 'queue', q.name, 'default') as queue) s
-             where ids[j.ordinality] is null
-             order by j.value ->> 'unique_key' collate "C" nulls first, s.scope collate "C",
-                      case s.scope when 'kind' then j.value ->> 'kind' when 'queue' then s.queue when 'tenant' then j.value ->> 'tenant' end collate "C",
-                      j.value ->> 'kind' collate "C", s.queue collate "C", j.ordinality
-        loop
-            one_result := millrace.enqueue_object(one);
-            ids[n] := one_result.id;
-            news[n] := one_result.created;
-        end loop;
-    exception when others then
-        get stacked diagnostics sentence = message_text, explained = pg_exception_detail, advice = pg_exception_hint,
-            code = returned_sqlstate;
-        raise exception using message = format('%s %s: %s', noun, coalesce(numbers[n], n), sentence),
-            detail = explained, hint = advice, errcode = code;
-    end;
-    return query select r.id, r.created from unnest(ids, news) with ordinality r(id, created, place) order by r.place;
+    loop
+        begin
+            ids := case when together then millrace.enqueue_together(jobs) end;
+            exit when cardinality(ids) = cardinality(news) and array_position(ids, null) is null;
+            -- Unique keys are taken in one order by everybody, or two callers could wait for each other: by what the lock is of,
+            -- which is the key, its scope, and the name within that scope. The rest orders those without a key.
+            for one, n in
+                select j.value, j.ordinality
+                  from jsonb_array_elements(jobs) with ordinality j
+                  left join millrace.kind k on k.name = j.value ->> 'kind'
+                  left join millrace.queue q on q.id = k.queue
+                 cross join lateral (
+                    select coalesce(j.value #>> '{options,unique_scope}', 'kind') as scope, coalesce(j.value ->> 'queue', q.name, 'default') as queue) s
+                 where ids[j.ordinality] is null
+                 order by j.value ->> 'unique_key' collate "C" nulls first, s.scope collate "C",
+                          case s.scope when 'kind' then j.value ->> 'kind' when 'queue' then s.queue when 'tenant' then j.value ->> 'tenant' end collate "C",
+                          j.value ->> 'kind' collate "C", s.queue collate "C", j.ordinality
+            loop
+                one_result := millrace.enqueue_object(one);
+                ids[n] := one_result.id;
+                news[n] := one_result.created;
+            end loop;
+            exit;
+        exception when others then
+            if n is not null then
+                get stacked diagnostics sentence = message_text, explained = pg_exception_detail, advice = pg_exception_hint,
+                    code = returned_sqlstate;
+                raise exception using message = format('%s %s: %s', noun, coalesce(numbers[n], n), sentence),
+                    detail = explained, hint = advice, errcode = code;
+            elsif not together then
+                raise;
+            end if;
+            together := false;                            -- one after the other it will show which of them it is
+        end;
+    end loop;
 end $$;
 
 -- Writes those of the jobs that hold no unique key, wait for no other job and have no end, of kinds and lines that are known: what enqueue_one

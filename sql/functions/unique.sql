@@ -187,11 +187,11 @@ begin
     end if;
 end $$;
 
--- Gives what was asked for to the job that holds the key, as unique_take has found it. fate: 'replaced', it waited and has taken it (id is its number, as it is
--- its successor's if there is one); 'follows', it runs and the_job is now its successor; 'held', the_job holds the key and
--- may not run before the hold of an ended holder is over; 'again', it has moved on meanwhile.
+-- Gives what was asked for to the job that holds the key. fate: 'replaced', it waited and has taken it (id is its number, as it is
+-- its successor's if there is one); 'follows', it runs and the_job is now its successor; 'taken', nobody held the key and the_job does now, not to run
+-- before the hold of an ended holder is over; 'unknown', nobody has held it of late: unique_take is to be asked; 'again', its holder has moved on meanwhile.
 create or replace function millrace.unique_replace(
-    the_hash bytea, the_holder bigint, the_job bigint, the_kind int, the_queue int, the_lane int, the_run_at timestamptz, the_args jsonb,
+    the_hash bytea, the_job bigint, the_kind int, the_queue int, the_lane int, the_run_at timestamptz, the_args jsonb,
     the_limit_key text, the_max_attempts int, the_tags text[], the_metadata jsonb, the_options jsonb,
     out fate text, out id bigint, out not_before timestamptz
 )
@@ -205,17 +205,21 @@ declare
     told text;
 begin
     fate := 'again';
-    select u.round, u.job, u.next, u.ended, u.until into held from millrace.unique_lock u
-     where u.hash = the_hash order by u.round desc limit 1 for update;
-    if not found or held.job <> the_holder then
+    select u.round, u.job, u.next, u.ended, u.until, exists (select from millrace.unique_ended e where e.hash = the_hash) as is_noted into held
+      from millrace.unique_lock u where u.hash = the_hash order by u.round desc limit 1 for update;
+    if not found then
+        fate := 'unknown';
+        return;
+    end if;
+    if held.is_noted then
+        told := millrace.unique_settle(the_hash)::text;
         return;
     end if;
     if held.ended then
-        if held.until > t then
-            update millrace.unique_lock u set job = the_job, round = u.round + 1, ended = false where u.hash = the_hash and u.round = held.round;
-            fate := 'held';
-            not_before := held.until;
-        end if;
+        update millrace.unique_lock u set job = the_job, round = u.round + 1, ended = false, until = case when u.until > t then u.until end
+         where u.hash = the_hash and u.round = held.round;
+        fate := 'taken';
+        not_before := case when held.until > t then held.until end;
         return;
     end if;
 
