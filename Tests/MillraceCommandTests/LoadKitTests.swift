@@ -117,23 +117,25 @@ import Testing
 }
 
 @Suite struct MixedJobsTests {
-    @Test func `a call holds ten jobs of five sorts`() throws {
-        let text = MixedJobs.json(call: 7, microseconds: 1_800_000_000_000_250)
+    @Test func `a ten holds jobs of five sorts, and a call as many tens as it is given`() throws {
+        let text = MixedJobs.json(tens: 7..<9, microseconds: 1_800_000_000_000_250)
         guard case .array(let jobs) = try JSONValue.read(text) else {
             Issue.record("no list: \(text)")
             return
         }
-        #expect(jobs.count == MixedJobs.perCall)
-        for (slot, job) in jobs.enumerated() {
+        #expect(jobs.count == 2 * MixedJobs.perTen)
+        for (place, job) in jobs.enumerated() {
+            let slot = place % MixedJobs.perTen
             let marks = job["kind"]?.text == "practice.mark"
             #expect(marks == (slot != 6))
-            if marks { #expect(job["args"]?["n"]?.integer == 70 + slot) }
+            if marks { #expect(job["args"]?["n"]?.integer == 70 + place) }
             #expect((job["limit_key"] != nil) == (MixedJobs.sort(of: slot) == .limited))
             #expect((job["unique_key"] != nil) == (MixedJobs.sort(of: slot) == .replaced))
         }
         #expect(jobs[5]["run_at"]?.text == "2027-01-15T08:00:02.000250Z")
         #expect(jobs[8]["run_at"]?.text == "2027-01-15T08:00:00.200250Z")
         #expect(jobs[8]["unique_key"] == jobs[9]["unique_key"])
+        #expect(jobs[8]["unique_key"] != jobs[18]["unique_key"])
         #expect((0..<10).filter(MixedJobs.marks) == [0, 1, 2, 3, 4, 5, 7, 9])
     }
 }

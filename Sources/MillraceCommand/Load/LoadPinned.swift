@@ -11,7 +11,8 @@ extension Command {
         discussion: """
             Holds a repeatable-read transaction with a snapshot open, so that nothing dead can be cleaned up, while jobs of mixed \
             kinds are offered at a rate: plain, scheduled, failing once, with limit keys, with unique keys whose holder is \
-            replaced. They come ten to a call, for single calls at such a rate would need more than two cores. Shows whether \
+            replaced. They come fifty to a call: at such a rate single calls would need more than two cores, and calls of ten one of \
+            the two. Shows whether \
             the rate is held, whether latencies grow, and what claims walk over. With --late, a transaction inserts a job and \
             commits long after, while many others pass: measures how soon that job starts then. Use a database of its own on a \
             quiet machine.
@@ -22,6 +23,8 @@ extension Command {
             .single("minutes", "N", .integer(1...10_080), environment: .none, fallback: "20", help: "How long."),
             .single(
                 "seconds", "N", .integer(1...604_800), environment: .none, help: "How long, instead of --minutes."),
+            .single(
+                "tens", "N", .integer(1...100), environment: .none, fallback: "5", help: "Tens of jobs in a call."),
             .single("callers", "N", .integer(1...64), environment: .none, fallback: "4", help: "Who enqueue."),
             .toggle("free", environment: .none, help: "Hold nothing open: what the same work takes without."),
             .toggle("late", environment: .none, help: "Measure a job that commits late instead."),
@@ -65,6 +68,9 @@ private struct PinnedScenario: Sendable {
     static let grace = Duration.seconds(3)
 
     private var rate: Int { invocation.parsed.integer("rate") ?? 5000 }
+    private var tens: Int { invocation.parsed.integer("tens") ?? 5 }
+    private var perCall: Int { tens * MixedJobs.perTen }
+    private var endsPerCall: Int { tens * MixedJobs.endsPerTen }
     private var isPinned: Bool { !invocation.parsed.isOn("free") }
 
     func run() async throws -> ExitCode {
@@ -81,28 +87,29 @@ private struct PinnedScenario: Sendable {
             let since = try await connection.query("select millrace.now()::text") { row throws(PostgresError) in
                 try row.string(0)
             }.first
-            let calls = max(1, rate * Int(invocation.span / .seconds(1)) / MixedJobs.perCall)
-            let starts = try Starts(path: workers.marksPath, jobs: calls * MixedJobs.perCall)
+            let calls = max(1, rate * Int(invocation.span / .seconds(1)) / perCall)
+            let starts = try Starts(path: workers.marksPath, jobs: calls * perCall)
             let clock = try await DatabaseClock(on: connection)
             let pacer = try await Pacer.open(options, callers: invocation.parsed.integer("callers") ?? 4)
             let meter = try await ServerMeter(on: connection)
             let before = try await meter.read()
             let cadence = Cadence(
-                began: Marks.now() + 500_000_000, perSecond: Double(rate) / Double(MixedJobs.perCall), calls: calls)
+                began: Marks.now() + 500_000_000, perSecond: Double(rate) / Double(perCall), calls: calls)
             async let offered = pacer.run(cadence) { call, connection in
-                let jobs = MixedJobs.json(call: call, microseconds: clock.microseconds(cadence.due(call)))
+                let jobs = MixedJobs.json(
+                    tens: call * tens..<(call + 1) * tens, microseconds: clock.microseconds(cadence.due(call)))
                 try await connection.execute("select count(*) from millrace.enqueue_many($1)", [.json(jobs)])
             }
             let samples = try await watch(cadence, starts: starts, walks: walks, on: connection)
             let outcome = try await offered
             // What is not done by then has not kept up with the rate.
             let left = Duration.nanoseconds(max(0, cadence.end - Marks.now())) + Self.grace
-            try await starts.wait(forCount: calls * (MixedJobs.endsPerCall - 1), atMost: left)
+            try await starts.wait(forCount: calls * (endsPerCall - tens), atMost: left)
             let intime = starts.count
             try await pin?.release()
             let retried = try await succeeded("practice.fail", since: since ?? "now", on: connection)
             let costs = Costs(
-                jobs: calls * MixedJobs.endsPerCall, seconds: invocation.span / .seconds(1),
+                jobs: calls * endsPerCall, seconds: invocation.span / .seconds(1),
                 server: try await meter.read() - before, workers: workers.usage())
             try await workers.stop()
             await connection.close()
@@ -131,7 +138,7 @@ private struct PinnedScenario: Sendable {
         var tenths = Tenths()
         var samples: [Sample] = []
         let pause = min(.seconds(10), invocation.span / 8)
-        let expected = cadence.calls * (MixedJobs.endsPerCall - 1)
+        let expected = cadence.calls * (endsPerCall - tens)
         while true {
             starts.follow()
             let sizes = try await TableSizes.read(on: connection)
@@ -158,9 +165,9 @@ private struct PinnedScenario: Sendable {
         var sorts: [MixedJobs.Sort: [Histogram]] = [:]
         for call in 0..<cadence.calls {
             let quarter = cadence.part(of: call, parts: 4)
-            for slot in 0..<MixedJobs.perCall where MixedJobs.marks(slot) {
-                let sort = MixedJobs.sort(of: slot)
-                guard let time = starts.time(of: call * MixedJobs.perCall + slot) else { continue }
+            for place in 0..<perCall where MixedJobs.marks(place % MixedJobs.perTen) {
+                let sort = MixedJobs.sort(of: place % MixedJobs.perTen)
+                guard let time = starts.time(of: call * perCall + place) else { continue }
                 let wait = UInt64(max(0, time - cadence.due(call) - MixedJobs.delay(sort) * 1000))
                 quarters[quarter].record(nanoseconds: wait)
                 sorts[sort, default: .init(repeating: Histogram(), count: 4)][quarter].record(nanoseconds: wait)
@@ -176,7 +183,7 @@ private struct PinnedScenario: Sendable {
         }
         invocation.console.note(costs.summary)
         let walks = Self.quarterWalks(samples)
-        let share = Double(intime) / Double(cadence.calls * MixedJobs.endsPerCall)
+        let share = Double(intime) / Double(cadence.calls * endsPerCall)
         var bars: [Bar] = [
             .atLeast(
                 "share of the jobs done within \(Humane.duration(Self.grace)) of the last call", 0.99, measured: share,
@@ -195,8 +202,9 @@ private struct PinnedScenario: Sendable {
         return invocation.report(
             "pinned", bars,
             figures: [
-                ("rate", .init(rate)), ("pinned", .bool(isPinned)), ("calls", .init(cadence.calls)),
-                ("jobs", .init(cadence.calls * MixedJobs.perCall)),
+                ("rate", .init(rate)), ("per_call", .init(perCall)), ("pinned", .bool(isPinned)),
+                ("calls", .init(cadence.calls)),
+                ("jobs", .init(cadence.calls * perCall)),
                 ("done_in_time", .init(intime)), ("share_done", .double(share)), ("started_again", .init(starts.again)),
                 ("quarters", .array(quarters.map(\.json))),
                 (

@@ -1,15 +1,15 @@
 import FoundationEssentials
 
-/// Jobs of mixed kinds, ten in a call: five plain, one scheduled, one that fails once, one with a limit key, and a unique key
+/// Jobs of mixed kinds, in tens: five plain, one scheduled, one that fails once, one with a limit key, and a unique key
 /// whose holder is replaced. Pure.
 struct MixedJobs: Sendable {
     enum Sort: String, Sendable, CaseIterable {
         case plain, scheduled, retried, limited, replaced
     }
 
-    static let perCall = 10
+    static let perTen = 10
     /// Nine are left when one has replaced another.
-    static let endsPerCall = 9
+    static let endsPerTen = 9
     static let queue = "load.pinned"
     static let limitKey = "load.pinned"
 
@@ -35,15 +35,19 @@ struct MixedJobs: Sendable {
     /// Whether practice.mark tells of the job's start: the replaced one never starts, and practice.fail leaves no mark.
     static func marks(_ slot: Int) -> Bool { slot != 6 && slot != 8 }
 
-    /// The keys come round every two thousand calls.
-    static func key(_ call: Int) -> String { "load.pinned.\(call % 2000)" }
+    /// The keys come round every two thousand tens.
+    static func key(_ ten: Int) -> String { "load.pinned.\(ten % 2000)" }
 
     /// For millrace.enqueue_many.
     /// - Parameter microseconds: when the call was meant to be, since 1970 on the database's clock.
-    static func json(call: Int, microseconds: Int64) -> String {
-        let jobs = (0..<perCall).map { slot in
+    static func json(tens: Range<Int>, microseconds: Int64) -> String {
+        "[\(tens.flatMap { jobs(ten: $0, microseconds: microseconds) }.joined(separator: ", "))]"
+    }
+
+    private static func jobs(ten: Int, microseconds: Int64) -> [String] {
+        (0..<perTen).map { slot in
             let sort = sort(of: slot)
-            let n = "\"args\": {\"n\": \(call * perCall + slot)}"
+            let n = "\"args\": {\"n\": \(ten * perTen + slot)}"
             let due = "\"run_at\": \"\(instant(microseconds + delay(sort)))\""
             let fields =
                 switch sort {
@@ -51,13 +55,12 @@ struct MixedJobs: Sendable {
                 case .scheduled: "\"kind\": \"practice.mark\", \(n), \(due)"
                 case .retried:
                     "\"kind\": \"practice.fail\", \"args\": {\"times\": 1}, \"options\": {\"backoff\": {\"base\": 1, \"cap\": 1}}"
-                case .limited: "\"kind\": \"practice.mark\", \(n), \"limit_key\": \"\(limitKey).\(call % 32)\""
+                case .limited: "\"kind\": \"practice.mark\", \(n), \"limit_key\": \"\(limitKey).\(ten % 32)\""
                 case .replaced:
-                    "\"kind\": \"practice.mark\", \(n), \(due), \"unique_key\": \"\(key(call))\", \"on_conflict\": \"replace\""
+                    "\"kind\": \"practice.mark\", \(n), \(due), \"unique_key\": \"\(key(ten))\", \"on_conflict\": \"replace\""
                 }
             return "{\(fields), \"queue\": \"\(queue)\"}"
         }
-        return "[\(jobs.joined(separator: ", "))]"
     }
 
     static func instant(_ microseconds: Int64) -> String {
