@@ -38,13 +38,20 @@ struct ServerMeter: Sendable {
         return Reading(wal: wal ?? 0, processor: processor())
     }
 
-    /// The postmaster has waited for those that have ended; the others are its children.
+    /// The postmaster has waited for those that have ended; the others are its children. One that ends between the two looks is in
+    /// neither, so we look until none did.
     private func processor() -> Double? {
-        guard let postmaster, let own = ProcessTable.ticks(of: postmaster) else { return nil }
-        var ticks = own.own + own.children
-        for pid in ProcessTable.all() {
-            if let one = ProcessTable.ticks(of: pid), one.parent == postmaster { ticks += one.own + one.children }
+        guard let postmaster else { return nil }
+        for _ in 0..<100 {
+            guard let own = ProcessTable.ticks(of: postmaster) else { return nil }
+            var ticks = own.own + own.children
+            for pid in ProcessTable.all() {
+                if let one = ProcessTable.ticks(of: pid), one.parent == postmaster { ticks += one.own + one.children }
+            }
+            if ProcessTable.ticks(of: postmaster)?.children == own.children {
+                return ticks / ProcessTable.ticksPerSecond
+            }
         }
-        return ticks / ProcessTable.ticksPerSecond
+        return nil
     }
 }
