@@ -179,9 +179,10 @@ import Testing
     func `mixed jobs are offered while a snapshot is held, or is not`(pinned: Bool) async throws {
         try await withDatabase { database in
             let (report, figures) = try await Self.load(
-                ["pinned", "--rate", "100", "--seconds", "4"] + (pinned ? [] : ["--free"]), database: database,
+                ["pinned", "--rate", "100", "--seconds", "4", "--tens", "2"] + (pinned ? [] : ["--free"]),
+                database: database,
                 as: Pinned.self)
-            #expect(figures.pinned == pinned && figures.calls == 40 && figures.jobs == 400)
+            #expect(figures.pinned == pinned && figures.calls == 20 && figures.jobs == 400)
             #expect(figures.done_in_time <= 360)
             #expect(figures.quarters.count == 4)
             #expect(Set(figures.sorts.keys) == ["plain", "scheduled", "limited", "replaced"])
@@ -189,7 +190,7 @@ import Testing
             #expect(figures.walks.count == 4)
             #expect(report.bars.count >= 2)
             let connection = try await database.connect()
-            // Nine of ten are left, each ended well once; one in each call failed before. What its workers did not come to in the time
+            // Nine of ten are left, each ended well once; one in each ten failed before. What its workers did not come to in the time
             // they have is still there for another.
             let other = try await MillraceProcess.worker("other", database: database.url)
             try await eventually("all have ended") {
