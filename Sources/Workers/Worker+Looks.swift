@@ -39,7 +39,7 @@ extension Worker {
         /// The last look for timers that committed late, by our clock and by the database's.
         var late = (ended: ContinuousClock.now, took: Duration.zero, time: Date.distantPast)
 
-        /// The last look that went by no bottom.
+        /// The last look that went by no bottom. What an old snapshot keeps makes it dear, and then it comes rarely.
         struct Whole {
             /// Between two of them, even where they cost nothing.
             var least = Duration.seconds(10)
