@@ -310,6 +310,28 @@ extension Queue {
         }
     }
 
+    /// The same, of every lane of these queues, or of all, between two places.
+    package static func lanes(
+        on connection: Connection, kinds: [Int32], queues: [Int32]?, above: Int64, upTo: Int64
+    ) async throws(PostgresError) -> [(lane: Lane, first: Int64, last: Int64)] {
+        try await connection.query(
+            "select * from millrace.lanes_between($1, $2, $3, $4)",
+            [.int4s(kinds), .int4s(queues), .int8(above), .int8(upTo)]
+        ) { row throws(PostgresError) in
+            (Lane(queue: Int32(try row.int(0)), code: Int32(try row.int(1))), try row.int(2), try row.int(3))
+        }
+    }
+
+    /// Whether a timer is due between two times.
+    package static func isDue(
+        on connection: Connection, above: Date, upTo: Date
+    ) async throws(PostgresError) -> Bool {
+        let rows = try await connection.query(
+            "select millrace.is_due_between($1, $2)", [.timestamp(above), .timestamp(upTo)]
+        ) { row throws(PostgresError) in try row.bool(0) }
+        return try one(rows)
+    }
+
     package struct Promotion: Sendable {
         package var moved: Int
         package var upTo: Date?

@@ -26,6 +26,8 @@ package struct Bottoms: Sendable {
 
     package func bottom(of lane: Lane) -> Int64 { known[lane] ?? 0 }
 
+    package var highest: Int64 { known.values.max() ?? 0 }
+
     /// Every lane that these queues can have.
     package static func lanes(of queues: [Int32]) -> [Lane] {
         queues.flatMap { queue in (Int32(0)..<40).map { Lane(queue: queue, code: $0) } }

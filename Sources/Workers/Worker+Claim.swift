@@ -13,7 +13,7 @@ extension Worker {
         var backoff = Backoff()
         var random = SystemRandomNumberGenerator()
         var generation = 0
-        var orphans = Looks.Whole(least: Self.orphanLook)
+        var orphans = OrphanLooks()
         while !Task.isCancelled, !desk.isDraining {
             let order = desk.order()
             let isLookDue = orphans.isDue
@@ -196,14 +196,21 @@ extension Worker {
     }
 
     private static var few: Int { 100 }
-    private static var orphanLook: Duration { .seconds(5) }
+
+    /// How the looks for orphaned leases have gone. What an old snapshot keeps makes one dear, and then it comes rarely.
+    private struct OrphanLooks {
+        var ended = ContinuousClock.now
+        var took = Duration.zero
+
+        var isDue: Bool { ended.duration(to: .now) > max(.seconds(5), took * 400) }
+    }
 
     /// For so long after a connection was lost, claims wait for the disk: if a job took the server down, and its claim with it, the next claim
     /// of it holds.
     private static var strictness: Duration { .seconds(60) }
 
     /// Leases that the database has and we do not go back: after a reconnect or a lost answer, and now and then. Claims wait meanwhile.
-    private func returnOrphans(_ looks: inout Looks.Whole) async throws(PostgresError) {
+    private func returnOrphans(_ looks: inout OrphanLooks) async throws(PostgresError) {
         let session = desk.session
         let began = ContinuousClock.now
         // What is flushed while we ask is in neither.

@@ -33,23 +33,13 @@ extension Worker {
         var bottoms = Bottoms()
         /// The connection they were made on.
         var generation = 0
-        var whole = Whole()
-        var timers = Whole()
+        /// Below the bottoms, of places in line and of times, and when a piece of places was looked at. One a second.
+        var places = Backstop(firstReach: 10_000, end: 0)
+        var piece = ContinuousClock.now
+        var times = Backstop(firstReach: 1, end: Date.distantPast.timeIntervalSinceReferenceDate)
         var dueBottom = DueBottom()
         /// The last look for timers that committed late, by our clock and by the database's.
         var late = (ended: ContinuousClock.now, took: Duration.zero, time: Date.distantPast)
-
-        /// The last look that went by no bottom. What an old snapshot keeps makes it dear, and then it comes rarely.
-        struct Whole {
-            /// Between two of them, even where they cost nothing.
-            var least = Duration.seconds(10)
-            var ended = ContinuousClock.now
-            var took = Duration.zero
-
-            /// It has become dear, as it does when a snapshot is held open: most go by the bottoms.
-            var isDear: Bool { took > .milliseconds(5) }
-            var isDue: Bool { ended.duration(to: .now) > max(least, took * 400) }
-        }
 
         /// So many lines have lanes that are looked at one by one.
         static let fewLines = 8
@@ -60,46 +50,75 @@ extension Worker {
         let table = queues.withLock { $0 }
         let lines = table.serves.map { Array($0) } ?? Array(table.names.keys)
         guard lines.count <= Looks.fewLines else { return try await lookBelowFloors(sweepLink, tells: true) }
-        if looks.whole.isDear {  // a sample uses up a transaction's number
-            looks.bottoms.sample(try await horizon(by: sweepLink))
-        }
+        let isWhole = !looks.places.isDear
+        if !isWhole { looks.bottoms.sample(try await horizon(by: sweepLink)) }  // it uses up a transaction's number
         let bottoms = looks.bottoms
         let lanes = Bottoms.lanes(of: lines)
-        let began = ContinuousClock.now
         let known = kinds.withLock { Array($0.keys) }
-        let isWhole = !looks.whole.isDear || looks.whole.isDue
+        let began = ContinuousClock.now
         let found = try await sweepLink.use { connection throws(PostgresError) in
             isWhole
                 ? try await Queue.lanes(on: connection, kinds: known, queues: table.serves.map { Array($0) })
                 : try await Queue.lanes(on: connection, kinds: known, above: lanes.map { ($0, bottoms.bottom(of: $0)) })
         }
         let took = began.duration(to: .now)
-        if isWhole {
-            looks.whole = Looks.Whole(took: took)
-            lanesWalk.withLock { $0 = took }  // one by the bottoms says nothing of what a whole one costs
-        }
         looks.bottoms.looked(
             at: lanes, found: Dictionary(found.map { ($0.lane, $0.first) }, uniquingKeysWith: { min($0, $1) }))
         try await heed(found, table: table, tells: true)
+        if isWhole {
+            looks.places.lookedWhole(took: took)
+            lanesWalk.withLock { $0 = took }  // one by the bottoms says nothing of what a whole one costs
+        } else if looks.piece.duration(to: .now) > .seconds(1) {
+            try await lookAtPiece(of: &looks.places, below: bottoms.highest, kinds: known, table: table)
+            looks.piece = .now
+        }
         return took
+    }
+
+    private func lookAtPiece(
+        of places: inout Backstop, below bottom: Int64, kinds: [Int32], table: QueueTable
+    ) async throws(PostgresError) {
+        let piece = places.piece(below: Double(bottom))
+        let began = ContinuousClock.now
+        let found = try await sweepLink.use { connection throws(PostgresError) in
+            try await Queue.lanes(
+                on: connection, kinds: kinds, queues: table.serves.map { Array($0) },
+                above: Int64(piece.above), upTo: Int64(piece.upTo))
+        }
+        places.lookedAtPiece(took: began.duration(to: .now))
+        try await heed(found, table: table, tells: true)
     }
 
     /// Timers that were committed behind others that have been moved.
     private func promoteLate(_ looks: inout Looks) async throws(PostgresError) {
         let atOnce = 5000
         guard looks.late.ended.duration(to: .now) > max(.seconds(1), looks.late.took * 20) else { return }
-        if looks.timers.isDear {
-            looks.dueBottom.sample(try await horizon(by: sweepLink), at: looks.late.time)
-        }
-        let floor = looks.timers.isDear && !looks.timers.isDue ? looks.dueBottom.bottom : nil
+        let isDear = looks.times.isDear
+        if isDear { looks.dueBottom.sample(try await horizon(by: sweepLink), at: looks.late.time) }
+        var floor = isDear ? looks.dueBottom.bottom : nil
+        let isWhole = floor == nil
         let began = ContinuousClock.now
+        if let bottom = floor, let left = try await lookAtPiece(of: &looks.times, below: bottom) { floor = left }
         let late = try await sweepLink.use { connection throws(PostgresError) in
             try await Queue.promote(on: connection, floor: floor, wanted: atOnce)
         }
         looks.late = (.now, began.duration(to: .now), late.now)
-        if floor == nil { looks.timers = Looks.Whole(took: looks.late.took) }
+        if isWhole { looks.times.lookedWhole(took: looks.late.took) }
         if late.moved < atOnce { looks.dueBottom.looked() }
         wakeups.filled(late.lanes)
+    }
+
+    /// - Returns: a time behind which something below the bottom waits to be moved.
+    private func lookAtPiece(of times: inout Backstop, below bottom: Date) async throws(PostgresError) -> Date? {
+        let piece = times.piece(below: bottom.timeIntervalSinceReferenceDate)
+        let above = Date(timeIntervalSinceReferenceDate: piece.above)
+        let upTo = Date(timeIntervalSinceReferenceDate: piece.upTo)
+        let began = ContinuousClock.now
+        let isDue = try await sweepLink.use { connection throws(PostgresError) in
+            try await Queue.isDue(on: connection, above: above, upTo: upTo)
+        }
+        if !isDue { times.lookedAtPiece(took: began.duration(to: .now)) }  // else once more, until all of it is moved
+        return isDue ? above : nil
     }
 
     /// - Parameter tells: the claim loop, asleep, of what was found. Looking itself it claims what can be had at once; the rest, behind

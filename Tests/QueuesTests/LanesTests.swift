@@ -1,3 +1,4 @@
+import Foundation
 import Postgres
 import Queues
 import TestSupport
@@ -38,6 +39,52 @@ import Testing
             }
             #expect(
                 try await Queue.lanes(on: connection, kinds: kinds, above: whole.map { ($0.lane, $0.last) }).isEmpty)
+            await connection.close()
+        }
+    }
+
+    @Test func `pieces between two places see together what the whole look sees`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await connection.run(
+                "select millrace.enqueue(case n % 5 when 0 then 'other' else 'known' end, '{}', queue => 'q' || n % 2) from generate_series(1, 40) n"
+            )
+            let kinds = try await connection.column("select id from millrace.kind where name = 'known'").compactMap {
+                Int32($0)
+            }
+            let places = try await connection.column(
+                "select r.seq from millrace.ready r join millrace.kind k on k.id = r.kind where k.name = 'known' order by 1"
+            ).compactMap { Int64($0) }
+            var seen: [Int64] = []
+            for place in 0...places.last! {
+                seen += try await Queue.lanes(on: connection, kinds: kinds, queues: nil, above: place - 1, upTo: place)
+                    .flatMap { $0.first == $0.last ? [$0.first] : [] }
+            }
+            #expect(seen == places)
+            let all = try await Queue.lanes(on: connection, kinds: kinds, queues: nil, above: 0, upTo: places.last!)
+            let whole = try await Queue.lanes(on: connection, kinds: kinds, queues: nil)
+            #expect(Set(all.map(\.first)) == Set(whole.map(\.first)))
+            #expect(Set(all.map(\.last)) == Set(whole.map(\.last)))
+            let queue = try #require(all.first?.lane.queue)
+            let one = try await Queue.lanes(
+                on: connection, kinds: kinds, queues: [queue], above: 0, upTo: places.last!)
+            #expect(one.map(\.lane.queue) == [queue])
+            await connection.close()
+        }
+    }
+
+    @Test func `a timer is due between its own time and any before`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await connection.run("select millrace.enqueue('known', '{}', run_at => '2100-01-01')")
+            let due = try #require(ISO8601DateFormatter().date(from: "2100-01-01T00:00:00Z"))
+            for (above, upTo, isDue) in [
+                (Date.distantPast, due, true), (due.addingTimeInterval(-0.001), due, true),
+                (due, due.addingTimeInterval(9), false),
+                (.distantPast, due.addingTimeInterval(-0.001), false),
+            ] {
+                #expect(try await Queue.isDue(on: connection, above: above, upTo: upTo) == isDue)
+            }
             await connection.close()
         }
     }

@@ -231,6 +231,7 @@ import Testing
                 "select millrace.register_kinds(array['x'], array[null]::text[])", "select millrace.horizon()",
                 "select millrace.lanes(array[1], null)", "select millrace.promote(null, 5)",
                 "select millrace.lanes_above(array[1], array[1], array[17], array[0::bigint])",
+                "select millrace.lanes_between(array[1], null, 0, 5)", "select millrace.is_due_between(null, now())",
                 "select millrace.beat(1, 'working', 0, 0, 0)",
                 "select millrace.watch(1)", "select millrace.rescue(5, 0)", "select millrace.leases_held(1)",
                 "select millrace.leases_return(1, array[8::bigint])", "select millrace.cancels(1)",

@@ -237,6 +237,29 @@ begin
          where r.queue = p.queue and r.lane = p.lane and r.seq >= lowest.seq and r.kind = any (the_kinds) order by r.seq desc limit 1) highest;
 end $$;
 
+-- The same of every lane there is, of the given queues or of all, but only between two places: a piece of what lies below the bottoms.
+create or replace function millrace.lanes_between(the_kinds int[], the_queues int[], above bigint, upto bigint)
+returns table (queue int, lane int, first bigint, last bigint)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan as $$
+begin
+    return query
+    select q.id, code, lowest.seq, highest.seq
+      from millrace.queue q
+     cross join generate_series(0, 39) code
+     cross join lateral (
+        select r.seq from millrace.ready r
+         where r.queue = q.id and r.lane = code and r.seq > above and r.seq <= upto and r.kind = any (the_kinds) order by r.seq limit 1) lowest
+     cross join lateral (
+        select r.seq from millrace.ready r
+         where r.queue = q.id and r.lane = code and r.seq >= lowest.seq and r.seq <= upto and r.kind = any (the_kinds) order by r.seq desc limit 1) highest
+     where the_queues is null or q.id = any (the_queues);
+end $$;
+
 -- Moves what has come due to its place in line, in order of time. The floor spares a walk over what was promoted before;
 -- without one (null) everything due is looked at. Returns how many, how far, when the next is due, and which lanes they wait in now.
 create or replace function millrace.promote(
@@ -272,4 +295,15 @@ begin
         told := millrace.wake_saying(queues[n], lanes[n], '')::text;
     end loop;
     select d.due into next_due from millrace.timer d where d.due > coalesce(upto, floor, '-infinity') order by d.due limit 1;
+end $$;
+
+-- Whether any timer is due between two times: a piece of what lies below the bottom, without moving it.
+create or replace function millrace.is_due_between(above timestamptz, upto timestamptz) returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan as $$
+begin
+    return exists (select from millrace.timer d where d.due > coalesce(above, '-infinity') and d.due <= upto);
 end $$;

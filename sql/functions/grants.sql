@@ -15,7 +15,7 @@ declare
         'check_in_contact_remove', 'check_in_consent_ask', 'check_in_accept', 'check_in_respond', 'check_in_show',
         'device_add', 'device_remove', 'notice_preferences'];
     doors_worker text[] := array['enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'now',
-        'register_kinds', 'register_queues', 'horizon', 'claim', 'claim_one', 'claim_limited', 'lanes', 'lanes_above', 'promote', 'finish', 'complete', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
+        'register_kinds', 'register_queues', 'horizon', 'claim', 'claim_one', 'claim_limited', 'lanes', 'lanes_above', 'lanes_between', 'promote', 'is_due_between', 'finish', 'complete', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
         'session_close', 'leases_held', 'leases_confirm', 'leases_read', 'leases_return', 'cancels', 'heed_cancels', 'maintain', 'queue_list', 'retentions', 'schema_state', 'depths', 'rates', 'orphans', 'outstanding', 'blocked_count',
         'gates_open', 'slots_sweep', 'unique_expire', 'limit_list', 'parked_count',
         'step', 'steps', 'report', 'logs', 'retry_fresh',

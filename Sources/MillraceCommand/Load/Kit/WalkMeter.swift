@@ -38,6 +38,7 @@ struct WalkMeter: Sendable {
                 "ready_entries_per_job": .double(readyPerJob), "timer_entries_per_job": .double(timerPerJob),
                 "claim_ms": .double(mean("claim", "claim_limited")), "promote_ms": .double(mean("promote")),
                 "finish_ms": .double(mean("finish")), "look_below_floors_ms": .double(mean("lanes")),
+                "piece_below_bottoms_ms": .double(mean("lanes_between")),
             ]
         }
     }
