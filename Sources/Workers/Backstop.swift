@@ -2,9 +2,8 @@
 /// bottom back once it is dear, as it is while a snapshot is held open that keeps all that ever was. A whole look would then hold a core
 /// for seconds. Pure; places and times are numbers here.
 package struct Backstop: Sendable {
-    /// Where a round began, so far it has come back from there, and how far the next piece reaches.
-    private var top: Double?
-    private var back = 0.0
+    /// To where a round has come back, and how far the next piece reaches.
+    private var upTo: Double?
     private var reach: Double
     private var isQuick = true
     /// A whole look takes longer than a piece may.
@@ -28,23 +27,24 @@ package struct Backstop: Sendable {
 
     /// The next piece, without its lower end. The same until it has been looked at.
     package mutating func piece(below bottom: Double) -> (above: Double, upTo: Double) {
-        let top = self.top ?? bottom
-        self.top = top
-        return (max(top - back - reach, end), top - back)
+        let upTo = self.upTo ?? bottom
+        self.upTo = upTo
+        return (max(upTo - reach, end), upTo)
     }
 
     package mutating func lookedAtPiece(took: Duration) {
-        guard let top else { return }
+        guard let upTo else { return }
         if took > Self.enough { isQuick = false }
-        back += reach
-        if top - back <= end {
+        let above = piece(below: upTo).above
+        guard above > end else {
             if isQuick { isDear = false }
             return begin()
         }
+        self.upTo = above
         reach = max(reach * min(max(Self.enough / max(took, .microseconds(1)), 0.1), 2), firstReach / 10)
     }
 
     private mutating func begin() {
-        (top, back, reach, isQuick) = (nil, 0, firstReach, true)
+        (upTo, reach, isQuick) = (nil, firstReach, true)
     }
 }
