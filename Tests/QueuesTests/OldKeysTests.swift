@@ -11,11 +11,11 @@ import Testing
             try await connection.run(ClaimPlanTests.probe)
             try await reader.run("begin isolation level repeatable read; select count(*) from millrace.job")
             for _ in 0..<3 { _ = try await Self.round(connection) }
-            let before = try await Self.round(connection)
+            let before = try await Self.least(connection)
             for _ in 0..<300 {
                 try await connection.run("select millrace.cancel(millrace.enqueue(\(Self.often)))")
             }
-            let after = try await Self.round(connection)
+            let after = try await Self.least(connection)
             for (what, first, then) in zip(["take", "replace", "end"], zip(before, after)).map({ ($0, $1.0, $1.1) }) {
                 #expect(then < first + 30, "to \(what): \(first) pages at first, \(then) then")
             }
@@ -25,6 +25,13 @@ import Testing
     }
 
     private static let often = "'test', unique_key => 'often', run_at => now() + interval '1 hour'"
+
+    /// Of three rounds: whatever makes a session plan anew, as an analyze does, has it read the catalog besides.
+    private static func least(_ connection: Connection) async throws -> [Int] {
+        var least = try await round(connection)
+        for _ in 0..<2 { least = zip(least, try await round(connection)).map { min($0, $1) } }
+        return least
+    }
 
     /// How many pages it reads to take the key, to replace its holder and to end that.
     private static func round(_ connection: Connection) async throws -> [Int] {
