@@ -18,8 +18,8 @@ final class Notebook: Sendable {
 
     /// Between two writes.
     static let pause = Duration.milliseconds(500)
-    /// How long the end of a run waits for its notes at most: it matters more than they do.
-    static let patience = Duration.seconds(1)
+    /// How long the end of a run waits for its notes at most. Only where the database is slow does it come to that.
+    static let patience = Duration.seconds(5)
 
     let pool: Pool
     let keys: Keyring

@@ -30,21 +30,29 @@ struct Draining: Sendable {
     }
 
     /// By worker processes that are started for it; the time is that from the first claim to the last end, as history has it.
-    /// - Parameter watch: called ten times a second with how many have ended and what the workers use.
+    /// - Parameters:
+    ///   - queue: paused until all of the workers are at work, so that none is timed while another still starts.
+    ///   - watch: called ten times a second with how many have ended and what the workers use.
     func drain(
-        workers count: Int = 1, arguments: [String] = [], label: String = "worked",
+        _ queue: String? = nil, workers count: Int = 1, arguments: [String] = [], label: String = "worked",
         watch: (Int, LoadWorkers.Usage) -> Void = { _, _ in }
     ) async throws -> Costs {
         let start = try await Start(on: connection)
+        if let queue { _ = try await Queue.pause(queue, on: connection) }
         let workers = try await LoadWorkers.start(
             count, invocation, arguments: ["--slots", "\(invocation.settings.slots)"] + arguments, on: connection)
         do {
             let first = try await taken()
+            if let queue {
+                try await Task.sleep(for: .milliseconds(300))  // what a start leaves to be done
+                _ = try await Queue.resume(queue, on: connection)
+            }
             let costs = try await costs(since: start, first: first, by: workers, label: label, watch: watch)
             try await workers.stop()
             return costs
         } catch {
             await workers.giveUp()
+            if let queue { _ = try? await Queue.resume(queue, on: connection) }
             throw error
         }
     }

@@ -53,12 +53,12 @@ private struct DrainScenario: Sendable {
                     var early: Double?
                     var late = 0.0
                     one.append(
-                        try await draining.drain(label: label) { done, usage in
+                        try await draining.drain("load.drain", label: label) { done, usage in
                             if done >= jobs / 5, early == nil { early = usage.resident }
                             late = usage.resident
                         })
                     if let early { growth.append(late / early) }
-                default: two.append(try await draining.drain(workers: 2, label: label))
+                default: two.append(try await draining.drain("load.drain", workers: 2, label: label))
                 }
                 invocation.console.note("\(label) \(((way == 0 ? byHand : way == 1 ? one : two).last?.summary) ?? "")")
             }

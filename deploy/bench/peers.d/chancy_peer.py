@@ -1,14 +1,15 @@
 import logging
+from contextlib import asynccontextmanager
 
 from chancy import Chancy, Queue, Worker, job
-from common import ARGS, main, repeat
+from common import ARGS, main
 
 current = None
 
 
 @job(queue="default")
-async def nothing(n):
-    current.one()
+async def nothing(n, at=None):
+    current.one(at)
 
 
 def client(url):
@@ -34,20 +35,21 @@ async def insert(url, count):
             pass
 
 
-async def insert_one(url, seconds):
+@asynccontextmanager
+async def caller(url):
     async with client(url) as chancy:
-        return await repeat(seconds, lambda: chancy.push(nothing.job.with_kwargs(**ARGS)))
+        yield lambda args: chancy.push(nothing.job.with_kwargs(**args))
 
 
-async def work(url, count):
+async def work(url, count, stays=False):
     global current
     current = count
     async with client(url) as chancy, Worker(chancy, register_signal_handlers=False):
-        await count.until_idle()
+        await count.until_done()
 
 
 if __name__ == "__main__":
     # Jobs carry the name of what they call, which must not be __main__.
     import chancy_peer
 
-    main(chancy_peer.setup, chancy_peer.insert, chancy_peer.insert_one, chancy_peer.work)
+    main(chancy_peer.setup, chancy_peer.insert, chancy_peer.caller, chancy_peer.work)

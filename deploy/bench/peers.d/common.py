@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import random
 import resource
 import sys
 import time
@@ -17,13 +19,13 @@ class Count:
         self.jobs = 0
         self.first = self.last = None
 
-    def one(self):
+    def one(self, at=None):
         self.last = time.time()
         if self.first is None:
             self.first = self.last
         self.jobs += 1
 
-    async def until_idle(self):
+    async def until_done(self):
         started = time.time()
         while True:
             await asyncio.sleep(0.1)
@@ -38,8 +40,27 @@ class Count:
         }))
 
 
-def main(setup, insert, insert_one, work):
-    """<program> <url> setup | insert N | insert-one SECONDS | work"""
+class Lags:
+    """How long after its call each job began, of a worker that stays."""
+
+    def __init__(self, jobs):
+        self.jobs, self.found = jobs, []
+
+    def one(self, at=None):
+        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        if not self.found:
+            print("first", flush=True)
+        self.found.append((now - at) / 1e6)
+        if len(self.found) > self.jobs:
+            print(json.dumps(self.found[1:]), flush=True)
+            os._exit(0)
+
+    async def until_done(self):
+        await asyncio.Event().wait()
+
+
+def main(setup, insert, caller, work):
+    """<program> <url> setup | insert N | insert-one SECONDS | work | serve N | call N"""
     url, verb = sys.argv[1], sys.argv[2]
     if verb == "setup":
         asyncio.run(setup(url))
@@ -48,19 +69,32 @@ def main(setup, insert, insert_one, work):
         asyncio.run(insert(url, int(sys.argv[3])))
         print(json.dumps({"seconds": time.time() - began}))
     elif verb == "insert-one":
-        print(json.dumps({"per_second": asyncio.run(insert_one(url, float(sys.argv[3])))}))
+        print(json.dumps({"per_second": asyncio.run(repeat(float(sys.argv[3]), caller(url)))}))
     elif verb == "work":
         count = Count()
         asyncio.run(work(url, count))
         count.tell()
+    elif verb == "serve":
+        asyncio.run(work(url, Lags(int(sys.argv[3])), stays=True))
+    elif verb == "call":
+        asyncio.run(pace(int(sys.argv[3]), caller(url)))
     else:
         sys.exit(f"unknown: {verb}")
 
 
-async def repeat(seconds, call):
+async def repeat(seconds, calling):
     """Calls one after the other for so long; how many in a second."""
-    began, done = time.time(), 0
-    while time.time() - began < seconds:
-        await call()
-        done += 1
-    return done / (time.time() - began)
+    async with calling as call:
+        began, done = time.time(), 0
+        while time.time() - began < seconds:
+            await call(ARGS)
+            done += 1
+        return done / (time.time() - began)
+
+
+async def pace(jobs, calling):
+    """Calls so many, each when the worker has gone to sleep again, and says when."""
+    async with calling as call:
+        for n in range(jobs):
+            await asyncio.sleep(random.uniform(0.06, 0.14))
+            await call({"n": n, "at": time.clock_gettime_ns(time.CLOCK_MONOTONIC)})

@@ -5,9 +5,12 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BAR = 4.0
+DRAIN_BAR = 4.0
+# 1.5 ms, where the best of these took 3.6.
+PICK_UP_BAR = 0.42
 
 
 def options():
@@ -88,7 +91,35 @@ class Bench:
                 "mb": max(one["mb"] for one in told),
             }
         row["insert_one_per_second"] = json.loads(run(program + ["insert-one", "3"]))["per_second"]
+        row["pick_up_ms"] = self.pick_up(name, database, program)
         return row
+
+    def pick_up(self, name, database, program):
+        """From the call of enqueue to the start of the handler, of a worker that has nothing else to do."""
+        tries = self.tries
+        say(f"{name}: {tries} pick-ups")
+        self.fresh(database)
+        run(program + ["setup"])
+        serving = subprocess.Popen(program + ["serve", str(tries)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            run(program + ["call", "1"])
+            # A worker that never says so is killed, which ends the line.
+            watch = threading.Timer(30 + tries, serving.kill)
+            watch.start()
+            if serving.stdout.readline().strip() == "first":
+                run(program + ["call", str(tries)])
+            said, errors = serving.communicate()
+            watch.cancel()
+        finally:
+            serving.kill()
+        if not said.strip():
+            raise RuntimeError(errors.strip()[-600:] or "not every job was picked up")
+        found = sorted(json.loads(said.strip().splitlines()[-1]))
+        return {"p50": found[len(found) // 2], "p99": found[len(found) * 99 // 100]}
+
+    @property
+    def tries(self):
+        return max(20, int(200 * self.given.scale))
 
     def version(self, name):
         return json.loads(self.given.versions).get(name, "")
@@ -112,6 +143,9 @@ class Bench:
                 "postgres_us": one.get("postgres_us_per_job"), "mb": one["worker_resident_mb"],
             }
         row["insert_bulk_per_second"] = enqueue["figures"]["bulk"]["calls"][0]["per_second"]
+        say(f"millrace: {self.tries} pick-ups")
+        latency = json.loads(run([self.given.millrace, "load", "latency", "--tries", str(self.tries), "--json"], env=environment))
+        row["pick_up_ms"] = {"p50": latency["figures"]["p50_ms"], "p99": latency["figures"]["p99_ms"]}
         row["insert_one_per_second"] = max(
             pair["calls"][0]["per_second"] for pair in enqueue["figures"]["single"] if pair["callers"] == 1)
         return row
@@ -121,27 +155,30 @@ def best(row):
     return max(row["drain"].values(), key=lambda one: one["per_second"])["per_second"]
 
 
-def show(rows, bar):
-    head = ["", "processes", "jobs", "drain/s", "insert one/s", "bulk/s", "worker µs", "Postgres µs", "MB"]
+def show(rows, bars):
+    head = ["", "processes", "jobs", "drain/s", "insert one/s", "bulk/s", "worker µs", "Postgres µs", "MB", "pick-up p50/p99 ms"]
     lines = [head]
     for row in rows:
         if "failure" in row:
-            lines.append([row["name"], f"failed: {row['failure'].splitlines()[-1][:80]}"] + [""] * 7)
+            lines.append([row["name"], f"failed: {row['failure'].splitlines()[-1][:80]}"] + [""] * (len(head) - 2))
             continue
         for processes, one in row["drain"].items():
             postgres = one["postgres_us"]
             lines.append([
                 row["name"] if processes == 1 else "", str(processes), f"{row['jobs']:,}", f"{one['per_second']:,.0f}",
                 f"{row['insert_one_per_second']:,.0f}", f"{row['insert_bulk_per_second']:,.0f}",
-                f"{one['worker_us']:,.1f}", "–" if postgres is None else f"{postgres:,.1f}", f"{one['mb']:,.0f}"])
+                f"{one['worker_us']:,.1f}", "–" if postgres is None else f"{postgres:,.1f}", f"{one['mb']:,.0f}",
+                "{p50:.1f} / {p99:.1f}".format(**row["pick_up_ms"])])
     widths = [max(len(line[i]) for line in lines if line[1][:6] != "failed") for i in range(len(head))]
     for line in lines:
         if line[1][:6] == "failed":
             print(f"{line[0]:<{widths[0]}}  {line[1]}")
             continue
         print("  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))).rstrip())
-    if bar:
-        print(f"\n{bar['what']}: bar {bar['bar']}, measured {bar['measured']}, {'met' if bar['met'] else 'missed'}")
+    if bars:
+        print()
+    for bar in bars:
+        print(f"{bar['what']}: bar {bar['bar']}, measured {bar['measured']}, {'met' if bar['met'] else 'missed'}")
 
 
 def main():
@@ -163,19 +200,24 @@ def main():
     whole = [row for row in rows if "failure" not in row]
     ours = next((row for row in whole if row["name"].startswith("millrace")), None)
     theirs = next((row for row in whole if row["name"].startswith("pgqueuer")), None)
-    bar = None
+    peers = [row for row in whole if row is not ours]
+    bars, ratio, lag = [], None, None
     if ours and theirs:
         share = best(ours) / best(theirs)
-        bar = {"what": "drain, share of pgqueuer's best", "bar": f"≥ {BAR:.0f} ×", "measured": f"{share:.2f} ×",
-               "met": share >= BAR}
-    others = [best(row) for row in whole if row is not ours]
-    ratio = best(ours) / max(others) if ours and others else None
+        bars.append({"what": "drain, share of pgqueuer's best", "bar": f"≥ {DRAIN_BAR:.0f} ×", "measured": f"{share:.2f} ×",
+                     "met": share >= DRAIN_BAR})
+    if ours and peers:
+        ratio = best(ours) / max(best(row) for row in peers)
+        soonest = min(peers, key=lambda row: row["pick_up_ms"]["p50"])
+        lag = ours["pick_up_ms"]["p50"] / soonest["pick_up_ms"]["p50"]
+        bars.append({"what": f"idle pick-up, median, share of that of the soonest ({soonest['name']})", "bar": f"≤ {PICK_UP_BAR} ×",
+                     "measured": f"{lag:.2f} ×", "met": lag <= PICK_UP_BAR})
     if given.json:
-        print(json.dumps({"version": 1, "scenario": "peers", "figures": {"rows": rows, "ratio_to_best": ratio},
-                          "bars": [bar] if bar else []}, indent=2, ensure_ascii=False))
+        print(json.dumps({"version": 1, "scenario": "peers", "figures": {"rows": rows, "ratio_to_best": ratio, "pick_up_share": lag},
+                          "bars": bars}, indent=2, ensure_ascii=False))
     else:
-        show(rows, bar)
-    if len(whole) < len(rows) or (given.strict and not (bar and bar["met"])):
+        show(rows, bars)
+    if len(whole) < len(rows) or (given.strict and not all(bar["met"] for bar in bars)):
         sys.exit(1)
 
 

@@ -1,9 +1,10 @@
 import json
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import asyncpg
 import uvloop
-from common import ARGS, main, repeat
+from common import ARGS, main
 from pgqueuer import AsyncpgDriver, AsyncpgPoolDriver, QueueManager, Queries
 from pgqueuer.types import QueueExecutionMode
 
@@ -26,26 +27,26 @@ async def insert(url, count):
     await connection.close()
 
 
-async def insert_one(url, seconds):
+@asynccontextmanager
+async def caller(url):
     connection = await asyncpg.connect(url)
     queries = Queries(AsyncpgDriver(connection))
-    rate = await repeat(seconds, lambda: queries.enqueue("nothing", PAYLOAD))
+    yield lambda args: queries.enqueue("nothing", json.dumps(args).encode())
     await connection.close()
-    return rate
 
 
-async def work(url, count):
+async def work(url, count, stays=False):
     async with asyncpg.create_pool(url, min_size=2, max_size=4) as pool:
         manager = QueueManager(Queries(AsyncpgPoolDriver(pool)))
 
         @manager.entrypoint("nothing")
         async def nothing(job):
-            json.loads(job.payload)
-            count.one()
+            count.one(json.loads(job.payload).get("at"))
 
-        await manager.run(dequeue_timeout=timedelta(seconds=1), batch_size=1000, mode=QueueExecutionMode.drain)
+        mode = QueueExecutionMode.continuous if stays else QueueExecutionMode.drain
+        await manager.run(dequeue_timeout=timedelta(seconds=1), batch_size=1000, mode=mode)
 
 
 if __name__ == "__main__":
     uvloop.install()
-    main(setup, insert, insert_one, work)
+    main(setup, insert, caller, work)

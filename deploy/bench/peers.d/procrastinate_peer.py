@@ -1,6 +1,7 @@
 import logging
+from contextlib import asynccontextmanager
 
-from common import ARGS, main, repeat
+from common import ARGS, main
 from procrastinate import App, PsycopgConnector
 
 logging.getLogger("procrastinate").setLevel(logging.ERROR)
@@ -10,8 +11,8 @@ def application(url, count=None):
     app = App(connector=PsycopgConnector(conninfo=url, min_size=4, max_size=20))
 
     @app.task(name="nothing")
-    async def nothing(n):
-        count.one()
+    async def nothing(n, at=None):
+        count.one(at)
 
     return app, nothing
 
@@ -31,18 +32,19 @@ async def insert(url, count):
             count -= chunk
 
 
-async def insert_one(url, seconds):
+@asynccontextmanager
+async def caller(url):
     app, nothing = application(url)
     async with app.open_async():
-        return await repeat(seconds, lambda: nothing.defer_async(**ARGS))
+        yield lambda args: nothing.defer_async(**args)
 
 
-async def work(url, count):
+async def work(url, count, stays=False):
     app, _ = application(url, count)
     async with app.open_async():
         await app.run_worker_async(
-            wait=False, concurrency=20, install_signal_handlers=False, delete_jobs="successful")
+            wait=stays, concurrency=20, install_signal_handlers=False, delete_jobs="successful")
 
 
 if __name__ == "__main__":
-    main(setup, insert, insert_one, work)
+    main(setup, insert, caller, work)
