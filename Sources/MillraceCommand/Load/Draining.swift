@@ -39,19 +39,21 @@ struct Draining: Sendable {
     ) async throws -> Costs {
         let start = try await Start(on: connection)
         if let queue { _ = try await Queue.pause(queue, on: connection) }
-        let workers = try await LoadWorkers.start(
-            count, invocation, arguments: ["--slots", "\(invocation.settings.slots)"] + arguments, on: connection)
+        var workers: LoadWorkers?
         do {
+            let working = try await LoadWorkers.start(
+                count, invocation, arguments: ["--slots", "\(invocation.settings.slots)"] + arguments, on: connection)
+            workers = working
             let first = try await taken()
             if let queue {
                 try await Task.sleep(for: .milliseconds(300))  // what a start leaves to be done
                 _ = try await Queue.resume(queue, on: connection)
             }
-            let costs = try await costs(since: start, first: first, by: workers, label: label, watch: watch)
-            try await workers.stop()
+            let costs = try await costs(since: start, first: first, by: working, label: label, watch: watch)
+            try await working.stop()
             return costs
         } catch {
-            await workers.giveUp()
+            await workers?.giveUp()
             if let queue { _ = try? await Queue.resume(queue, on: connection) }
             throw error
         }
