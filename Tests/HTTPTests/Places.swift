@@ -1,10 +1,19 @@
 import Foundation
 import Glibc
 
-func temporaryDirectory() throws -> String {
+/// Holds those of this run; goes with the process. Servers that run as somebody else read what is in it.
+private let place: String = {
     let path = FileManager.default.temporaryDirectory.appending(path: "millrace-http-\(UUID().uuidString.prefix(8))")
         .path
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    chmod(path, 0o755)
+    atexit { try? FileManager.default.removeItem(atPath: place) }
+    return path
+}()
+
+func temporaryDirectory() throws -> String {
+    let path = "\(place)/\(UUID().uuidString.prefix(8))"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
     chmod(path, 0o755)
     return path
 }

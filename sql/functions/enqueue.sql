@@ -7,42 +7,56 @@ $$;
 -- What enqueue is for the caller, behind its door. plain_lane: where the job goes if it asks for nothing special, null if it does.
 -- Most jobs ask for nothing special, and every statement and expression here costs each call: those whose route is known
 -- go the short way. It does what enqueue_one does for them; whatever it cannot take, or would be refused, goes there.
+-- It runs with the owner's rights on the caller's search_path, for a setting of its own would cost each call more than its checks: so
+-- every function, type and operator is written in full, and a test sets a trap for each that is not.
 create or replace function millrace.enqueue_as(
     kind text, args jsonb, queue text, priority int, run_at timestamptz, unique_key text, on_conflict text,
     limit_key text, tenant text, max_attempts int, tags text[], metadata jsonb, options jsonb, plain_lane int
 ) returns bigint
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer as $$
 declare
     new_id bigint;
     the_kind int;
     the_line int;
-    told text;
-    is_plain boolean := plain_lane is not null and not enqueue_as.args ? '$millrace' and pg_column_size(enqueue_as.args) <= 1048576
-        and session_user = current_user and current_setting('role') = 'none';
+    told pg_catalog.text;
 begin
-    if is_plain then
+    if plain_lane is not null and session_user operator(pg_catalog.=) current_user then
         -- The transaction's id before the number is drawn: see enqueue_one.
-        new_id := case when pg_current_xact_id() is not null then nextval('millrace.seq') end;
+        new_id := case when pg_catalog.pg_current_xact_id() is not null then pg_catalog.nextval('millrace.seq') end;
         insert into millrace.ready (seq, job, queue, kind, lane)
         select new_id, new_id, r.queue, r.kind, plain_lane
           from millrace.route r
-         where r.kind_name = enqueue_as.kind and r.queue_name = coalesce(enqueue_as.queue, '')
+         where r.kind_name operator(pg_catalog.=) enqueue_as.kind and r.queue_name operator(pg_catalog.=) coalesce(enqueue_as.queue, '')
+           and not enqueue_as.args operator(pg_catalog.?) '$millrace' and pg_catalog.pg_column_size(enqueue_as.args) operator(pg_catalog.<=) 1048576
+           and pg_catalog.current_setting('role') operator(pg_catalog.=) 'none'
         returning ready.kind, ready.queue into the_kind, the_line;
         if found then
             insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, args, owner)
             values (new_id, the_kind, the_line, plain_lane, enqueue_as.max_attempts, millrace.now(), enqueue_as.args, session_user);
-            if not pg_try_advisory_xact_lock_shared(1297239619, the_line & 63) then      -- as wake_saying has it, without a call
-                told := case when pg_notification_queue_usage() < 0.5
-                             then pg_notify('millrace', the_line || '.' || plain_lane || '.ready')::text end;
+            if not pg_catalog.pg_try_advisory_xact_lock_shared(1297239619, the_line operator(pg_catalog.&) 63) then  -- as wake_saying has it, without a call
+                told := case when pg_catalog.pg_notification_queue_usage() operator(pg_catalog.<) 0.5
+                             then pg_catalog.pg_notify('millrace', the_line operator(pg_catalog.||) '.' operator(pg_catalog.||) plain_lane
+                                                                            operator(pg_catalog.||) '.ready')::pg_catalog.text end;
             end if;
             return new_id;
         end if;
     end if;
-    new_id := (millrace.enqueue_one(enqueue_as.kind, enqueue_as.args, enqueue_as.queue, enqueue_as.priority, enqueue_as.run_at,
-        enqueue_as.unique_key, enqueue_as.on_conflict, enqueue_as.limit_key, enqueue_as.tenant, enqueue_as.max_attempts,
-        enqueue_as.tags, enqueue_as.metadata, enqueue_as.options, new_id)).id;
-    if is_plain and enqueue_as.queue is not null then
-        perform millrace.route_keep(enqueue_as.kind, enqueue_as.queue);
+    return millrace.enqueue_fully(kind, args, queue, priority, run_at, unique_key, on_conflict, limit_key, tenant, max_attempts,
+        tags, metadata, options, plain_lane, new_id);
+end $$;
+
+-- For enqueue_as: whatever goes no short way, and the note that makes the next of its kind go there.
+create or replace function millrace.enqueue_fully(
+    kind text, args jsonb, queue text, priority int, run_at timestamptz, unique_key text, on_conflict text,
+    limit_key text, tenant text, max_attempts int, tags text[], metadata jsonb, options jsonb, plain_lane int, the_id bigint
+) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    new_id bigint := (millrace.enqueue_one(kind, args, queue, priority, run_at, unique_key, on_conflict, limit_key, tenant, max_attempts,
+        tags, metadata, options, the_id)).id;
+begin
+    if plain_lane is not null and queue is not null and not args ? '$millrace' and session_user = current_user and current_setting('role') = 'none' then
+        perform millrace.route_keep(kind, queue);
     end if;
     return new_id;
 end $$;
