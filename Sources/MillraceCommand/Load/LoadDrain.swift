@@ -7,7 +7,8 @@ extension Command {
         discussion: """
             Enqueues practice.nothing jobs in bulk and runs a worker process until all have ended, arguments decoded and history \
             kept; then the same with two worker processes; then the same by a bare C loop of hand-written statements over the \
-            same tables, indexes and history. Prints medians of the rounds. Use a database of its own on a quiet machine.
+            same tables, indexes and history. The queue is paused until the workers are up. Prints medians of the rounds. \
+            Use a database of its own on a quiet machine.
             """,
         flags: [
             .single(

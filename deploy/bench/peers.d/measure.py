@@ -101,16 +101,16 @@ class Bench:
         self.fresh(database)
         run(program + ["setup"])
         serving = subprocess.Popen(program + ["serve", str(tries)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        # A worker that never says so is killed, which ends the line.
+        watch = threading.Timer(30 + tries, serving.kill)
+        watch.start()
         try:
             run(program + ["call", "1"])
-            # A worker that never says so is killed, which ends the line.
-            watch = threading.Timer(30 + tries, serving.kill)
-            watch.start()
             if serving.stdout.readline().strip() == "first":
                 run(program + ["call", str(tries)])
             said, errors = serving.communicate()
-            watch.cancel()
         finally:
+            watch.cancel()
             serving.kill()
         if not said.strip():
             raise RuntimeError(errors.strip()[-600:] or "not every job was picked up")
