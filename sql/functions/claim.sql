@@ -152,33 +152,30 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan as $$
 declare
-    is_plain boolean;
     setting text;
 begin
-    select not (q.keyed or q.main is not null or q.paused_at is not null
-            or exists (select from millrace.limit_rule r where r.scope = 'queue' and r.name = q.name))
-      into is_plain from millrace.queue q where q.id = the_queue;
-    if is_plain then
-        delete from millrace.ready r
-         where r.ctid = (
-            select c.ctid from millrace.ready c
-             where c.queue = the_queue and c.lane = the_lane and c.seq > claim_one.floor and c.kind = any (the_kinds)
-             order by c.seq
-             limit 1
-               for update skip locked)
-        returning r.seq, r.job, r.kind, r.attempt, r.crashes into seq, id, kind, attempt, crashes;
-        if id is not null then
-            claimed_at := millrace.now();
-            insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes)
-            values (the_session, the_number, claimed_at, 1, id, id, array[id],
-                    case when attempt > 0 then array[attempt] end, case when crashes > 0 then array[crashes] end);
-            select j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null, coalesce((j.options ->> 'expires_at')::timestamptz <= claimed_at, false),
-                   j.options, j.metadata, j.tags, j.tenant
-              into strict enqueued_at, args, max_attempts, keyed, expired, options, metadata, tags, tenant
-              from millrace.job j where j.id = claim_one.id;
-            if loose and crashes = 0 then                 -- see claim
-                setting := set_config('synchronous_commit', 'off', true);
-            end if;
+    delete from millrace.ready r
+     where r.ctid = (
+        select c.ctid from millrace.ready c
+         where c.queue = the_queue and c.lane = the_lane and c.seq > claim_one.floor and c.kind = any (the_kinds)
+           and (select not (q.keyed or q.main is not null or q.paused_at is not null
+                    or exists (select from millrace.limit_rule l where l.scope = 'queue' and l.name = q.name))
+                  from millrace.queue q where q.id = the_queue)
+         order by c.seq
+         limit 1
+           for update skip locked)
+    returning r.seq, r.job, r.kind, r.attempt, r.crashes into seq, id, kind, attempt, crashes;
+    if id is not null then
+        claimed_at := millrace.now();
+        insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes)
+        values (the_session, the_number, claimed_at, 1, id, id, array[id],
+                case when attempt > 0 then array[attempt] end, case when crashes > 0 then array[crashes] end);
+        select j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null, coalesce((j.options ->> 'expires_at')::timestamptz <= claimed_at, false),
+               j.options, j.metadata, j.tags, j.tenant
+          into strict enqueued_at, args, max_attempts, keyed, expired, options, metadata, tags, tenant
+          from millrace.job j where j.id = claim_one.id;
+        if loose and crashes = 0 then                     -- see claim
+            setting := set_config('synchronous_commit', 'off', true);
         end if;
     end if;
 end $$;
