@@ -28,7 +28,7 @@ final class Link: Sendable {
     }
 
     /// Runs the loop on the link's own thread. Not for what takes long: whoever uses the link waits for it.
-    func run(_ loop: @Sendable () async -> Void) async {
+    func run(_ loop: () async -> Void) async {
         await withTaskExecutorPreference(thread, operation: loop)
     }
 
@@ -77,13 +77,20 @@ final class Link: Sendable {
             return try await body(connection)
         } catch {
             outage.began(error)
-            if await connection.isBroken || (error.isOutage && !error.isShortage) { drop() }
+            if await connection.isBroken || (error.isOutage && !error.isShortage) { drop(connection) }
             throw error
         }
     }
 
     func drop() {
         state.withLock { $0.connection = nil }
+    }
+
+    /// Unless somebody has put another in its place.
+    private func drop(_ connection: Connection) {
+        state.withLock { state in
+            if state.connection === connection { state.connection = nil }
+        }
     }
 
     func close() async {

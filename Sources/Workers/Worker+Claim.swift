@@ -5,45 +5,79 @@ import Telemetry
 import Threads
 
 extension Worker {
-    /// One claim in flight, never two; slots that come free meanwhile join the next.
+    /// One claim in flight, never two; slots that come free meanwhile join the next. Who sleeps does so where calls are heard, and takes there
+    /// what the call is about: no other thread need wake for it, and no other backend.
     func claimLoop() async {
         defer { claimsEnded.fire() }
+        var state = ClaimState()
+        while isClaiming {
+            if state.isAsleep, state.claimsWhereItListens, hearing.isOpen {
+                await listenLink.run {
+                    await sleep(&state.pace)
+                    await turn(&state, pickingUpBy: listenLink)
+                }
+            } else {
+                if state.isAsleep { await sleep(&state.pace) }
+                await turn(&state, pickingUpBy: claimLink)
+            }
+        }
+    }
+
+    private struct ClaimState {
         var plan = Plan()
         var pace = Pace()
         var backoff = Backoff()
         var random = SystemRandomNumberGenerator()
         var generation = 0
         var orphans = OrphanLooks()
-        while !Task.isCancelled, !desk.isDraining {
-            let order = desk.order()
-            let isLookDue = orphans.isDue
-            guard order.wanted > 0 || isLookDue else {
-                doorman.busy()
-                await desk.room.wait(for: .seconds(1))
-                continue
+        /// Nothing was found, after a linger and a careful look.
+        var isAsleep = false
+        /// Unless it listens around a pooler under another role, which may not.
+        var claimsWhereItListens = true
+    }
+
+    private var isClaiming: Bool { !Task.isCancelled && !desk.isDraining }
+
+    /// One claim, or the wait for a slot, and the pause behind it.
+    private func turn(_ state: inout ClaimState, pickingUpBy link: Link) async {
+        state.isAsleep = false
+        let order = desk.order()
+        let isLookDue = state.orphans.isDue
+        guard isClaiming, order.wanted > 0 || isLookDue else {
+            doorman.busy()
+            if isClaiming { await desk.room.wait(for: .seconds(1)) }
+            return
+        }
+        do throws(PostgresError) {
+            if desk.takeReconcile() { state.generation = -1 }
+            if state.generation != claimLink.generation || claimLink.current == nil {
+                floors.withLock { $0.reset() }
+                try await returnOrphans(&state.orphans)
+                state.generation = claimLink.generation
+            } else if isLookDue {
+                // A claim whose connection was lost may be carried out long after we have asked what it took.
+                try await returnOrphans(&state.orphans)
             }
-            do throws(PostgresError) {
-                if desk.takeReconcile() { generation = -1 }
-                if generation != claimLink.generation || claimLink.current == nil {
-                    floors.withLock { $0.reset() }
-                    try await returnOrphans(&orphans)
-                    generation = claimLink.generation
-                } else if isLookDue {
-                    // A claim whose connection was lost may be carried out long after we have asked what it took.
-                    try await returnOrphans(&orphans)
-                }
-                guard order.wanted > 0 else { continue }
-                let found = try await look(order, plan: &plan, pace: &pace)
-                backoff.reset()
-                switch found {
-                case .nothing: await rest(&pace)
-                case .few: if let pause = order.gathering { await wakeups.signal.wait(for: pause) }
-                case .more: break
-                }
-            } catch {
-                if error.outcomeUnknown || error.isOutage { generation = -1 }
-                await stumble(error, pause: backoff.next(using: &random))
+            guard order.wanted > 0 else { return }
+            let found = try await look(order, plan: &state.plan, pace: &state.pace, pickingUpBy: link)
+            state.backoff.reset()
+            switch found {
+            case .nothing where state.pace.careful: state.isAsleep = true
+            case .nothing: await linger(&state.pace)
+            case .few: if let pause = order.gathering { await wakeups.signal.wait(for: pause) }
+            case .more: break
             }
+        } catch {
+            if link === listenLink, error.sqlState == "42501" {
+                log.warning(
+                    "the role that listens may not claim, so a call takes a moment longer; MILLRACE_DIRECT_URL should name the role of DATABASE_URL",
+                    [("error", error.description)])
+                state.claimsWhereItListens = false
+                state.pace.careful = true  // what the call was about is still to be found
+                return
+            }
+            if error.outcomeUnknown || error.isOutage { state.generation = -1 }
+            await stumble(error, pause: state.backoff.next(using: &state.random))
         }
     }
 
@@ -58,7 +92,7 @@ extension Worker {
 
     /// One claim.
     private func look(
-        _ order: Desk.Order, plan: inout Plan, pace: inout Pace
+        _ order: Desk.Order, plan: inout Plan, pace: inout Pace, pickingUpBy link: Link
     ) async throws(PostgresError) -> Found {
         let news = wakeups.take()
         if news.careful { pace.careful = true }
@@ -87,12 +121,12 @@ extension Worker {
             return floors
         }
         let known = kinds.withLock { Array($0.keys) }
-        let isLasting = !claimLink.isReplaced(within: Self.strictness)
+        let isLasting = !claimLink.isReplaced(within: Self.strictness) && !link.isReplaced(within: Self.strictness)
         if !pace.careful, news.filled.isEmpty,
             let stretch = plan.pickUp(
                 news.lanes, floors: now, queues: table.open, lines: table.lines, limited: table.limited,
                 room: desk.roomPerQueue),
-            try await pickUp(from: stretch, for: order, of: table, kinds: known, isLoose: isLasting)
+            try await pickUp(from: stretch, by: link, for: order, of: table, kinds: known, isLoose: isLasting)
         {
             pace.worked()
             return .few
@@ -132,10 +166,11 @@ extension Worker {
 
     /// One job, from where somebody has said that it is; false: there is none, or a claim has to decide.
     private func pickUp(
-        from stretch: Stretch, for order: Desk.Order, of table: QueueTable, kinds: [Int32], isLoose: Bool
+        from stretch: Stretch, by link: Link, for order: Desk.Order, of table: QueueTable, kinds: [Int32], isLoose: Bool
     ) async throws(PostgresError) -> Bool {
         let number = order.number + table.leaseClass(of: stretch.lane.queue)
-        let job = try await claimLink.use { connection throws(PostgresError) in
+        let link = link.current == nil ? claimLink : link  // who listens reconnects by himself
+        let job = try await link.use { connection throws(PostgresError) in
             try await Queue.claimOne(
                 on: connection, session: order.session, number: number, kinds: kinds, from: stretch, loose: isLoose)
         }
@@ -149,15 +184,15 @@ extension Worker {
     }
 
     /// Nothing found: linger, then one careful look, then sleep.
-    private func rest(_ pace: inout Pace) async {
-        if !pace.careful {
-            if !doorman.holds, let pause = pace.pause() {
-                await wakeups.signal.wait(for: pause)
-            } else {
-                pace.careful = true
-            }
-            return
+    private func linger(_ pace: inout Pace) async {
+        if !doorman.holds, let pause = pace.pause() {
+            await wakeups.signal.wait(for: pause)
+        } else {
+            pace.careful = true
         }
+    }
+
+    private func sleep(_ pace: inout Pace) async {
         pace.sleeps()
         doorman.quiet()
         let pause = doorman.impatience ?? Pace.nap(options.poll)

@@ -92,6 +92,91 @@ import Testing
         }
     }
 
+    /// No other backend of it need wake then.
+    @Test func `a sleeping worker takes what it is called for on the connection that it listens on, which may be lost`()
+        async throws
+    {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            let listening = """
+                select string_agg(pid::text, ' ') from pg_stat_activity
+                 where datname = '\(database.name)' and query ilike 'listen %'
+                """
+            let worker = try await MillraceProcess.worker("one", database: database.url, ["--poll", "300s"])
+            let listener = try #require(try await connection.value(listening))
+            var jobs = 0
+            /// While it lingers after the one before, it takes the next as any other claim does.
+            func oneMoreIsDone() async throws {
+                try await Task.sleep(for: .milliseconds(200))
+                try await connection.run("select millrace.enqueue('practice.nothing')")
+                jobs += 1
+                try await eventually("the job is done") {
+                    try await connection.int("select count(*) from millrace.history where outcome = 1") == jobs
+                }
+            }
+            try await eventually("a job is taken by the backend that listens") {
+                try await oneMoreIsDone()
+                return try await connection.value("select query from pg_stat_activity where pid = \(listener)")?
+                    .contains("claim_one") == true
+            }
+            try await connection.run(
+                """
+                create sequence millrace.cuts;
+                create function millrace.cut() returns trigger language plpgsql as $$
+                begin
+                    if pg_backend_pid() = \(listener) then
+                        perform nextval('millrace.cuts'), pg_terminate_backend(pg_backend_pid());
+                        perform pg_sleep(60);
+                    end if;
+                    return new;
+                end $$;
+                create trigger cut before insert on millrace.lease for each row execute function millrace.cut();
+                """)
+            try await eventually("it is lost as it takes a job, which is done all the same") {
+                try await oneMoreIsDone()
+                return try await connection.bool("select is_called from millrace.cuts")
+            }
+            try await eventually("another listens") { try await connection.value(listening) != nil }
+            try await oneMoreIsDone()
+            #expect(try await connection.int("select count(*) from millrace.history") == jobs)
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended() == 0)
+            await connection.close()
+        }
+    }
+
+    @Test func `a worker that listens under a role that may not claim says so, and claims under its own`() async throws
+    {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            let role = "\(database.name)_ear"
+            try await connection.run("create role \(role) login")
+            let worker = try await MillraceProcess.worker(
+                "one", database: database.url,
+                ["--poll", "300s", "--direct-url", database.url.replacing("//millrace@", with: "//\(role)@")])
+            var jobs = 0
+            try await eventually("it has been refused") {
+                try await Task.sleep(for: .milliseconds(200))
+                try await connection.run("select millrace.enqueue('practice.nothing')")
+                jobs += 1
+                try await eventually("the job is done") {
+                    try await connection.int("select count(*) from millrace.history where outcome = 1") == jobs
+                }
+                return worker.output.contains("the role that listens may not claim")
+            }
+            try await Task.sleep(for: .milliseconds(200))
+            try await connection.run("select millrace.enqueue('practice.nothing')")
+            try await eventually("the next is done") {
+                try await connection.int("select count(*) from millrace.history where outcome = 1") == jobs + 1
+            }
+            #expect(worker.output.ranges(of: "may not claim").count == 1, "\(worker.output)")
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended() == 0)
+            try await connection.run("drop role \(role)")
+            await connection.close()
+        }
+    }
+
     private func transactions(of database: String, _ connection: Connection) async throws -> Int {
         try await Task.sleep(for: .seconds(1.5))  // what a backend did is told a second later
         return try await connection.int("select xact_commit from pg_stat_database where datname = '\(database)'")
