@@ -6,6 +6,16 @@ package final class Signal: Sendable {
         var fired = false
         var turn: UInt64 = 0
         var waiter: CheckedContinuation<Bool, Never>?
+        /// The waiter's.
+        var deadline: ContinuousClock.Instant?
+        var timers: [Timer] = []
+    }
+
+    /// Looks at the clock when the limit of a wait comes. It is not called off when that ends before, which would wake a thread just when there is
+    /// something else to do, but serves the next; so of several that are under way each is due before those that began earlier.
+    private struct Timer {
+        var number: UInt64
+        var due: ContinuousClock.Instant
     }
 
     private let state = Mutex(State())
@@ -28,32 +38,58 @@ package final class Signal: Sendable {
             return state.turn
         }
         guard let turn else { return true }
-        let timer = limit.map { limit in
-            Task {  // ends with the wait: cancelled on the way out
-                try await Task.sleep(for: limit)
-                resume(by: turn)
-            }
-        }
-        defer { timer?.cancel() }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let early: Bool? = state.withLock { state in
+                let deadline = limit.map { ContinuousClock.now + $0 }
+                let (early, timer): (Bool?, Timer?) = state.withLock { state in
                     if state.fired {
                         state.fired = false
-                        return true
+                        return (true, nil)
                     }
-                    if Task.isCancelled || state.turn != turn { return false }
+                    if Task.isCancelled || state.turn != turn { return (false, nil) }
                     state.waiter = continuation
-                    return nil
+                    state.deadline = deadline
+                    guard let deadline, !state.timers.contains(where: { $0.due <= deadline }) else { return (nil, nil) }
+                    state.timers.append(Timer(number: turn, due: deadline))
+                    return (nil, state.timers.last)
                 }
                 if let early { continuation.resume(returning: early) }
+                if let timer { start(timer) }
             }
         } onCancel: {
             resume(by: turn)
         }
     }
 
-    /// `turn` is given by a timer or a cancellation, and ends only that very wait.
+    private func start(_ timer: Timer) {
+        Task { [weak self] in
+            var due = timer.due
+            while true {
+                try? await Task.sleep(until: due, clock: .continuous)
+                guard let next = self?.look(timer.number) else { return }
+                due = next
+            }
+        }
+    }
+
+    /// Ends the wait if its limit has come. When to look again; nil: never, for nobody waits, or another timer sees to it.
+    private func look(_ number: UInt64) -> ContinuousClock.Instant? {
+        let (next, waiter): (ContinuousClock.Instant?, CheckedContinuation<Bool, Never>?) = state.withLock { state in
+            state.timers.removeAll { $0.number == number }
+            guard let deadline = state.deadline else { return (nil, nil) }
+            if deadline > .now {
+                guard !state.timers.contains(where: { $0.due <= deadline }) else { return (nil, nil) }
+                state.timers.append(Timer(number: number, due: deadline))
+                return (deadline, nil)
+            }
+            defer { (state.waiter, state.deadline) = (nil, nil) }
+            return (nil, state.waiter)
+        }
+        waiter?.resume(returning: false)
+        return next
+    }
+
+    /// `turn` is given by a cancellation, and ends only that very wait.
     private func resume(by turn: UInt64?) {
         let waiter: CheckedContinuation<Bool, Never>? = state.withLock { state in
             if let turn {
@@ -62,7 +98,7 @@ package final class Signal: Sendable {
             } else if state.waiter == nil {
                 state.fired = true
             }
-            defer { state.waiter = nil }
+            defer { (state.waiter, state.deadline) = (nil, nil) }
             return state.waiter
         }
         waiter?.resume(returning: turn == nil)

@@ -11,6 +11,7 @@ package final class ThreadExecutor: SerialExecutor, TaskExecutor {
         var jobs: [UnownedJob] = []
         var head = 0
         var stopped = false
+        var thread: pthread_t?
     }
 
     private let state = Mutex(State())
@@ -28,11 +29,12 @@ package final class ThreadExecutor: SerialExecutor, TaskExecutor {
 
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        let wasEmpty = state.withLock { state in
+        let mustWake = state.withLock { state in
             state.jobs.append(job)
-            return state.jobs.count == state.head + 1
+            // The thread itself looks before it sleeps.
+            return state.jobs.count == state.head + 1 && state.thread != pthread_self()
         }
-        if wasEmpty { signal() }
+        if mustWake { signal() }
     }
 
     /// True when another job waits for the thread.
@@ -53,6 +55,7 @@ package final class ThreadExecutor: SerialExecutor, TaskExecutor {
 
     /// One job at a time: those behind it must show in `hasWork`.
     private func loop() {
+        state.withLock { $0.thread = pthread_self() }
         while true {
             let (job, stopped) = state.withLock { state -> (UnownedJob?, Bool) in
                 guard state.head < state.jobs.count else {

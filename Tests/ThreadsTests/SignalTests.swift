@@ -20,6 +20,21 @@ import Threads
         #expect(!(await Signal().wait(for: .milliseconds(1))))
     }
 
+    @Test func `each wait ends at its own limit, whatever those of the waits before`() async {
+        let signal = Signal()
+        for round in 0..<60 {
+            let long = Task { await signal.wait(for: .seconds(600 - round)) }
+            if round.isMultiple(of: 2) { try? await Task.sleep(for: .milliseconds(1)) }
+            signal.fire()
+            #expect(await long.value)
+            for limit in [Duration.milliseconds(round % 7), .milliseconds(20), .milliseconds(3)] {
+                let began = ContinuousClock.now
+                #expect(!(await signal.wait(for: limit)))
+                #expect(began.duration(to: .now) >= limit)
+            }
+        }
+    }
+
     @Test func `a cancelled task does not wait`() async {
         let signal = Signal()
         let task = Task {
