@@ -111,9 +111,6 @@ extension Worker {
                 try await lookBelowFloors(claimLink, tells: false)
                 table = queues.withLock { $0 }
             }
-        } else if pace.isSampleDue() {
-            pace.lastSample = .now
-            samples.fire()
         }
         let now = floors.withLock { floors in
             for lane in told { floors.hint(lane) }
@@ -129,8 +126,10 @@ extension Worker {
             try await pickUp(from: stretch, by: link, for: order, of: table, kinds: known, isLoose: isLasting)
         {
             pace.worked()
+            askForLateOnes(&pace)
             return .few
         }
+        askForLateOnes(&pace)
         var stretches = plan.stretches(
             floors: now, queues: table.open, lines: table.lines, room: desk.roomPerQueue, wanted: order.wanted,
             allowance: desk.allowance, hurried: !pace.careful)
@@ -162,6 +161,13 @@ extension Worker {
             if found.jobs.count < Self.few { startRuns() } else { Task { startRuns() } }
         }
         return found.count < min(order.wanted, order.enough) && !isToFollow ? .few : .more
+    }
+
+    /// Beside the next claim, and behind a job that was called for: that goes first.
+    private func askForLateOnes(_ pace: inout Pace) {
+        guard pace.isSampleDue() else { return }
+        pace.lastSample = .now
+        samples.fire()
     }
 
     /// One job, from where somebody has said that it is; false: there is none, or a claim has to decide.
