@@ -48,8 +48,7 @@ extension Worker {
                 }
                 throw .misconfigured(reason: "the schema does not fit")
             }
-            try await Queue.registerQueues(on: connection, options.queues.map(\.name))
-            let kinds = try await Queue.registerKinds(on: connection, handlers.map { ($0.kind, $0.queue) })
+            let kinds = try await register(on: connection)
             for schedule in options.schedules { _ = try await Queue.setSchedule(schedule, on: connection) }
             return kinds
         }
@@ -59,6 +58,18 @@ extension Worker {
         let direct = try await hears()
         try await openSession(direct: direct)
         return direct
+    }
+
+    /// Makes names known one by one: who held some and waited for others could meet a caller who names them the other way round, and that one would fail.
+    private func register(on connection: Connection) async throws(PostgresError) -> [Int32] {
+        for queue in Set(options.queues.map(\.name) + handlers.compactMap(\.queue) + ["default"]).sorted() {
+            try await Queue.registerQueues(on: connection, [queue])
+        }
+        var kinds: [Int32] = []
+        for handler in handlers {
+            kinds += try await Queue.registerKinds(on: connection, [(handler.kind, handler.queue)])
+        }
+        return kinds
     }
 
     /// Whether notifications reach us: through a transaction pooler they do not.
