@@ -64,12 +64,8 @@ import Testing
     @Test func `a worker listens once for all its rooms, and again when that connection is lost`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()
-            let listening = """
-                select string_agg(pid::text, ' ') from pg_stat_activity
-                 where datname = '\(database.name)' and query ilike 'listen %'
-                """
             let worker = try await MillraceProcess.worker("one", database: database.url, ["--poll", "300s"])
-            let first = try await connection.value(listening)
+            let first = try await connection.value(Self.listening)
             #expect(first?.contains(" ") == false, "\(first ?? "nobody")")
             func runsAtOnce(_ what: String) async throws {
                 let before = try await connection.int("select count(*) from millrace.history")
@@ -81,10 +77,10 @@ import Testing
             try await runsAtOnce("a job is heard of")
             try await connection.run("select pg_terminate_backend(\(first ?? "0"))")
             try await eventually("it listens again") {
-                let now = try await connection.value(listening)
+                let now = try await connection.value(Self.listening)
                 return now != nil && now != first
             }
-            #expect(try await connection.value(listening)?.contains(" ") == false)
+            #expect(try await connection.value(Self.listening)?.contains(" ") == false)
             try await runsAtOnce("a job is heard of by the new connection")
             worker.signal(SIGTERM)
             #expect(try await worker.ended() == 0)
@@ -98,12 +94,8 @@ import Testing
     {
         try await withDatabase { database in
             let connection = try await database.connect()
-            let listening = """
-                select string_agg(pid::text, ' ') from pg_stat_activity
-                 where datname = '\(database.name)' and query ilike 'listen %'
-                """
             let worker = try await MillraceProcess.worker("one", database: database.url, ["--poll", "300s"])
-            let listener = try #require(try await connection.value(listening))
+            let listener = try #require(try await connection.value(Self.listening))
             var jobs = 0
             /// While it lingers after the one before, it takes the next as any other claim does.
             func oneMoreIsDone() async throws {
@@ -136,7 +128,7 @@ import Testing
                 try await oneMoreIsDone()
                 return try await connection.bool("select is_called from millrace.cuts")
             }
-            try await eventually("another listens") { try await connection.value(listening) != nil }
+            try await eventually("another listens") { try await connection.value(Self.listening) != nil }
             try await oneMoreIsDone()
             #expect(try await connection.int("select count(*) from millrace.history") == jobs)
             worker.signal(SIGTERM)
@@ -176,6 +168,11 @@ import Testing
             await connection.close()
         }
     }
+
+    /// Whose last statement was to listen.
+    private static let listening = """
+        select string_agg(pid::text, ' ') from pg_stat_activity where datname = current_database() and query ilike 'listen %'
+        """
 
     private func transactions(of database: String, _ connection: Connection) async throws -> Int {
         try await Task.sleep(for: .seconds(1.5))  // what a backend did is told a second later
