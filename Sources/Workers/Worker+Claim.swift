@@ -59,7 +59,7 @@ extension Worker {
                 try await returnOrphans(&state.orphans)
             }
             guard order.wanted > 0 else { return }
-            let found = try await look(order, plan: &state.plan, pace: &state.pace, pickingUpBy: link)
+            let found = try await look(order, &state, pickingUpBy: link)
             state.backoff.reset()
             switch found {
             case .nothing where state.pace.careful: state.isAsleep = true
@@ -68,14 +68,6 @@ extension Worker {
             case .more: break
             }
         } catch {
-            if link === listenLink, error.sqlState == "42501" {
-                log.warning(
-                    "the role that listens may not claim, so a call takes a moment longer; MILLRACE_DIRECT_URL should name the role of DATABASE_URL",
-                    [("error", error.description)])
-                state.claimsWhereItListens = false
-                state.pace.careful = true  // what the call was about is still to be found
-                return
-            }
             if error.outcomeUnknown || error.isOutage { state.generation = -1 }
             await stumble(error, pause: state.backoff.next(using: &state.random))
         }
@@ -92,10 +84,10 @@ extension Worker {
 
     /// One claim.
     private func look(
-        _ order: Desk.Order, plan: inout Plan, pace: inout Pace, pickingUpBy link: Link
+        _ order: Desk.Order, _ state: inout ClaimState, pickingUpBy link: Link
     ) async throws(PostgresError) -> Found {
         let news = wakeups.take()
-        if news.careful { pace.careful = true }
+        if news.careful { state.pace.careful = true }
         var table = queues.withLock { $0 }
         // The first job of a new queue may have come before anybody slept: then no lane was named.
         let told = news.lanes.union(news.filled)
@@ -103,8 +95,8 @@ extension Worker {
             try await refreshQueues()
             table = queues.withLock { $0 }
         }
-        if pace.careful {
-            pace.lastSample = .now
+        if state.pace.careful {
+            state.pace.lastSample = .now
             try await sample(by: claimLink)
             // With few queues the plan looks at every lane; with many, a walk over those that hold something does.
             if table.open.count > Plan.fewQueues, lanesWalk.withLock({ $0 }) < .milliseconds(5) {
@@ -119,21 +111,21 @@ extension Worker {
         }
         let known = kinds.withLock { Array($0.keys) }
         let isLasting = !claimLink.isReplaced(within: Self.strictness) && !link.isReplaced(within: Self.strictness)
-        if !pace.careful, news.filled.isEmpty,
-            let stretch = plan.pickUp(
+        if !state.pace.careful, news.filled.isEmpty,
+            let stretch = state.plan.pickUp(
                 news.lanes, floors: now, queues: table.open, lines: table.lines, limited: table.limited,
                 room: desk.roomPerQueue),
-            try await pickUp(from: stretch, by: link, for: order, of: table, kinds: known, isLoose: isLasting)
+            try await pickUp(from: stretch, by: link, &state, for: order, of: table, kinds: known, isLoose: isLasting)
         {
-            pace.worked()
-            askForLateOnes(&pace)
+            state.pace.worked()
+            askForLateOnes(&state.pace)
             return .few
         }
-        askForLateOnes(&pace)
-        var stretches = plan.stretches(
+        askForLateOnes(&state.pace)
+        var stretches = state.plan.stretches(
             floors: now, queues: table.open, lines: table.lines, room: desk.roomPerQueue, wanted: order.wanted,
-            allowance: desk.allowance, hurried: !pace.careful)
-        if !pace.careful { stretches = plan.apart(stretches, floors: now, limited: table.limited) }
+            allowance: desk.allowance, hurried: !state.pace.careful)
+        if !state.pace.careful { stretches = state.plan.apart(stretches, floors: now, limited: table.limited) }
         guard !stretches.isEmpty else { return .nothing }
         let visited = stretches
         let isLimited = visited.contains { table.limited.contains($0.lane.queue) }
@@ -145,13 +137,13 @@ extension Worker {
         }
         let places = found.places
         floors.withLock { $0.claimed(places, from: visited, wanted: order.wanted, heldBack: found.heldBack) }
-        plan.given(places, lines: table.lines)
-        let isToFollow = plan.went(brought: places.count, heldBack: !found.heldBack.isEmpty)
+        state.plan.given(places, lines: table.lines)
+        let isToFollow = state.plan.went(brought: places.count, heldBack: !found.heldBack.isEmpty)
         // Somebody may have given a slot back while we found the gate shut.
         gates.ask(found.parkedAt)
         if !found.heldBack.isEmpty { gates.holdBack() }
         guard found.count > 0 else { return isToFollow || found.turnedAway.count > 0 ? .more : .nothing }
-        pace.worked()
+        state.pace.worked()
         doorman.woke(full: found.count >= order.wanted && order.wanted > 8)
         if !found.parcels.isEmpty { desk.expect(found.parcels, gates: found.gates) }
         if !found.jobs.isEmpty {
@@ -172,13 +164,24 @@ extension Worker {
 
     /// One job, from where somebody has said that it is; false: there is none, or a claim has to decide.
     private func pickUp(
-        from stretch: Stretch, by link: Link, for order: Desk.Order, of table: QueueTable, kinds: [Int32], isLoose: Bool
+        from stretch: Stretch, by link: Link, _ state: inout ClaimState, for order: Desk.Order, of table: QueueTable,
+        kinds: [Int32], isLoose: Bool
     ) async throws(PostgresError) -> Bool {
         let number = order.number + table.leaseClass(of: stretch.lane.queue)
         let link = link.current == nil ? claimLink : link  // who listens reconnects by himself
-        let job = try await link.use { connection throws(PostgresError) in
-            try await Queue.claimOne(
-                on: connection, session: order.session, number: number, kinds: kinds, from: stretch, loose: isLoose)
+        let job: Claimed?
+        do throws(PostgresError) {
+            job = try await link.use { connection throws(PostgresError) in
+                try await Queue.claimOne(
+                    on: connection, session: order.session, number: number, kinds: kinds, from: stretch, loose: isLoose)
+            }
+        } catch {
+            guard link === listenLink, error.sqlState == "42501" else { throw error }
+            state.claimsWhereItListens = false
+            log.warning(
+                "the role that listens may not claim, so a call takes a moment longer; MILLRACE_DIRECT_URL should name the role of DATABASE_URL",
+                [("error", error.description)])
+            return false
         }
         guard let job else { return false }
         let place = Place(lane: job.lane, seq: job.seq)
