@@ -49,15 +49,7 @@ extension Worker {
             return
         }
         do throws(PostgresError) {
-            if desk.takeReconcile() { state.generation = -1 }
-            if state.generation != claimLink.generation || claimLink.current == nil {
-                floors.withLock { $0.reset() }
-                try await returnOrphans(&state.orphans)
-                state.generation = claimLink.generation
-            } else if isLookDue {
-                // A claim whose connection was lost may be carried out long after we have asked what it took.
-                try await returnOrphans(&state.orphans)
-            }
+            try await returnOrphansIfDue(&state, isLookDue)
             guard order.wanted > 0 else { return }
             let found = try await look(order, &state, pickingUpBy: link)
             state.backoff.reset()
@@ -73,6 +65,19 @@ extension Worker {
         }
     }
 
+    /// After a reconnect, a lost answer, a wish to be sure; and now and then, for a claim whose connection was lost may be carried out long
+    /// after we have asked what it took.
+    private func returnOrphansIfDue(_ state: inout ClaimState, _ isLookDue: Bool) async throws(PostgresError) {
+        if desk.takeReconcile() { state.generation = -1 }
+        if state.generation != claimLink.generation || claimLink.current == nil {
+            floors.withLock { $0.reset() }
+            try await returnOrphans(&state.orphans)
+            state.generation = claimLink.generation
+        } else if isLookDue {
+            try await returnOrphans(&state.orphans)
+        }
+    }
+
     private enum Found {
         /// There was nothing to do.
         case nothing
@@ -82,7 +87,7 @@ extension Worker {
         case more
     }
 
-    /// One claim.
+    /// One claim: of the job that the worker was called for, or of all that the plan visits.
     private func look(
         _ order: Desk.Order, _ state: inout ClaimState, pickingUpBy link: Link
     ) async throws(PostgresError) -> Found {
@@ -127,11 +132,18 @@ extension Worker {
             allowance: desk.allowance, hurried: !state.pace.careful)
         if !state.pace.careful { stretches = state.plan.apart(stretches, floors: now, limited: table.limited) }
         guard !stretches.isEmpty else { return .nothing }
-        let visited = stretches
+        return try await claim(stretches, &state, for: order, of: table, kinds: known, isLasting: isLasting)
+    }
+
+    /// As many as are wanted, from these stretches.
+    private func claim(
+        _ visited: [Stretch], _ state: inout ClaimState, for order: Desk.Order, of table: QueueTable, kinds: [Int32],
+        isLasting: Bool
+    ) async throws(PostgresError) -> Found {
         let isLimited = visited.contains { table.limited.contains($0.lane.queue) }
         let found = try await claimLink.use { connection throws(PostgresError) in
             try await Queue.claim(
-                on: connection, session: order.session, number: order.number, kinds: known, from: visited,
+                on: connection, session: order.session, number: order.number, kinds: kinds, from: visited,
                 wanted: order.wanted, shortQueues: table.short, longQueues: table.long,
                 limited: isLimited, patient: order.isPatient, loose: isLimited ? order.isLoose : isLasting)
         }
