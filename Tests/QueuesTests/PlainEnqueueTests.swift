@@ -99,6 +99,25 @@ import Testing
         }
     }
 
+    @Test func `few routes are read through, and many are found by their key`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await connection.run(Self.plan)
+            func plan() async throws -> String {
+                try await connection.value(
+                    "select public.plan($$select queue from millrace.route where kind_name = 'k' and queue_name = 'q'$$)"
+                )
+                    ?? ""
+            }
+            try await connection.run("select millrace.enqueue('k', queue => 'q')")
+            #expect(try await plan().contains("Seq Scan"))
+            try await connection.run(
+                "select millrace.register_kinds(array_agg('k' || n), array_agg(null::text)) from generate_series(1, 200) n")
+            #expect(try await plan().contains("Index Scan using route_pkey"))
+            await connection.close()
+        }
+    }
+
     @Test func `a caller's search_path changes nothing`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

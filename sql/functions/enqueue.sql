@@ -15,45 +15,46 @@ create or replace function millrace.enqueue_as(
 ) returns bigint
 language plpgsql volatile security definer as $$
 declare
-    new_id bigint;
     the_kind int;
     the_line int;
+    new_id bigint;
+    nobody_sleeps boolean;
     told pg_catalog.text;
 begin
-    if plain_lane is not null and session_user operator(pg_catalog.=) current_user then
-        -- The transaction's id before the number is drawn: see enqueue_one.
-        new_id := case when pg_catalog.pg_current_xact_id() is not null then pg_catalog.nextval('millrace.seq') end;
-        insert into millrace.ready (seq, job, queue, kind, lane)
-        select new_id, new_id, r.queue, r.kind, plain_lane
-          from millrace.route r
-         where r.kind_name operator(pg_catalog.=) enqueue_as.kind and r.queue_name operator(pg_catalog.=) coalesce(enqueue_as.queue, '')
-           and not enqueue_as.args operator(pg_catalog.?) '$millrace' and pg_catalog.pg_column_size(enqueue_as.args) operator(pg_catalog.<=) 1048576
-           and pg_catalog.current_setting('role') operator(pg_catalog.=) 'none'
-        returning ready.kind, ready.queue into the_kind, the_line;
-        if found then
-            insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, args, owner)
-            values (new_id, the_kind, the_line, plain_lane, enqueue_as.max_attempts, millrace.now(), enqueue_as.args, session_user);
-            if not pg_catalog.pg_try_advisory_xact_lock_shared(1297239619, the_line operator(pg_catalog.&) 63) then  -- as wake_saying has it, without a call
-                told := case when pg_catalog.pg_notification_queue_usage() operator(pg_catalog.<) 0.5
-                             then pg_catalog.pg_notify('millrace', the_line operator(pg_catalog.||) '.' operator(pg_catalog.||) plain_lane
-                                                                            operator(pg_catalog.||) '.ready')::pg_catalog.text end;
-            end if;
-            return new_id;
-        end if;
+    -- The transaction's id before the number is drawn: see enqueue_one. The lock, which lasts until the commit, before anything is
+    -- written: see wake_saying.
+    select r.kind, r.queue, case when pg_catalog.pg_current_xact_id() is not null then pg_catalog.nextval('millrace.seq') end,
+           pg_catalog.pg_try_advisory_xact_lock_shared(1297239619, r.queue operator(pg_catalog.&) 63)
+      into the_kind, the_line, new_id, nobody_sleeps
+      from millrace.route r
+     where r.kind_name operator(pg_catalog.=) enqueue_as.kind and r.queue_name operator(pg_catalog.=) coalesce(enqueue_as.queue, '')
+       and plain_lane is not null and session_user operator(pg_catalog.=) current_user
+       and pg_catalog.current_setting('role') operator(pg_catalog.=) 'none'
+       and not enqueue_as.args operator(pg_catalog.?) '$millrace' and pg_catalog.pg_column_size(enqueue_as.args) operator(pg_catalog.<=) 1048576;
+    if new_id is null then
+        return millrace.enqueue_fully(kind, args, queue, priority, run_at, unique_key, on_conflict, limit_key, tenant, max_attempts,
+            tags, metadata, options, plain_lane);
     end if;
-    return millrace.enqueue_fully(kind, args, queue, priority, run_at, unique_key, on_conflict, limit_key, tenant, max_attempts,
-        tags, metadata, options, plain_lane, new_id);
+    insert into millrace.ready (seq, job, queue, kind, lane) values (new_id, new_id, the_line, the_kind, plain_lane);
+    insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, args, owner)
+    values (new_id, the_kind, the_line, plain_lane, enqueue_as.max_attempts, millrace.now(), enqueue_as.args, session_user);
+    if not nobody_sleeps then                             -- as wake_saying has it, without a call
+        told := case when pg_catalog.pg_notification_queue_usage() operator(pg_catalog.<) 0.5
+                     then pg_catalog.pg_notify('millrace', the_line operator(pg_catalog.||) '.' operator(pg_catalog.||) plain_lane
+                                                                    operator(pg_catalog.||) '.ready')::pg_catalog.text end;
+    end if;
+    return new_id;
 end $$;
 
 -- For enqueue_as: whatever goes no short way, and the note that makes the next of its kind go there.
 create or replace function millrace.enqueue_fully(
     kind text, args jsonb, queue text, priority int, run_at timestamptz, unique_key text, on_conflict text,
-    limit_key text, tenant text, max_attempts int, tags text[], metadata jsonb, options jsonb, plain_lane int, the_id bigint
+    limit_key text, tenant text, max_attempts int, tags text[], metadata jsonb, options jsonb, plain_lane int
 ) returns bigint
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
     new_id bigint := (millrace.enqueue_one(kind, args, queue, priority, run_at, unique_key, on_conflict, limit_key, tenant, max_attempts,
-        tags, metadata, options, the_id)).id;
+        tags, metadata, options)).id;
 begin
     if plain_lane is not null and queue is not null and not args ? '$millrace' and session_user = current_user and current_setting('role') = 'none' then
         perform millrace.route_keep(kind, queue);
@@ -78,12 +79,11 @@ return millrace.enqueue_as(kind, args, queue, priority, run_at, unique_key, on_c
               and coalesce(tags = '{}', true) and coalesce(metadata = '{}', true) and coalesce(options = '{}', true)
          then coalesce(priority, 4) * 4 + 1 end);
 
--- One job: checked, written, put in its place, and somebody woken. created is false when a unique key's holder is returned. the_id: drawn
--- already, by a caller who had its transaction's id.
+-- One job: checked, written, put in its place, and somebody woken. created is false when a unique key's holder is returned.
 create or replace function millrace.enqueue_one(
     the_kind text, the_args jsonb, the_queue text, the_priority int, the_run_at timestamptz,
     the_key text, the_conflict text, the_limit_key text, the_tenant text, the_max_attempts int,
-    the_tags text[], the_metadata jsonb, the_options jsonb, the_id bigint default null,
+    the_tags text[], the_metadata jsonb, the_options jsonb,
     out id bigint, out created boolean
 )
 language plpgsql volatile as $$
@@ -184,7 +184,7 @@ begin
     end if;
 
     -- The transaction id first: a worker's floor relies on a transaction younger than its sample drawing only larger numbers.
-    id := coalesce(the_id, case when pg_current_xact_id() is not null then nextval('millrace.seq') end);
+    id := case when pg_current_xact_id() is not null then nextval('millrace.seq') end;
     created := true;
 
     if the_key is not null then
