@@ -21,7 +21,8 @@ typedef struct {
     int64_t session;
     int64_t number;
     int32_t queue, lane, kind, batch;
-    const char *statement;
+    PGconn *connection;
+    const char *name;
     const char *const *values;
     int count;
     double seconds;
@@ -161,29 +162,26 @@ static void *drain(void *argument) {
     return NULL;
 }
 
-static const char *const enqueue =
+const char *const yardstick_enqueue =
     "with new as (insert into millrace.job (id, kind, queue, lane, enqueued_at, args, owner)"
     "    values (nextval('millrace.seq'), $1::int, $2::int, $3::int, now(), $4::jsonb, current_user) returning id)"
-    "insert into millrace.ready (seq, job, queue, kind, lane) select id, id, $2::int, $1::int, $3::int from new";
+    "insert into millrace.ready (seq, job, queue, kind, lane) select id, id, $2::int, $1::int, $3::int from new returning job";
 
-/// One statement after the other, each in a transaction of its own. Under the settings a client has, not the forced plans.
+static int execute(task *one) {
+    PGresult *result = PQexecPrepared(one->connection, one->name, one->count, one->values, NULL, NULL, 0);
+    ExecStatusType status = PQresultStatus(result);
+    int done = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+    if (!done) fail(one, PQerrorMessage(one->connection));
+    PQclear(result);
+    return done;
+}
+
+/// One statement after the other, each in a transaction of its own.
 static void *call(void *argument) {
     task *one = argument;
-    PGconn *connection = open_connection(one);
-    if (connection) PQclear(PQexec(connection, "reset all; set application_name = 'millrace-yardstick'"));
-    int ready = connection && prepare(one, connection, "call", one->statement);
     pthread_barrier_wait(one->start);
     double end = yardstick_now() + one->seconds;
-    while (ready && yardstick_now() < end) {
-        PGresult *result = PQexecPrepared(connection, "call", one->count, one->values, NULL, NULL, 0);
-        ExecStatusType status = PQresultStatus(result);
-        int done = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
-        if (!done) fail(one, PQerrorMessage(connection));
-        PQclear(result);
-        if (!done) break;
-        one->jobs += 1;
-    }
-    if (connection) PQfinish(connection);
+    while (yardstick_now() < end && execute(one)) one->jobs += 1;
     return NULL;
 }
 
@@ -218,20 +216,14 @@ static void *enqueue_many(void *argument) {
     return NULL;
 }
 
-static yardstick_result run(void *(*body)(void *), task like, int threads) {
+/// Lets each thread do its task, all from one moment on.
+static yardstick_result run_tasks(void *(*body)(void *), task *tasks, int threads) {
     yardstick_result result = {0};
-    task tasks[most_threads];
     pthread_t running[most_threads];
     pthread_barrier_t start;
-    if (threads < 1 || threads > most_threads || like.batch < 1 || like.batch > most_batch) {
-        snprintf(result.failure, sizeof result.failure, "at most %d threads and batches of %d", most_threads, most_batch);
-        return result;
-    }
     pthread_barrier_init(&start, NULL, (unsigned)threads + 1);
     for (int i = 0; i < threads; i++) {
-        tasks[i] = like;
         tasks[i].start = &start;
-        tasks[i].number = 1 + 8 * (int64_t)i;  // the low bits of a lease's number are its retention class: standard
         pthread_create(&running[i], NULL, body, &tasks[i]);
     }
     pthread_barrier_wait(&start);
@@ -246,6 +238,20 @@ static yardstick_result run(void *(*body)(void *), task like, int threads) {
     return result;
 }
 
+static yardstick_result run(void *(*body)(void *), task like, int threads) {
+    task tasks[most_threads];
+    if (threads < 1 || threads > most_threads || like.batch < 1 || like.batch > most_batch) {
+        yardstick_result result = {0};
+        snprintf(result.failure, sizeof result.failure, "at most %d threads and batches of %d", most_threads, most_batch);
+        return result;
+    }
+    for (int i = 0; i < threads; i++) {
+        tasks[i] = like;
+        tasks[i].number = 1 + 8 * (int64_t)i;  // the low bits of a lease's number are its retention class: standard
+    }
+    return run_tasks(body, tasks, threads);
+}
+
 yardstick_result yardstick_drain(
     const char *conninfo, int64_t session, int32_t queue, int32_t lane, int32_t kind, int32_t batch, int threads, int64_t most) {
     task like = {
@@ -253,21 +259,96 @@ yardstick_result yardstick_drain(
     return run(drain, like, threads);
 }
 
-yardstick_result yardstick_call(
-    const char *conninfo, const char *statement, const char *const *values, int count, int threads, double seconds) {
-    task like = {
-        .conninfo = conninfo, .statement = statement, .values = values, .count = count, .batch = 1, .seconds = seconds};
-    return run(call, like, threads);
+enum { most_statements = 8, most_values = 8, settling_calls = 10 };
+
+typedef struct {
+    char name[16];
+    char *text;
+    char *values[most_values];
+    int count;
+} prepared;
+
+struct yardstick_callers {
+    int threads, count;
+    PGconn *connections[most_threads];
+    prepared statements[most_statements];
+    char failure[256];
+};
+
+static task task_of(yardstick_callers *callers, int thread, int which) {
+    const prepared *statement = &callers->statements[which];
+    return (task){
+        .connection = callers->connections[thread], .name = statement->name, .values = (const char *const *)statement->values,
+        .count = statement->count};
 }
 
-yardstick_result yardstick_enqueue(
-    const char *conninfo, int32_t queue, int32_t lane, int32_t kind, int threads, double seconds) {
-    char of_kind[16], of_queue[16], of_lane[16];
-    snprintf(of_kind, sizeof of_kind, "%d", kind);
-    snprintf(of_queue, sizeof of_queue, "%d", queue);
-    snprintf(of_lane, sizeof of_lane, "%d", lane);
-    const char *values[] = {of_kind, of_queue, of_lane, "{\"n\": 1}"};
-    return yardstick_call(conninfo, enqueue, values, 4, threads, seconds);
+/// Under the settings a client has, not the forced plans.
+static int settle(yardstick_callers *callers, int thread, const char *conninfo) {
+    task one = {0};
+    PGconn *connection = callers->connections[thread] = PQconnectdb(conninfo);
+    int ready = PQstatus(connection) == CONNECTION_OK;
+    if (!ready) fail(&one, PQerrorMessage(connection));
+    if (ready) PQclear(PQexec(connection, "set application_name = 'millrace-yardstick'"));
+    for (int which = 0; ready && which < callers->count; which++) {
+        ready = prepare(&one, connection, callers->statements[which].name, callers->statements[which].text);
+        task calls = task_of(callers, thread, which);
+        for (int n = 0; ready && n < settling_calls; n++) ready = execute(&calls);
+        if (calls.failure[0]) one = calls;
+    }
+    if (!ready) memcpy(callers->failure, one.failure, sizeof callers->failure);
+    return ready;
+}
+
+yardstick_callers *yardstick_callers_open(
+    const char *conninfo, const yardstick_statement *statements, int count, int threads) {
+    yardstick_callers *callers = calloc(1, sizeof *callers);
+    if (!callers) return NULL;
+    if (threads < 1 || threads > most_threads || count < 1 || count > most_statements) {
+        snprintf(callers->failure, sizeof callers->failure, "at most %d threads and %d statements", most_threads, most_statements);
+        return callers;
+    }
+    for (int which = 0; which < count; which++) {
+        prepared *one = &callers->statements[which];
+        snprintf(one->name, sizeof one->name, "call %d", which);
+        one->text = strdup(statements[which].text);
+        if (statements[which].count > most_values) {
+            snprintf(callers->failure, sizeof callers->failure, "at most %d values", most_values);
+            return callers;
+        }
+        for (; one->count < statements[which].count; one->count++) one->values[one->count] = strdup(statements[which].values[one->count]);
+        callers->count++;
+    }
+    while (callers->threads < threads && settle(callers, callers->threads, conninfo)) callers->threads++;
+    return callers;
+}
+
+yardstick_result yardstick_callers_turn(yardstick_callers *callers, int which, int first, double seconds) {
+    yardstick_result result = {0};
+    memcpy(result.failure, callers->failure, sizeof result.failure);
+    if (result.failure[0]) return result;
+    task tasks[most_threads];
+    if (first >= 0) {
+        task once = task_of(callers, 0, first);
+        if (!execute(&once)) {
+            memcpy(result.failure, once.failure, sizeof result.failure);
+            return result;
+        }
+    }
+    for (int i = 0; i < callers->threads; i++) {
+        tasks[i] = task_of(callers, i, which);
+        tasks[i].seconds = seconds;
+    }
+    return run_tasks(call, tasks, callers->threads);
+}
+
+void yardstick_callers_close(yardstick_callers *callers) {
+    for (int i = 0; i < most_threads; i++)
+        if (callers->connections[i]) PQfinish(callers->connections[i]);
+    for (int which = 0; which < most_statements; which++) {
+        free(callers->statements[which].text);
+        for (int n = 0; n < most_values; n++) free(callers->statements[which].values[n]);
+    }
+    free(callers);
 }
 
 yardstick_result yardstick_enqueue_bulk(

@@ -20,14 +20,28 @@ typedef struct {
 yardstick_result yardstick_drain(
     const char *conninfo, int64_t session, int32_t queue, int32_t lane, int32_t kind, int32_t batch, int threads, int64_t most);
 
-/// Executes one prepared statement over and over, each time in a transaction of its own, on `threads` connections for so long: the
-/// same client for a hand-written statement and for a function of ours. The values are text.
-yardstick_result yardstick_call(
-    const char *conninfo, const char *statement, const char *_Nonnull const *_Nonnull values, int count, int threads, double seconds);
+/// A statement with its values as text; for the hand-written enqueue see `yardstick_enqueue`.
+typedef struct {
+    const char *text;
+    const char *_Nonnull const *_Nonnull values;
+    int count;
+} yardstick_statement;
 
-/// Inserts jobs one at a time, each in a transaction of its own, on `threads` connections for so long.
-yardstick_result yardstick_enqueue(
-    const char *conninfo, int32_t queue, int32_t lane, int32_t kind, int threads, double seconds);
+/// (kind, queue, lane, args): the hand-written enqueue of one job, which tells its number, as ours does.
+extern const char *const yardstick_enqueue;
+
+/// Connections, each with the same statements prepared, called some times, and kept: what a session does once is behind them.
+typedef struct yardstick_callers yardstick_callers;
+
+/// Opens `threads` connections. NULL when there is no memory; any other failure is told by the first turn. The statements are copied.
+yardstick_callers *_Nullable yardstick_callers_open(
+    const char *conninfo, const yardstick_statement *statements, int count, int threads);
+
+/// Executes one of the statements over and over on all connections for so long, each time in a transaction of its own: the same client
+/// for a hand-written statement and for a function of ours. `first`, if not negative, is executed once before, on the first of them.
+yardstick_result yardstick_callers_turn(yardstick_callers *callers, int which, int first, double seconds);
+
+void yardstick_callers_close(yardstick_callers *callers);
 
 /// Inserts `jobs` jobs, `batch` to a statement, on one connection.
 yardstick_result yardstick_enqueue_bulk(

@@ -192,14 +192,16 @@ private struct BacklogScenario: Sendable {
                 lines[index], batch: 100, threads: 1, most: Self.few / 2, on: place.connection)
             try await fill(place, count: sights[index].byHand.jobs, label: nil)
         }
-        for second in 0..<(invocation.parsed.integer("seconds") ?? 4) {
-            for index in second % 2 == 0 ? Array(places.indices) : places.indices.reversed() {
-                let place = places[index]
-                sights[index].enqueueByHand += try await place.yardstick.enqueue(
-                    lines[index], callers: 1, for: .seconds(1))
-                sights[index].enqueue += try await place.yardstick.call(
-                    "select millrace.enqueue($1::text, $2::jsonb, $3::text)", [Self.kind, "{\"n\": 1}", place.queue],
-                    callers: 1, for: .seconds(1))
+        var callers: [YardstickCallers] = []
+        for (place, line) in zip(places, lines) {
+            callers.append(
+                try await .open(1, of: place.yardstick, line: line, call: .enqueue(Self.kind, queue: place.queue)))
+        }
+        let turn = Duration.milliseconds(500)
+        for number in 0..<2 * (invocation.parsed.integer("seconds") ?? 4) {
+            for index in number % 2 == 0 ? Array(places.indices) : places.indices.reversed() {
+                sights[index].enqueueByHand += try await callers[index].turn(.byHand, for: turn)
+                sights[index].enqueue += try await callers[index].turn(.call, for: turn)
             }
         }
         for (place, sight) in zip(places, sights) {

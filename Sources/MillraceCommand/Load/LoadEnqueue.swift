@@ -8,8 +8,8 @@ extension Command {
         discussion: """
             Calls millrace.enqueue over and over, each call in a transaction of its own, from one caller and from many, with \
             waking on: while a worker process works through a backlog of practice.sleep, and beside one that was idle. In turn \
-            with each goes a hand-written insert into the same two tables, job and ready, from the same C loop. Then jobs in \
-            bulk, through the library's call, beside hand-written bulk inserts. Prints medians of the rounds. The processor \
+            with each, half a second at a time, goes a hand-written insert into the same two tables, job and ready, which \
+            returns the job's number too, from the same C loop on the same connections, which have called both before. Then jobs in bulk, through the library's call, beside hand-written bulk inserts. Prints medians of the rounds. The processor \
             time of Postgres includes what the worker asks of it meanwhile. Use a database of its own on a quiet machine.
             """,
         flags: [
@@ -29,7 +29,7 @@ extension Command {
             Setting.directURL.flag,
         ],
         examples: [
-            Example("millrace load enqueue", "about two minutes"),
+            Example("millrace load enqueue", "about four minutes"),
             Example("millrace load enqueue --rounds 1 --seconds 2", "a first impression"),
         ]
     ) { invocation in
@@ -63,10 +63,9 @@ private struct EnqueueScenario: Sendable {
 
     static let queue = "load.enqueue"
     static let kind = "practice.nothing"
-    static let call = "select millrace.enqueue($1::text, $2::jsonb, $3::text)"
-    static let arguments = [kind, "{\"n\": 1}", queue]
     /// Where a job of the usual priority stands.
     static let lane: Int32 = 17
+    static let turn = Duration.milliseconds(500)
 
     func run() async throws -> ExitCode {
         let parsed = invocation.parsed
@@ -173,7 +172,7 @@ private struct EnqueueScenario: Sendable {
         }
     }
 
-    /// Each pair in turn, by hand and by call, who goes first changing with the rounds; `rest` before each.
+    /// Each pair in turns of half a second, by hand and by call, who goes first changing with the turns; `rest` before each.
     /// - Parameter wakesByHand: inserts by hand wake nobody; one call before them does, or the worker would sleep through a part of them, and
     ///   do its work beside the calls alone.
     private func measure(
@@ -181,20 +180,28 @@ private struct EnqueueScenario: Sendable {
         wakesByHand: Bool = false, rest: () async throws -> Void
     ) async throws {
         let yardstick = try Yardstick(invocation)
+        let turns = max(1, Int(span / Self.turn))
         for round in 1...rounds {
             for index in pairs.indices {
-                let callers = pairs[index].callers
-                for isCall in round % 2 == 0 ? [true, false] : [false, true] {
-                    try await rest()
-                    if wakesByHand, !isCall { try await enqueueOne(on: connection) }
-                    let costs = try await metered(on: connection) {
-                        isCall
-                            ? try await yardstick.call(Self.call, Self.arguments, callers: callers, for: span)
-                            : try await yardstick.enqueue(line, callers: callers, for: span)
+                let callers = try await YardstickCallers.open(
+                    pairs[index].callers, of: yardstick, line: line, call: .enqueue(Self.kind, queue: Self.queue))
+                var byHand: [Costs] = []
+                var calls: [Costs] = []
+                for turn in 0..<turns {
+                    for isCall in turn % 2 == 0 ? [true, false] : [false, true] {
+                        try await rest()
+                        let costs = try await metered(on: connection) {
+                            try await callers.turn(
+                                isCall ? .call : .byHand, for: span / turns, afterCall: wakesByHand && !isCall)
+                        }
+                        if isCall { calls.append(costs) } else { byHand.append(costs) }
                     }
-                    if isCall { pairs[index].calls.append(costs) } else { pairs[index].byHand.append(costs) }
+                }
+                pairs[index].byHand.append(Costs(summing: byHand))
+                pairs[index].calls.append(Costs(summing: calls))
+                for (what, costs) in [("by hand", byHand), ("enqueue", calls)] {
                     invocation.console.note(
-                        "round \(round) of \(rounds), fleet \(pairs[index].fleet), \(Humane.count(callers, "caller")), \(isCall ? "enqueue" : "by hand"): \(costs.summary)"
+                        "round \(round) of \(rounds), fleet \(pairs[index].fleet), \(Humane.count(pairs[index].callers, "caller")), \(what): \(Costs(summing: costs).summary)"
                     )
                 }
             }

@@ -6,6 +6,17 @@ struct Costs: Sendable {
     /// Nil where there is no worker of ours, as under the yardstick.
     var workers: LoadWorkers.Usage?
 
+    init(jobs: Int, seconds: Double, server: ServerMeter.Reading, workers: LoadWorkers.Usage? = nil) {
+        (self.jobs, self.seconds, self.server, self.workers) = (jobs, seconds, server, workers)
+    }
+
+    /// Of turns that belong together and had no worker of their own.
+    init(summing turns: [Costs]) {
+        self.init(
+            jobs: turns.reduce(0) { $0 + $1.jobs }, seconds: turns.reduce(0) { $0 + $1.seconds },
+            server: turns.dropFirst().reduce(turns[0].server) { $0 + $1.server })
+    }
+
     var perSecond: Double { Double(jobs) / seconds }
 
     /// Microseconds a job.

@@ -13,6 +13,12 @@ struct ServerMeter: Sendable {
             if let late = after.processor, let early = before.processor { processor = late - early }
             return Reading(wal: after.wal - before.wal, processor: processor)
         }
+
+        static func + (one: Reading, other: Reading) -> Reading {
+            var processor: Double?
+            if let first = one.processor, let second = other.processor { processor = first + second }
+            return Reading(wal: one.wal + other.wal, processor: processor)
+        }
     }
 
     let connection: Connection

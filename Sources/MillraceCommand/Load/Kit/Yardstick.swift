@@ -67,24 +67,6 @@ struct Yardstick: Sendable {
         return result
     }
 
-    /// Inserts one job after the other for so long.
-    func enqueue(_ line: Line, callers: Int, for span: Duration) async throws -> Result {
-        try await run { location in
-            yardstick_enqueue(location, line.queue, line.lane, line.kind, Int32(callers), span / .seconds(1))
-        }
-    }
-
-    /// Executes a statement over and over, from the same loop as `enqueue`.
-    func call(_ statement: String, _ values: [String], callers: Int, for span: Duration) async throws -> Result {
-        try await run { location in
-            let copies = values.map { strdup($0) }
-            defer { for copy in copies { free(copy) } }
-            let pointers: [UnsafePointer<CChar>] = copies.compactMap { $0.map { UnsafePointer($0) } }
-            return yardstick_call(
-                location, statement, pointers, Int32(pointers.count), Int32(callers), span / .seconds(1))
-        }
-    }
-
     func enqueueBulk(_ line: Line, jobs: Int, batch: Int = 1000) async throws -> Result {
         try await run { location in
             yardstick_enqueue_bulk(location, line.queue, line.lane, line.kind, Int64(jobs), Int32(batch))
