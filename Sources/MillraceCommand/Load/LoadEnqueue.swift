@@ -172,7 +172,7 @@ private struct EnqueueScenario: Sendable {
         }
     }
 
-    /// Each pair in turns of half a second, by hand and by call, who goes first changing with the turns; `rest` before each.
+    /// Each pair in turns of half a second, by hand and by call, who goes first changing with the turns; `rest` before the first of each.
     /// - Parameter wakesByHand: inserts by hand wake nobody; one call before them does, or the worker would sleep through a part of them, and
     ///   do its work beside the calls alone.
     private func measure(
@@ -189,7 +189,7 @@ private struct EnqueueScenario: Sendable {
                 var calls: [Costs] = []
                 for turn in 0..<turns {
                     for isCall in turn % 2 == 0 ? [true, false] : [false, true] {
-                        try await rest()
+                        if turn == 0 { try await rest() }
                         let costs = try await metered(on: connection) {
                             try await callers.turn(
                                 isCall ? .call : .byHand, for: span / turns, afterCall: wakesByHand && !isCall)
