@@ -9,8 +9,10 @@ extension Command {
             Calls millrace.enqueue over and over, each call in a transaction of its own, from one caller and from many, with \
             waking on: while a worker process works through a backlog of practice.sleep, and beside one that was idle. In turn \
             with each, half a second at a time, goes a hand-written insert into the same two tables, job and ready, which \
-            returns the job's number too, from the same C loop on the same connections, which have called both before. Then jobs in bulk, through the library's call, beside hand-written bulk inserts. Prints medians of the rounds. The processor \
-            time of Postgres includes what the worker asks of it meanwhile. Use a database of its own on a quiet machine.
+            returns the job's number too, from the same C loop on the same connections, which have called both before. Then \
+            jobs in bulk, through the library's call, beside hand-written bulk inserts. Prints medians of the rounds. The \
+            processor time of Postgres includes what the worker asks of it meanwhile. Use a database of its own on a quiet \
+            machine.
             """,
         flags: [
             .single(
