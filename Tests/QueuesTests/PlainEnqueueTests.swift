@@ -112,7 +112,8 @@ import Testing
             try await connection.run("select millrace.enqueue('k', queue => 'q')")
             #expect(try await plan().contains("Seq Scan"))
             try await connection.run(
-                "select millrace.register_kinds(array_agg('k' || n), array_agg(null::text)) from generate_series(1, 200) n")
+                "select millrace.register_kinds(array_agg('k' || n), array_agg(null::text)) from generate_series(1, 200) n"
+            )
             #expect(try await plan().contains("Index Scan using route_pkey"))
             await connection.close()
         }
