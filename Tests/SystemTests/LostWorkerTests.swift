@@ -133,11 +133,11 @@ import Testing
             let connection = try await database.connect()
             let frozen = try await MillraceProcess.worker("frozen", database: database.url, slots: 50)
             try await connection.run(
-                "select millrace.enqueue_bulk('practice.sleep', array(select '{\"ms\": 3000}' from generate_series(1, 50)))"
+                "select millrace.enqueue_bulk('practice.sleep', array(select '{\"ms\": 10000}' from generate_series(1, 50)))"
             )
             try await eventually("all 50 run") { try await connection.int("select running from millrace.beat") == 50 }
-            let other = try await MillraceProcess.worker("other", database: database.url, slots: 50)
             frozen.signal(SIGSTOP)
+            let other = try await MillraceProcess.worker("other", database: database.url, slots: 50)
             try await Task.sleep(for: .seconds(60))
             #expect(try await connection.int("select count(*) from millrace.history where outcome = 1") == 50)
             frozen.signal(SIGCONT)
