@@ -103,11 +103,9 @@ import Testing
         try await withDatabase { database in
             let connection = try await database.connect()
             try await connection.run(Self.plan)
+            let lookUp = "select queue from millrace.route where kind_name = 'k' and queue_name = 'q'"
             func plan() async throws -> String {
-                try await connection.value(
-                    "select public.plan($$select queue from millrace.route where kind_name = 'k' and queue_name = 'q'$$)"
-                )
-                    ?? ""
+                try await connection.value("select public.plan($$\(lookUp)$$)") ?? ""
             }
             try await connection.run("select millrace.enqueue('k', queue => 'q')")
             #expect(try await plan().contains("Seq Scan"))

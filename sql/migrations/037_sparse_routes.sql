@@ -1,6 +1,6 @@
 -- Few routes are read through, which is cheaper than to descend an index that nothing else keeps warm; many are found by their key. The
 -- planner knows which, once it has been told that the table is small: Postgres takes one that was never analysed for ten pages. A page
--- holds a dozen routes, so that the planner changes over at some seventy, where the index begins to be cheaper.
+-- holds a dozen routes, so that the planner changes over to the index at some seventy.
 alter table millrace.route set (fillfactor = 10, autovacuum_analyze_threshold = 0);
 with gone as (delete from millrace.route returning kind_name, queue_name, kind, queue)
 insert into millrace.route (kind_name, queue_name, kind, queue) select kind_name, queue_name, kind, queue from gone;

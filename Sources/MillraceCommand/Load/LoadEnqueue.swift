@@ -31,7 +31,7 @@ extension Command {
             Setting.directURL.flag,
         ],
         examples: [
-            Example("millrace load enqueue", "about four minutes"),
+            Example("millrace load enqueue", "about three minutes"),
             Example("millrace load enqueue --rounds 1 --seconds 2", "a first impression"),
         ]
     ) { invocation in
@@ -182,6 +182,7 @@ private struct EnqueueScenario: Sendable {
         wakesByHand: Bool = false, rest: () async throws -> Void
     ) async throws {
         let yardstick = try Yardstick(invocation)
+        let meter = try await ServerMeter(on: connection)
         let turns = max(1, Int(span / Self.turn))
         for round in 1...rounds {
             for index in pairs.indices {
@@ -192,7 +193,7 @@ private struct EnqueueScenario: Sendable {
                 for turn in 0..<turns {
                     for isCall in turn % 2 == 0 ? [true, false] : [false, true] {
                         if turn == 0 { try await rest() }
-                        let costs = try await metered(on: connection) {
+                        let costs = try await metered(by: meter) {
                             try await callers.turn(
                                 isCall ? .call : .byHand, for: span / turns, afterCall: wakesByHand && !isCall)
                         }
@@ -217,8 +218,9 @@ private struct EnqueueScenario: Sendable {
         let jobs = invocation.parsed.integer("jobs") ?? 500_000
         let chunk = invocation.parsed.integer("chunk") ?? 1000
         let yardstick = try Yardstick(invocation)
+        let meter = try await ServerMeter(on: connection)
         for isCall in round % 2 == 0 ? [true, false] : [false, true] {
-            let costs = try await metered(on: connection) {
+            let costs = try await metered(by: meter) {
                 guard isCall else { return try await yardstick.enqueueBulk(line, jobs: jobs, batch: chunk) }
                 let began = ContinuousClock.now
                 var filling = Filling(invocation, on: connection, label: nil, total: jobs)
@@ -232,8 +234,7 @@ private struct EnqueueScenario: Sendable {
         }
     }
 
-    private func metered(on connection: Connection, _ body: () async throws -> Yardstick.Result) async throws -> Costs {
-        let meter = try await ServerMeter(on: connection)
+    private func metered(by meter: ServerMeter, _ body: () async throws -> Yardstick.Result) async throws -> Costs {
         let before = try await meter.read()
         let result = try await body()
         return Costs(jobs: result.jobs, seconds: result.seconds, server: try await meter.read() - before)
