@@ -167,7 +167,7 @@ let package = Package(
             swiftSettings: strict),
 
         .target(
-            name: "TestSupport", dependencies: ["Clusters", "Postgres", "Queues"], path: "Tests/TestSupport",
+            name: "TestSupport", dependencies: ["Clusters", "Postgres", "Queues", "Threads"], path: "Tests/TestSupport",
             swiftSettings: strict),
         .target(
             name: "Fakes", dependencies: ["CCrypto", "Signatures", "Threads"], path: "Tests/Fakes",
@@ -193,7 +193,8 @@ let package = Package(
         .testTarget(
             name: "DocumentsTests",
             dependencies: [
-                "AssembleChild", "Blobs", "Documents", "HEICChild", "OCRChild", "Pages", "PictureChild", "Postgres",
+                "AssembleChild", "Blobs", "CZlib", "Documents", "HEICChild", "OCRChild", "Pages", "PictureChild",
+                "Postgres",
                 "Prisoner", "ProbeChild", "RasterChild", "ReportChild", "Sandbox", "Telemetry", "TestSupport",
                 "Workers",
             ], swiftSettings: strict),

@@ -96,8 +96,8 @@ import Testing
     }
 
     @Test func `a password opens, another does not`() async throws {
-        let locked = try encrypted(hello(), user: "user", owner: "owner")
-        let open = try encrypted(hello(), user: "", owner: "owner")
+        let locked = try await encrypted(hello(), user: "user", owner: "owner")
+        let open = try await encrypted(hello(), user: "", owner: "owner")
         func reason(_ result: Result<Inspection, DocumentFailure>) -> Reason? {
             if case .failure(let failure) = result { failure.reason } else { nil }
         }

@@ -89,13 +89,13 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
                 let written = bytes(of: output)
                 #expect(made.pages == 1 && made.bytes == written.count)
                 for flags in [[], ["-raw"]] as [[String]] {
-                    let (_, found) = try withPath(written) { try run("pdftotext", flags + [$0, "-"]) }
-                    let words = String(decoding: found, as: UTF8.self).split(whereSeparator: \.isWhitespace)
+                    let found = try await withPath(written) { try await Program.run("pdftotext", flags + [$0, "-"]) }
+                    let words = found.text.split(whereSeparator: \.isWhitespace)
                     #expect(words.prefix(12).joined(separator: " ") == wanted, "\(flags)")
                     #expect(words.count == text.wordCount)
                 }
-                let (status, _) = try withPath(written) { try run("qpdf", ["--check", $0]) }
-                #expect(status == 0)
+                let checked = try await withPath(written) { try await Program.run("qpdf", ["--check", $0]) }
+                #expect(checked.status == 0)
             }
         }
         #expect(percents.withLock { $0 == $0.sorted() })
@@ -230,8 +230,10 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
             let inspection = try await workshop.probe(file).value
             return try await withFile([]) { output in
                 _ = try await workshop.assemble(file, inspection, texts: [1: text], into: output)
-                let (_, found) = try withPath(bytes(of: output)) { try run("pdftotext", flags + [$0, "-"]) }
-                return String(decoding: found, as: UTF8.self).split(whereSeparator: \.isWhitespace).map(String.init)
+                let found = try await withPath(bytes(of: output)) {
+                    try await Program.run("pdftotext", flags + [$0, "-"])
+                }
+                return found.text.split(whereSeparator: \.isWhitespace).map(String.init)
             }
         }
     }
@@ -263,8 +265,10 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
             #expect(raster.width == 100 && raster.pixels.allSatisfy { $0 == 0x80 })
             try await withFile([]) { output in
                 #expect(try await workshop.assemble(file, inspection, texts: [:], into: output).value.pages == 3)
-                let (status, said) = try withPath(bytes(of: output)) { try run("qpdf", ["--show-npages", $0]) }
-                #expect(status == 0 && String(decoding: said, as: UTF8.self) == "3\n")
+                let said = try await withPath(bytes(of: output)) {
+                    try await Program.run("qpdf", ["--show-npages", $0])
+                }
+                #expect(said.status == 0 && said.text == "3\n")
             }
         }
     }
@@ -288,9 +292,9 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
             try await withFile([]) { output in
                 let made = try await workshop.assemble(file, inspection, texts: [:], into: output).value
                 #expect(made.removed >= 7)
-                let (status, json) = try withPath(bytes(of: output)) { try run("qpdf", ["--json", $0]) }
-                let text = String(decoding: json, as: UTF8.self)
-                #expect(status == 0 && text.contains("https://example.org"))
+                let json = try await withPath(bytes(of: output)) { try await Program.run("qpdf", ["--json", $0]) }
+                let text = json.text
+                #expect(json.status == 0 && text.contains("https://example.org"))
                 for word in [
                     "JavaScript", "Launch", "EmbeddedFile", "/EF", "/AA", "/OpenAction", "hidden", "/bin/sh",
                     "ByteRange",
@@ -303,14 +307,16 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
     }
 
     @Test func `a locked document is read with its password, and its copy is open`() async throws {
-        try await withFile(try encrypted(hello(), user: "user", owner: "owner")) { file in
+        try await withFile(try await encrypted(hello(), user: "user", owner: "owner")) { file in
             let inspection = try await workshop.probe(file, password: "user").value
             let own = try await workshop.ownText(file, inspection, pages: [1], password: "user").value
             #expect(own[1]?.text == "Hello out there")
             try await withFile([]) { output in
                 _ = try await workshop.assemble(file, inspection, texts: [:], into: output, password: "user")
-                let (status, _) = try withPath(bytes(of: output)) { try run("qpdf", ["--is-encrypted", $0]) }
-                #expect(status == 2)
+                let checked = try await withPath(bytes(of: output)) {
+                    try await Program.run("qpdf", ["--is-encrypted", $0])
+                }
+                #expect(checked.status == 2)
             }
         }
     }
@@ -323,9 +329,9 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
         try await withFile([]) { output in
             let made = try await workshop.report(report, into: output).value
             #expect(made.pages > 2 && made.bytes == bytes(of: output).count)
-            let (status, found) = try withPath(bytes(of: output)) { try run("pdftotext", [$0, "-"]) }
-            let words = String(decoding: found, as: UTF8.self).split(whereSeparator: \.isWhitespace).map(String.init)
-            #expect(status == 0 && words.prefix(4) == ["Läuft", "&", "läuft", "<b>"])
+            let found = try await withPath(bytes(of: output)) { try await Program.run("pdftotext", [$0, "-"]) }
+            let words = found.text.split(whereSeparator: \.isWhitespace).map(String.init)
+            #expect(found.status == 0 && words.prefix(4) == ["Läuft", "&", "läuft", "<b>"])
             #expect(words.filter { $0 == "отчёт," }.count == 400 && words.filter { $0 == "αναφορά." }.count == 400)
         }
     }
@@ -337,8 +343,8 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
                 Report(title: "Long", facts: [], pages: [.init(heading: "Page 1", text: text)]), into: output
             ).value
             #expect(made.pages > 50)
-            let (_, found) = try withPath(bytes(of: output)) { try run("pdftotext", [$0, "-"]) }
-            let words = String(decoding: found, as: UTF8.self).split(whereSeparator: \.isWhitespace)
+            let found = try await withPath(bytes(of: output)) { try await Program.run("pdftotext", [$0, "-"]) }
+            let words = found.text.split(whereSeparator: \.isWhitespace)
             #expect(words.filter { $0 == "railway" }.count == 90_000 && words.last == "terminus")
         }
     }

@@ -1,6 +1,8 @@
 import Fakes
 import Testing
 
+import enum TestSupport.Program
+
 @testable import HTTP
 
 /// Servers that misbehave, each in its own way, and what is said about it.
@@ -162,8 +164,8 @@ import Testing
 
     @Test func `what unpacks to more than is allowed is ended`() async throws {
         let directory = try temporaryDirectory()
-        try run("sh", ["-c", "head -c 50000000 /dev/zero | gzip -9 > \(directory)/bomb.gz"])
-        try run("sh", ["-c", "printf hello | gzip > \(directory)/small.gz"])
+        try await Program.check("sh", ["-c", "head -c 50000000 /dev/zero | gzip -9 > \(directory)/bomb.gz"])
+        try await Program.check("sh", ["-c", "printf hello | gzip > \(directory)/small.gz"])
         let bomb = try bytes(of: "\(directory)/bomb.gz")
         let small = try bytes(of: "\(directory)/small.gz")
         #expect(bomb.count < 100_000)

@@ -22,23 +22,6 @@ func write(_ text: String, to path: String) throws {
     try text.write(toFile: path, atomically: true, encoding: .utf8)
 }
 
-/// Runs a program to its end; throws with what it said when it fails.
-func run(_ program: String, _ arguments: [String], in directory: String? = nil) throws {
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = [program] + arguments
-    if let directory { process.currentDirectoryURL = URL(filePath: directory) }
-    let said = Pipe()
-    process.standardOutput = said
-    process.standardError = said
-    try process.run()
-    let text = said.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else {
-        throw Failed(description: "\(program): \(String(decoding: text, as: UTF8.self))")
-    }
-}
-
 struct Failed: Error, CustomStringConvertible {
     let description: String
 }

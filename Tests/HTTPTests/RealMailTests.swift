@@ -33,7 +33,7 @@ import Testing
         security: MailTransport.Security
     ) async throws {
         guard let python = Programs.python else { throw Failed(description: "python3 is not installed") }
-        let certificates = try Certificates.make()
+        let certificates = try await Certificates.make()
         let directory = certificates.directory
         try write(Self.program, to: "\(directory)/server.py")
         let port = try freePort()

@@ -7,7 +7,7 @@ import Testing
     @Test func `a name whose address changes is refused by the address that it has when it is connected to`()
         async throws
     {
-        let certificates = try Certificates.make()
+        let certificates = try await Certificates.make()
         let network = TinyNetwork(answers: [[93, 184, 216, 34], [127, 0, 0, 1]])
         let problem = Locked<String?>(nil)
         let directory = certificates.directory

@@ -24,19 +24,19 @@ struct Certificates {
     var certificate: String { "\(directory)/server.pem" }
     var key: String { "\(directory)/server.key" }
 
-    static func make() throws -> Certificates {
+    static func make() async throws -> Certificates {
         let directory = try temporaryDirectory()
         let made = Certificates(directory: directory)
         try write("subjectAltName=DNS:localhost,DNS:hooks.example,IP:127.0.0.1\n", to: "\(directory)/names")
         let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-        try run(
+        try await Program.check(
             "openssl",
             ["req", "-x509"] + key + ["-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=Test", "-days", "2"],
             in: directory)
-        try run(
+        try await Program.check(
             "openssl", ["req", "-new"] + key + ["-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=server"],
             in: directory)
-        try run(
+        try await Program.check(
             "openssl",
             [
                 "x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out",
@@ -107,11 +107,11 @@ struct WebServer {
 
 func withNginx<Value>(_ body: (WebServer) async throws -> Value) async throws -> Value {
     guard let nginx = Programs.nginx else { throw Failed(description: "nginx is not installed") }
-    let certificates = try Certificates.make()
+    let certificates = try await Certificates.make()
     let directory = certificates.directory
     let (secure, plain) = (try freePort(), try freePort())
     try write("a few bytes", to: "\(directory)/small")
-    try run("truncate", ["-s", "64M", "\(directory)/large"])
+    try await Program.check("truncate", ["-s", "64M", "\(directory)/large"])
     try write(
         """
         daemon off; master_process off; pid \(directory)/pid; error_log \(directory)/error;

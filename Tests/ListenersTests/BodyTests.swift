@@ -10,24 +10,9 @@ import Testing
     }
 
     /// curl's own words about a request: its output, and its exit code.
-    private func curl(_ arguments: String..., input: Data = Data()) async throws -> (output: Data, code: Int32) {
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["curl", "--silent", "--show-error", "--max-time", "600"] + arguments
-        let file = FileManager.default.temporaryDirectory.appending(path: "listener-\(UUID().uuidString)")
-        try input.write(to: file)
-        defer { try? FileManager.default.removeItem(at: file) }
-        process.standardInput = try FileHandle(forReadingFrom: file)
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        try process.run()
-        return await withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
-                let output = pipe.fileHandleForReading.readDataToEndOfFile()
-                process.waitUntilExit()
-                continuation.resume(returning: (output, process.terminationStatus))
-            }
-        }
+    private func curl(_ arguments: String..., input: Data = Data()) async throws -> Program.Outcome {
+        try await Program.run(
+            "curl", ["--silent", "--show-error", "--max-time", "600"] + arguments, input: input)
     }
 
     @Test(arguments: [0, 1, 1000, 65_536, 1_000_000]) func `bytes come back as they were sent`(_ size: Int) async throws
@@ -36,9 +21,9 @@ import Testing
             let body = Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
             let url = "http://\(listener.address)/echo"
             let whole = try await curl("--data-binary", "@-", url, input: body)
-            #expect(whole.code == 0 && whole.output == body)
+            #expect(whole.status == 0 && whole.output == body)
             let pieces = try await curl("-H", "Transfer-Encoding: chunked", "--data-binary", "@-", url, input: body)
-            #expect(pieces.code == 0 && pieces.output == body)
+            #expect(pieces.status == 0 && pieces.output == body)
         }
     }
 

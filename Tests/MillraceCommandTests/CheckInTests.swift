@@ -23,19 +23,19 @@ import Testing
             let listener = try Listener(options, routes: routes.all, log: .silent)
             async let running: Void = listener.run()
             let base = "http://127.0.0.1:\(listener.address.port)"
-            func curl(_ arguments: String) throws -> String {
-                try shell("/bin/sh", script: "curl -s -m 60 -w ' %{http_code}' \(arguments)\n").output
+            func curl(_ arguments: String) async throws -> String {
+                try await Program.run("sh", ["-c", "curl -s -m 60 -w ' %{http_code}' \(arguments)"]).text
             }
             func path(_ link: String?) throws -> String {
                 base + (try #require(link)).dropFirst("https://x.example".count)
             }
             let consent = try path(links.alarm(nil, contact: ref))
-            #expect(try curl(consent).hasSuffix(" 200"))
+            #expect(try await curl(consent).hasSuffix(" 200"))
             #expect(
                 try await connection.int("select count(*) from millrace.watch_address where verified_at is not null")
                     == 0)
-            #expect(try curl("-d answer=perhaps \(consent)").hasSuffix(" 400"))
-            #expect(try curl("-d answer=yes \(consent)").contains("You have said yes"))
+            #expect(try await curl("-d answer=perhaps \(consent)").hasSuffix(" 400"))
+            #expect(try await curl("-d answer=yes \(consent)").contains("You have said yes"))
             #expect(
                 try await connection.int("select count(*) from millrace.watch_address where verified_at is not null")
                     == 1)
@@ -43,19 +43,19 @@ import Testing
             let alarm = try #require(
                 try await connection.value("select millrace.check_in_alarm('<anna>', 'a & b', '<anna>')"))
             let link = try path(links.alarm(alarm, contact: ref))
-            let page = try curl(link)
+            let page = try await curl(link)
             #expect(page.contains("&lt;anna&gt; asks for help") && page.contains("a &amp; b") && page.hasSuffix(" 200"))
             #expect(!page.contains("src=") && !page.contains("href=") && !page.contains("<script"))
             #expect(try await connection.value("select state from millrace.alarms") == "open")
-            #expect(try curl("\(link)0").hasSuffix(" 404"))
-            #expect(try curl("-d answer=hm \(link)").hasSuffix(" 400"))
-            #expect(try curl("-d answer=on_my_way \(link)").contains("mum: I am on my way"))
+            #expect(try await curl("\(link)0").hasSuffix(" 404"))
+            #expect(try await curl("-d answer=hm \(link)").hasSuffix(" 400"))
+            #expect(try await curl("-d answer=on_my_way \(link)").contains("mum: I am on my way"))
             #expect(try await connection.value("select acknowledged_by from millrace.alarms") == "mum")
-            #expect(try curl("-d answer=safe \(link)").contains("is over"))
+            #expect(try await curl("-d answer=safe \(link)").contains("is over"))
             #expect(try await connection.value("select state from millrace.alarms") == "resolved")
             // Whoever is no contact any more has no link any more; another's secret opens nothing, the one before does.
             try await connection.run("select millrace.check_in_contact_remove('<anna>', 'mum', '<anna>')")
-            #expect(try curl(link).hasSuffix(" 404"))
+            #expect(try await curl(link).hasSuffix(" 404"))
             let token = try #require(links.alarmToken(alarm, contact: ref))
             #expect(
                 Links(publicURL: "https://y", secrets: ["a newer one", "a secret of ours"]).openedAlarm(token)?.alarm

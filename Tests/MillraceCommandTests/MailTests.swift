@@ -141,17 +141,17 @@ import Testing
             let listener = try Listener(options, routes: routes.all, log: .silent)
             async let running: Void = listener.run()
             let base = "http://127.0.0.1:\(listener.address.port)"
-            func curl(_ arguments: String) throws -> String {
-                try shell("/bin/sh", script: "curl -s -m 60 -w ' %{http_code}' \(arguments)\n").output
+            func curl(_ arguments: String) async throws -> String {
+                try await Program.run("sh", ["-c", "curl -s -m 60 -w ' %{http_code}' \(arguments)"]).text
             }
             let hash = try await connection.query("select millrace.mail_hash('ada@example.org')") {
                 row throws(PostgresError) in row.bytes(0).map { Array($0) } ?? []
             }[0]
             let path = try #require(links.unsubscribe(hash)).dropFirst("https://x.example".count)
-            #expect(try curl("\(base)\(path)").hasSuffix(" 200"))
+            #expect(try await curl("\(base)\(path)").hasSuffix(" 200"))
             #expect(try await connection.int("select count(*) from millrace.mail_suppression") == 0)
-            #expect(try curl("\(base)\(path)0").hasSuffix(" 404"))
-            #expect(try curl("-X POST -d List-Unsubscribe=One-Click \(base)\(path)").hasSuffix(" 200"))
+            #expect(try await curl("\(base)\(path)0").hasSuffix(" 404"))
+            #expect(try await curl("-X POST -d List-Unsubscribe=One-Click \(base)\(path)").hasSuffix(" 200"))
             #expect(try await connection.column("select purpose from millrace.mail_suppressions()") == ["marketing"])
 
             try await connection.run(
@@ -159,16 +159,18 @@ import Testing
             )
             let event =
                 #"'{"type": "email.delivered", "created_at": "2026-01-02T03:04:05Z", "data": {"email_id": "p1", "to": ["a@b.example"]}}'"#
-            #expect(try curl("-d \(event) \(base)/v1/webhooks/resend").hasSuffix(" 401"))
-            #expect(try curl("-H 'svix-id: m1' -d \(event) \(base)/v1/webhooks/resend").contains(#"{"new":true}"#))
-            #expect(try curl("-H 'svix-id: m1' -d \(event) \(base)/v1/webhooks/resend").contains(#"{"new":false}"#))
-            #expect(try curl("-H 'svix-id: m2' -d '{}' \(base)/v1/webhooks/resend").hasSuffix(" 400"))
+            #expect(try await curl("-d \(event) \(base)/v1/webhooks/resend").hasSuffix(" 401"))
+            #expect(
+                try await curl("-H 'svix-id: m1' -d \(event) \(base)/v1/webhooks/resend").contains(#"{"new":true}"#))
+            #expect(
+                try await curl("-H 'svix-id: m1' -d \(event) \(base)/v1/webhooks/resend").contains(#"{"new":false}"#))
+            #expect(try await curl("-H 'svix-id: m2' -d '{}' \(base)/v1/webhooks/resend").hasSuffix(" 400"))
             #expect(try await connection.column("select status from millrace.mail_messages") == ["delivered"])
 
             let hook =
                 #"'{"user": {"id": "u1", "email": "ada@example.org"}, "email_data": {"token_hash": "h 1", "redirect_to": "https://app.example", "email_action_type": "recovery", "site_url": "https://s.example/auth/v1"}}'"#
             for _ in 0..<2 {
-                #expect(try curl("-H 'webhook-id: w1' -d \(hook) \(base)/v1/webhooks/supabase-email") == "{} 200")
+                #expect(try await curl("-H 'webhook-id: w1' -d \(hook) \(base)/v1/webhooks/supabase-email") == "{} 200")
             }
             #expect(
                 try await connection.column("select data ->> 'url' from millrace.mail_content where data is not null")

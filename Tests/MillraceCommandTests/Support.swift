@@ -78,33 +78,6 @@ func millrace(
     return Outcome(code: code, output: capture.output, errors: capture.errors)
 }
 
-/// Runs a program of the system with a script on its standard input, and gives what it printed.
-func shell(_ program: String, _ arguments: [String] = [], script: String) throws -> (status: Int32, output: String) {
-    let path = "/tmp/millrace-command-test-\(getpid())-\(UInt64.random(in: .min ... .max))"
-    defer { for suffix in ["", ".out"] { unlink(path + suffix) } }
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL, 0o600)
-    _ = Descriptor.write(Array(script.utf8), to: descriptor)
-    close(descriptor)
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_addopen(&actions, 0, path, O_RDONLY, 0)
-    posix_spawn_file_actions_addopen(&actions, 1, path + ".out", O_WRONLY | O_CREAT, 0o600)
-    posix_spawn_file_actions_adddup2(&actions, 1, 2)
-    let settings: [String] = ["PATH=/usr/bin:/bin", "HOME=/tmp", "TERM=dumb"]
-    var words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
-    defer { for word in words { free(word) } }
-    var variables: [UnsafeMutablePointer<CChar>?] = settings.map { strdup($0) } + [nil]
-    defer { for variable in variables { free(variable) } }
-    var child = pid_t()
-    let started = posix_spawn(&child, program, &actions, nil, &words, &variables)
-    guard started == 0 else { throw Failure("\(program) did not start: \(Descriptor.sentence(started))") }
-    var status: Int32 = 0
-    while waitpid(child, &status, 0) < 0, errno == EINTR {}
-    let bytes = try Surroundings.live().read(path + ".out", 1 << 20)
-    return (status, String(decoding: bytes, as: UTF8.self))
-}
-
 extension TestDatabase {
     /// A statement on the side of a test.
     func change(_ sql: String) async throws {

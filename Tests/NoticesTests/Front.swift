@@ -22,8 +22,8 @@ func withFront(_ nghttpx: String, before port: Int, _ body: (_ url: String, _ au
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }  // the system sweeps its temporary files, too
     let (key, certificate) = ("\(directory)/key", "\(directory)/certificate")
-    try run(
-        "/usr/bin/openssl",
+    try await Program.check(
+        "openssl",
         [
             "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
             "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out",
@@ -58,14 +58,4 @@ private func freePort() throws -> Int {
     let server = try RawServer { _ in }
     defer { server.stop() }
     return server.port
-}
-
-private func run(_ program: String, _ arguments: [String]) throws {
-    let process = Process()
-    process.executableURL = URL(filePath: program)
-    process.arguments = arguments
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else { throw Missing(program: "a working \(program)") }
 }

@@ -47,11 +47,7 @@ import Testing
             // What it left goes with a sweep, once it is old.
             try await connection.run("update millrace.blob_upload set at = at - interval '2 days'")
             if kind == "dir" {
-                let touch = Process()
-                touch.executableURL = URL(filePath: "/bin/sh")
-                touch.arguments = ["-c", "touch -d '2 days ago' '\(directory)'/blobs/tmp/*"]
-                try touch.run()
-                try await eventually("touched") { !touch.isRunning }
+                try await Program.check("sh", ["-c", "touch -d '2 days ago' '\(directory)'/blobs/tmp/*"])
             }
             let sweep = try MillraceProcess(["blobs", "sweep"], database: database.url, environment: environment)
             #expect(try await sweep.ended() == 0)

@@ -117,17 +117,12 @@ import Testing
         try await Self.withFolder { folder in
             let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
                 .deletingLastPathComponent()
-            let process = Process()
-            process.executableURL = root.appending(path: "deploy/check-mails")
-            process.arguments = ["--out", folder]
-            process.environment = ProcessInfo.processInfo.environment.merging(
-                ["MILLRACE": MillraceProcess.executable.path]) { $1 }
-            let output = Pipe()
-            process.standardOutput = output
-            try process.run()
-            let said = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-            process.waitUntilExit()
-            #expect(process.terminationStatus == 0, "\(said)")
+            let said = try await Program.check(
+                "env",
+                [
+                    "MILLRACE=\(MillraceProcess.executable.path)", root.appending(path: "deploy/check-mails").path,
+                    "--out", folder,
+                ])
             #expect(said.contains("48 views, 0 bad"))
         }
     }

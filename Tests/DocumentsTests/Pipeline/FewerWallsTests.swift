@@ -22,7 +22,7 @@ import Testing
                 let scan = try await bench.read(picture)
                 #expect(scan.ended == "completed")
                 #expect(try await bench.text(scan.id).contains("page number 7"))
-                #expect(try active(in: try await bench.output(scan.id, "pdf")) == [])
+                #expect(try await active(in: try await bench.output(scan.id, "pdf")) == [])
                 #expect(try await bench.connection.int("select count(*) from millrace.history where outcome = 4") == 0)
             }
         }

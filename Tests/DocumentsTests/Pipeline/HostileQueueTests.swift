@@ -33,8 +33,8 @@ import Testing
         let corpus = try #require(ProcessInfo.processInfo.environment["MILLRACE_CORPUS"])
         let directory = NSTemporaryDirectory() + "millrace-hostile-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: directory) }
-        let (status, _) = try run("python3", [corpus + "/make_hostile.py", directory])
-        try #require(status == 0, "the corpus could not be made: it needs python3-pil")
+        let made = try await Program.run("/usr/bin/python3", [corpus + "/make_hostile.py", directory])
+        try #require(made.status == 0, "the corpus could not be made: it needs python3-pil")
         let cases = try JSONDecoder().decode(
             [Case].self, from: Data(contentsOf: URL(fileURLWithPath: directory + "/hostile.json")))
         #expect(cases.count >= 55)
@@ -83,7 +83,7 @@ import Testing
                     let fate = try await fate(of: id, one.file, bench)
                     judge(fate, one.want, walls)
                     if fate.status == "completed" {
-                        #expect(try active(in: try await bench.output(id, "pdf")) == [], "\(walls) \(fate)")
+                        #expect(try await active(in: try await bench.output(id, "pdf")) == [], "\(walls) \(fate)")
                     }
                 }
                 try await judgeRuns(bench, documents: ids.count)

@@ -17,10 +17,10 @@ import Testing
             #expect(try await bench.runs("document.page") == 0)
             #expect(try await bench.runs("document.finish") == 0, "its first job has finished it")
             let copy = try await bench.output(id, "pdf")
-            let (_, found) = try withPath(copy) { try run("pdftotext", [$0, "-"]) }
-            #expect(String(decoding: found, as: UTF8.self).hasPrefix("Hello out there"))
-            let (_, json) = try withPath(copy) { try run("qpdf", ["--json", $0]) }
-            #expect(!String(decoding: json, as: UTF8.self).contains("JavaScript"))
+            let found = try await withPath(copy) { try await Program.run("pdftotext", [$0, "-"]) }
+            #expect(found.text.hasPrefix("Hello out there"))
+            let json = try await withPath(copy) { try await Program.run("qpdf", ["--json", $0]) }
+            #expect(!json.text.contains("JavaScript"))
             #expect(try await bench.output(id, "preview").starts(with: [0x89, 0x50, 0x4e, 0x47]))
             #expect(try await bench.output(id, "report").starts(with: Array("%PDF".utf8)))
             let original = try await bench.connection.value("select sha256 from millrace.documents where id = '\(id)'")
@@ -56,8 +56,8 @@ import Testing
             #expect(pages[0].contains("page number 1") && pages[2].contains("page number 3"))
             #expect(pages[1] == "Page 2 says it itself")
             let copy = try await bench.output(ids[0], "pdf")
-            let (_, found) = try withPath(copy) { try run("pdftotext", [$0, "-"]) }
-            let words = String(decoding: found, as: UTF8.self)
+            let found = try await withPath(copy) { try await Program.run("pdftotext", [$0, "-"]) }
+            let words = found.text
             #expect(words.contains("page number 1") && words.contains("page number 3"))
             #expect(try await bench.text(ids[1]).contains("page number 4"))
             #expect(try await bench.pages(ids[2]) == ["1 done", "2 done"])
@@ -99,8 +99,8 @@ import Testing
             #expect(ended == "completed")
             #expect(try await origins(id) == ["mixed", "read"])
             let copy = try await bench.output(id, "pdf")
-            let (_, found) = try withPath(copy) { try run("pdftotext", [$0, "-"]) }
-            for text in [try await bench.text(id), String(decoding: found, as: UTF8.self)] {
+            let found = try await withPath(copy) { try await Program.run("pdftotext", [$0, "-"]) }
+            for text in [try await bench.text(id), found.text] {
                 #expect(count("Received on Monday", text) == 1, "\(text)")
                 #expect(count("page number 5", text) == 1, "\(text)")
                 #expect(count("page number 6", text) == 1, "\(text)")
@@ -137,7 +137,7 @@ import Testing
     }
 
     @Test func `a password opens a document, and is gone when that has ended`() async throws {
-        let locked = try encrypted(hello(), user: "user", owner: "owner")
+        let locked = try await encrypted(hello(), user: "user", owner: "owner")
         try await withDocuments { bench in
             let none = try await bench.read(locked)
             #expect(none.ended == "failed encrypted")

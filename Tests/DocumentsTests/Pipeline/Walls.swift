@@ -2,6 +2,7 @@ import Documents
 import Foundation
 import Synchronization
 import Telemetry
+import TestSupport
 import Testing
 
 /// How much of the kernel's help the children have.
@@ -50,10 +51,10 @@ final class Warnings: Sendable {
 }
 
 /// What a file may not carry that was made of another's; as qpdf names it in its JSON.
-func active(in pdf: [UInt8]) throws -> [String] {
-    let (status, json) = try withPath(pdf) { try run("qpdf", ["--json", $0]) }
-    try #require(status == 0, "what was made is no sound PDF")
-    let text = String(decoding: json, as: UTF8.self)
+func active(in pdf: [UInt8]) async throws -> [String] {
+    let json = try await withPath(pdf) { try await Program.run("qpdf", ["--json", $0]) }
+    try #require(json.status == 0, "what was made is no sound PDF")
+    let text = json.text
     return [
         "JavaScript", "JS", "Launch", "EmbeddedFile", "EmbeddedFiles", "EF", "AA", "OpenAction", "XFA", "GoToR",
         "GoToE", "SubmitForm", "ImportData", "RichMedia", "ByteRange",

@@ -1,5 +1,6 @@
 import Blobs
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Mail
@@ -188,15 +189,8 @@ import Testing
                 if have[key] != want.get(key): complain(name, key, repr(have[key])[:300], "!=", repr(want.get(key))[:300])
         print(len(files), "read,", bad, "bad")
         """#.write(to: directory.appending(path: "read.py"), atomically: true, encoding: .utf8)
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/python3")
-        process.arguments = [directory.appending(path: "read.py").path, directory.path]
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        process.standardError = pipe
-        try process.run()
-        let said = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
+        let said = try await Program.check(
+            "/usr/bin/python3", [directory.appending(path: "read.py").path, directory.path])
         #expect(said == "400 read, 0 bad\n")
     }
 

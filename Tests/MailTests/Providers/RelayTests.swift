@@ -66,10 +66,13 @@ import Testing
         defer { try? FileManager.default.removeItem(atPath: directory) }
         try Self.program.write(toFile: "\(directory)/server.py", atomically: true, encoding: .utf8)
         if tls {
-            let command =
-                "cd \(directory) && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key -out certificate -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 -days 2 2>/dev/null"
-            let made = try run("/bin/sh", ["-c", command])
-            made.waitUntilExit()
+            try await Program.check(
+                "openssl",
+                [
+                    "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "key",
+                    "-out", "certificate", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-days",
+                    "2",
+                ], in: directory)
         }
         let said = Pipe()
         let process = try run(
@@ -98,11 +101,11 @@ import Testing
         }
     }
 
-    private func run(_ program: String, _ arguments: [String], output: Pipe? = nil) throws -> Process {
+    private func run(_ program: String, _ arguments: [String], output: Pipe) throws -> Process {
         let process = Process()
         process.executableURL = URL(filePath: program)
         process.arguments = arguments
-        if let output { process.standardOutput = output }
+        process.standardOutput = output
         try process.run()
         return process
     }
