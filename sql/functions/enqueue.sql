@@ -35,9 +35,11 @@ begin
         return millrace.enqueue_fully(kind, args, queue, priority, run_at, unique_key, on_conflict, limit_key, tenant, max_attempts,
             tags, metadata, options, plain_lane);
     end if;
+    with written as (                                     -- in one statement, for each is set up anew in each call
+        insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, args, owner)
+        values (new_id, the_kind, the_line, plain_lane, enqueue_as.max_attempts, millrace.now(), enqueue_as.args, session_user)
+    )
     insert into millrace.ready (seq, job, queue, kind, lane) values (new_id, new_id, the_line, the_kind, plain_lane);
-    insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, args, owner)
-    values (new_id, the_kind, the_line, plain_lane, enqueue_as.max_attempts, millrace.now(), enqueue_as.args, session_user);
     if not nobody_sleeps then                             -- as wake_saying has it, without a call
         told := case when pg_catalog.pg_notification_queue_usage() operator(pg_catalog.<) 0.5
                      then pg_catalog.pg_notify('millrace', the_line operator(pg_catalog.||) '.' operator(pg_catalog.||) plain_lane
