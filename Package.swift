@@ -194,9 +194,8 @@ let package = Package(
             name: "DocumentsTests",
             dependencies: [
                 "AssembleChild", "Blobs", "CZlib", "Documents", "HEICChild", "OCRChild", "Pages", "PictureChild",
-                "Postgres",
-                "Prisoner", "ProbeChild", "RasterChild", "ReportChild", "Sandbox", "Telemetry", "TestSupport",
-                "Workers",
+                "Postgres", "Prisoner", "ProbeChild", "RasterChild", "ReportChild", "Sandbox", "Telemetry",
+                "TestSupport", "Workers",
             ], swiftSettings: strict),
         .testTarget(name: "SealsTests", dependencies: ["Seals"], swiftSettings: strict),
         .testTarget(
