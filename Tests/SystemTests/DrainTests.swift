@@ -9,7 +9,7 @@ import Testing
             let connection = try await database.connect()
             try await connection.run(
                 """
-                select millrace.enqueue_bulk('practice.sleep', array(select '{"ms": 3000}' from generate_series(1, 200)));
+                select millrace.enqueue_bulk('practice.sleep', array(select '{"ms": 8000}' from generate_series(1, 200)));
                 select millrace.enqueue_bulk('practice.nothing', array(select '{}' from generate_series(1, 5000)), the_priority => 9)
                 """)
             let worker = try await MillraceProcess.worker("one", database: database.url, slots: 200)

@@ -75,7 +75,7 @@ func freePort() throws -> Int {
             let port = try freePort()
             let worker = try await MillraceProcess.worker(
                 "http", database: database.url, ["--listen", "127.0.0.1:\(port)"])
-            try await connection.run(#"select millrace.enqueue('practice.sleep', '{"ms": 3000}')"#)
+            try await connection.run(#"select millrace.enqueue('practice.sleep', '{"ms": 8000}')"#)
             try await eventually("it runs") { await get(port, "/metrics").body.contains("jobs_running 1\n") }
             worker.signal(SIGTERM)
             try await eventually("it says that it drains") {

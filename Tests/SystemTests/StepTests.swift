@@ -20,8 +20,8 @@ import Workers
                 try await connection.int("select count(*) from millrace.step") == 2
                     && victim.output.contains("step 3 runs")
             }
-            let other = try await MillraceProcess.worker("other", database: database.url)
             victim.signal(SIGKILL)
+            let other = try await MillraceProcess.worker("other", database: database.url)
             let watch = try MillraceProcess(["jobs", "watch", "\(id)", "--timeout", "60s"], database: database.url)
             #expect(try await watch.ended(within: .seconds(600)) == 0)
             #expect(
