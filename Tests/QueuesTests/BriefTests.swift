@@ -28,14 +28,16 @@ import Testing
             long: try await ids("select id from millrace.queue where retention = 2"))
     }
 
-    private func claim(_ ask: Ask, limited: Bool, _ connection: Connection) async throws -> Catch {
+    private func claim(
+        _ ask: Ask, limited: Bool, wanted: Int = 100, _ connection: Connection
+    ) async throws -> Catch {
         try await Queue.claim(
-            on: connection, session: 1, number: 8, kinds: ask.kinds, from: ask.stretches, wanted: 100,
+            on: connection, session: 1, number: 8, kinds: ask.kinds, from: ask.stretches, wanted: wanted,
             shortQueues: ask.short, longQueues: ask.long, limited: limited)
     }
 
     /// The same claim, told in full, and not made.
-    private func inFull(_ connection: Connection) async throws -> [String] {
+    private func inFull(wanted: Int = 100, _ connection: Connection) async throws -> [String] {
         try await connection.run("begin")
         let rows = try await connection.column(
             """
@@ -47,7 +49,7 @@ import Testing
                 (select array_agg(l order by l, q.id) from millrace.queue q, generate_series(0, 39) l),
                 (select array_agg(0::bigint) from millrace.queue q, generate_series(0, 39) l),
                 (select array_agg(9223372036854775807) from millrace.queue q, generate_series(0, 39) l),
-                (select array_agg(100) from millrace.queue q, generate_series(0, 39) l), 100,
+                (select array_agg(100) from millrace.queue q, generate_series(0, 39) l), \(wanted),
                 array(select id from millrace.queue where retention = 0), array(select id from millrace.queue where retention = 2)) c
              where c.args is not null order by c.id
             """)
@@ -86,13 +88,15 @@ import Testing
             """)
     }
 
-    @Test func `a brief claim says what a long one does`() async throws {
+    /// From a thousand on another statement makes the claim.
+    @Test(arguments: [100, 1000]) func `a brief claim says what a long one does`(wanted: Int) async throws {
         try await withConnection { connection in
             try await enqueueAllSorts(connection)
             try await connection.openSession()
             let full = try await inFull(connection)
             #expect(full.count == 11)
-            let found = try await claim(try await ask(connection), limited: false, connection)
+            #expect(try await inFull(wanted: wanted, connection) == full)
+            let found = try await claim(try await ask(connection), limited: false, wanted: wanted, connection)
             var brief: [String] = []
             for job in found.jobs.sorted(by: { $0.id < $1.id }) { brief.append(try await told(job, connection)) }
             #expect(brief == full)
@@ -101,6 +105,39 @@ import Testing
             ) { row throws(PostgresError) in try row.bool(0) }
             #expect(isSame == [true])
             #expect(Set(found.jobs.map(\.claimedAt)).count == 1)
+        }
+    }
+
+    /// Neighbours, every second, or every fifth of the ids; with something to say of their places, and without.
+    @Test(arguments: [1, 2, 5], [true, false])
+    func `a claim of many reads the jobs that one of few does`(step: Int, crashed: Bool) async throws {
+        try await withConnection { connection in
+            try await connection.run(
+                """
+                select millrace.enqueue('test', jsonb_build_object('n', n), queue => case when n % \(step) = 0 then 'own' else 'other' end,
+                                        unique_key => case when n = 20 then 'once' end, tags => case when n = 30 then array['a'] end,
+                                        options => case when n = 40 then '{"expires_at": "2001-01-01T00:00:00Z"}'::jsonb end)
+                  from generate_series(1, 60) n
+                """)
+            if crashed { try await connection.run("update millrace.ready set crashes = 1 where job % 7 = 0") }
+            try await connection.openSession()
+            var ask = try await ask(connection)
+            let own = Int32(try await connection.int("select id from millrace.queue where name = 'own'"))
+            ask.stretches.removeAll { $0.lane.queue != own }
+            var told: [[String]] = []
+            for wanted in [100, 1000] {
+                try await connection.run("begin")
+                let found = try await claim(ask, limited: false, wanted: wanted, connection)
+                #expect(found.count == 60 / step)
+                var jobs: [String] = []
+                for job in found.jobs.sorted(by: { $0.id < $1.id }) { jobs.append(try await self.told(job, connection)) }
+                told.append(jobs)
+                #expect(
+                    try await connection.column("select unnest(ids) from millrace.lease order by 1").map { Int64($0) }
+                        == found.jobs.map(\.id).sorted())
+                try await connection.run("rollback")
+            }
+            #expect(told[0] == told[1])
         }
     }
 
