@@ -44,6 +44,7 @@ package enum Schema {
         Script(name: "035_replaced_at_once", bytes: Embedded._035_replaced_at_once),
         Script(name: "036_gentler_vacuum", bytes: Embedded._036_gentler_vacuum),
         Script(name: "037_sparse_routes", bytes: Embedded._037_sparse_routes),
+        Script(name: "038_turns", bytes: Embedded._038_turns),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

@@ -133,25 +133,27 @@ package struct Horizon: Sendable, Hashable {
 }
 
 extension Queue {
-    /// Claims up to `wanted` jobs. `number` is a fresh multiple of 8. `limited` saves the database finding out by itself. `patient` lets another
-    /// who claims from the same lane go first. `loose` does not wait for the disk: a crash of the server may forget the claim. Jobs of a
-    /// limited one must not start before their leases are on it, and so it does not bring them: `readLeases` does.
+    /// Claims up to `wanted` jobs. `number` is a fresh multiple of 8. `limited` saves the database finding out by itself. `patience`: for so long
+    /// another who claims from the lane of the stretch at `turn` may go first. `loose` does not wait for the disk: a crash of the server may forget
+    /// the claim. Jobs of a limited one must not start before their leases are on it, and so it does not bring them: `readLeases` does.
     package static func claim(
         on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from stretches: [Stretch],
         wanted: Int,
-        shortQueues: [Int32], longQueues: [Int32], limited: Bool = false, patient: Bool = false, loose: Bool = false
+        shortQueues: [Int32], longQueues: [Int32], limited: Bool = false, patience: Duration? = nil, turn: Int = 0,
+        loose: Bool = false
     ) async throws(PostgresError) -> Catch {
         var found = Catch()
         let parameters: [Parameter] = [
             .int8(session), .int8(number), .int4s(kinds), .int4s(stretches.map(\.lane.queue)),
             .int4s(stretches.map(\.lane.code)), .int8s(stretches.map(\.floor)), .int8s(stretches.map(\.ceiling)),
             .int4s(stretches.map(\.limit)), .int4(Int32(wanted)), .int4s(shortQueues), .int4s(longQueues),
-            .bool(patient), .bool(loose),
+            .bool(patience != nil), .bool(loose), .int4(Int32(turn + 1)),
+            .int4(Int32((patience ?? .zero) / .milliseconds(1))),
         ]
         let rows = try await connection.query(
             limited
-                ? "select * from millrace.claim_limited($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, $12, $13, $13)"
-                : "select * from millrace.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, $12, $13)",
+                ? "select * from millrace.claim_limited($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, $12, $13, $13, $14, $15)"
+                : "select * from millrace.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, $12, $13, $14, $15)",
             parameters
         ) { row throws(PostgresError) in try answer(row, number: number, limited: limited) }
         found.jobs.reserveCapacity(rows.count)

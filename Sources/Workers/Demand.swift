@@ -9,8 +9,8 @@ package struct Demand: Sendable {
 
     /// How far ahead is claimed, in seconds, so that slots do not wait for a round trip.
     static let ahead = 0.06
-    /// For how long a claim waits for its turn at the most (`millrace.claim_turn`), and a third more.
-    static let turn = 0.02
+    /// For how long a claim waits for its turn: not for less, which would be in vain, nor for more, when others are better side by side.
+    private static let turn = (least: 0.003, most: 0.015)
     private static let span = 0.25
     /// Not less, for jobs that began together end together.
     private static let youth = 0.05
@@ -65,10 +65,12 @@ package struct Demand: Sendable {
         return min(max(gathered, Self.enough.least), Self.enough.most)
     }
 
-    /// Does what is at hand last for longer than a claim waits for its turn? Then it may.
-    package func isPatient(slots: Int, held: Int) -> Bool {
+    /// For how long a claim may wait for its turn: while three quarters of what is at hand are worked on. Nil: it should not.
+    package func patience(slots: Int, held: Int) -> Duration? {
         let ahead = Double(held - slots)
-        return ahead > 0 && ahead >= rate * Self.turn
+        guard ahead > 0 else { return nil }
+        let wait = min(rate > 0 ? ahead / rate * 0.75 : .infinity, Self.turn.most)
+        return wait >= Self.turn.least ? .seconds(wait) : nil
     }
 
     /// Is it better not to wait for the disk? When there is enough to work on until the leases of a loose claim are confirmed; and when

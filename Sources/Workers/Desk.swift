@@ -66,7 +66,7 @@ final class Desk: Sendable {
         var wanted = 0
         var session: Int64
         var number: Int64 = 0
-        var isPatient = false
+        var patience: Duration?
         var isLoose = false
         var gathering: Duration?
         var enough = 0
@@ -81,7 +81,7 @@ final class Desk: Sendable {
             let wanted = state.demand.wanted(slots: slots, held: held)
             return Order(
                 wanted: wanted, session: state.session, number: state.counter * 8,
-                isPatient: state.demand.isPatient(slots: slots, held: held),
+                patience: state.demand.patience(slots: slots, held: held),
                 isLoose: state.demand.isLoose(wanted: wanted, slots: slots, held: held),
                 gathering: state.demand.gathering, enough: state.demand.enough)
         }

@@ -132,20 +132,22 @@ extension Worker {
             allowance: desk.allowance, hurried: !state.pace.careful)
         if !state.pace.careful { stretches = state.plan.apart(stretches, floors: now, limited: table.limited) }
         guard !stretches.isEmpty else { return .nothing }
-        return try await claim(stretches, &state, for: order, of: table, kinds: known, isLasting: isLasting)
+        // The turn is waited for where something is known to be: a lane that is only looked at is another with each claim.
+        let turn = stretches.firstIndex { now.isLive($0.lane) } ?? 0
+        return try await claim(stretches, turn: turn, &state, for: order, of: table, kinds: known, isLasting: isLasting)
     }
 
     /// As many as are wanted, from these stretches.
     private func claim(
-        _ visited: [Stretch], _ state: inout ClaimState, for order: Desk.Order, of table: QueueTable, kinds: [Int32],
-        isLasting: Bool
+        _ visited: [Stretch], turn: Int, _ state: inout ClaimState, for order: Desk.Order, of table: QueueTable,
+        kinds: [Int32], isLasting: Bool
     ) async throws(PostgresError) -> Found {
         let isLimited = visited.contains { table.limited.contains($0.lane.queue) }
         let found = try await claimLink.use { connection throws(PostgresError) in
             try await Queue.claim(
                 on: connection, session: order.session, number: order.number, kinds: kinds, from: visited,
                 wanted: order.wanted, shortQueues: table.short, longQueues: table.long,
-                limited: isLimited, patient: order.isPatient, loose: isLimited ? order.isLoose : isLasting)
+                limited: isLimited, patience: order.patience, turn: turn, loose: isLimited ? order.isLoose : isLasting)
         }
         let places = found.places
         floors.withLock { $0.claimed(places, from: visited, wanted: order.wanted, heldBack: found.heldBack) }

@@ -130,7 +130,9 @@ import Testing
                 let found = try await claim(ask, limited: false, wanted: wanted, connection)
                 #expect(found.count == 60 / step)
                 var jobs: [String] = []
-                for job in found.jobs.sorted(by: { $0.id < $1.id }) { jobs.append(try await self.told(job, connection)) }
+                for job in found.jobs.sorted(by: { $0.id < $1.id }) {
+                    jobs.append(try await self.told(job, connection))
+                }
                 told.append(jobs)
                 #expect(
                     try await connection.column("select unnest(ids) from millrace.lease order by 1").map { Int64($0) }
@@ -174,12 +176,17 @@ import Testing
             func claim(_ connection: Connection, number: Int64, wanted: Int) async throws -> [Int64] {
                 try await Queue.claim(
                     on: connection, session: 1, number: number, kinds: ask.kinds, from: ask.stretches, wanted: wanted,
-                    shortQueues: [], longQueues: [], patient: true
+                    shortQueues: [], longQueues: [], patience: .milliseconds(15), turn: 21
                 ).jobs.map(\.id)
             }
             try await first.run("begin")
             let taken = try await claim(first, number: 8, wanted: 2)
             #expect(taken.count == 2)
+            let place = ask.stretches[21].lane
+            #expect(
+                try await first.column(
+                    "select objid from pg_locks where locktype = 'advisory' and classid = 1297239624")
+                    == ["\(place.queue << 6 | place.code)"])
             let others = try await claim(second, number: 16, wanted: 2)
             #expect(others.count == 2 && Set(others).isDisjoint(with: taken))
             try await first.run("commit")

@@ -75,20 +75,21 @@ import Testing
         #expect(demand.wanted(slots: 10, held: 0) <= Demand.most)
     }
 
-    @Test func `a claim waits its turn while half of what is held ahead is left, for the disk below a quarter`() {
+    @Test func `a claim waits its turn while what is held ahead lasts, for the disk below a quarter`() {
         var demand = Demand()
         func isLoose(slots: Int, held: Int, wanted: Int = 100) -> Bool {
             demand.isLoose(wanted: wanted, slots: slots, held: held)
         }
-        #expect(!demand.isPatient(slots: 10, held: 10) && !isLoose(slots: 10, held: 10))
+        #expect(demand.patience(slots: 10, held: 10) == nil && !isLoose(slots: 10, held: 10))
         var now = ContinuousClock.now
         for _ in 0..<200 {
             now += .milliseconds(10)
             demand.ended(100, at: now)
         }
-        #expect(!demand.isPatient(slots: 10, held: 10 + 190))
-        #expect(demand.isPatient(slots: 10, held: 10 + 210))
-        #expect(!demand.isPatient(slots: 1000, held: 900) && !isLoose(slots: 1000, held: 900))
+        #expect(demand.patience(slots: 10, held: 10 + 30) == nil)
+        #expect(demand.patience(slots: 10, held: 10 + 100).map { ($0 / .milliseconds(0.1)).rounded() } == 75)
+        #expect(demand.patience(slots: 10, held: 10 + 210).map { ($0 / .milliseconds(0.1)).rounded() } == 150)
+        #expect(demand.patience(slots: 1000, held: 900) == nil && !isLoose(slots: 1000, held: 900))
         #expect(!isLoose(slots: 10, held: 10 + 140))
         #expect(isLoose(slots: 10, held: 10 + 160))
         #expect(isLoose(slots: 10, held: 0, wanted: 500), "many do not wait")

@@ -19,13 +19,14 @@ begin
 end $$;
 
 -- Two who claim from one lane step over each other's jobs one by one, a microsecond each, and get in each other's way at both ends of its
--- index; so who has enough to do for now waits until the other has committed, and goes on at that moment. Not for long: a claim of two
--- thousand takes about that time, and with many workers two at once are better than a queue before the queue.
-create or replace function millrace.claim_turn(the_queue int, the_lane int) returns void
+-- index; so who has enough to do for now waits until the other has committed, and goes on at that moment. Not for longer than that lasts,
+-- nor for long: with many workers two at once are better than a queue before the queue.
+create or replace function millrace.claim_turn(the_queue int, the_lane int, wait int) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp set lock_timeout = '15ms' as $$
 begin
     if not pg_try_advisory_xact_lock(1297239624, the_queue << 6 | the_lane) then
         begin
+            perform set_config('lock_timeout', greatest(1, least(wait, 15))::text, true);      -- in milliseconds; 0 would be for ever
             perform pg_advisory_xact_lock(1297239624, the_queue << 6 | the_lane);
         exception when lock_not_available then
             null;                                         -- side by side, then
@@ -42,13 +43,15 @@ end $$;
 -- gates names those at which each of the jobs holds a slot.
 -- brief: columns cost a job more than anything else that a claim does with it, so those are null that say nothing new: the kind, queue and
 -- lane of the first row, which is no job's and has the time of the claim too; the place where it is the job's own id; the usual class of
--- lease; and whatever is zero or false. patient: has enough to do for a while. loose: the claim need not reach the disk before it is
+-- lease; and whatever is zero or false. patient: has enough to do for a while, and waits its turn at the lane in place `turn`, the first that it
+-- expects something of, for turn_wait milliseconds at the most. loose: the claim need not reach the disk before it is
 -- answered. A server that crashes within a moment may forget it; then its ends are refused, and its jobs run again. What a run has
 -- committed here stands behind its claim in the log and does not outlive it. Not where limits or crashes count: those hold.
 create or replace function millrace.claim(
     the_session bigint, the_number bigint, the_kinds int[],
     the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
-    short_queues int[], long_queues int[], brief boolean default false, patient boolean default false, loose boolean default false
+    short_queues int[], long_queues int[], brief boolean default false, patient boolean default false, loose boolean default false,
+    turn int default 1, turn_wait int default 15
 ) returns table (
     seq bigint, id bigint, number bigint, kind int, queue int, lane int, attempt smallint, crashes smallint,
     enqueued_at timestamptz, args jsonb, max_attempts smallint, keyed boolean, expired boolean,
@@ -81,11 +84,11 @@ begin
         select c.seq, c.id, c.number, c.kind, c.queue, c.lane, c.attempt, c.crashes, c.enqueued_at, c.args, c.max_attempts, c.keyed, c.expired,
                c.options, c.metadata, c.tags, c.tenant, c.claimed_at, coalesce(c.gates, case when c.gate is not null then array[c.gate] end)
           from millrace.claim_limited(the_session, the_number, the_kinds, the_queues, the_lanes, floors, ceilings,
-                                      limits, wanted, short_queues, long_queues, brief, patient) c;
+                                      limits, wanted, short_queues, long_queues, brief, patient, false, false, turn, turn_wait) c;
         return;
     end if;
     if patient then
-        perform millrace.claim_turn(the_queues[1], the_lanes[1]);
+        perform millrace.claim_turn(the_queues[turn], the_lanes[turn], turn_wait);
     end if;
     if wanted >= 1000 then
         return query

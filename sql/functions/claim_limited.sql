@@ -11,7 +11,8 @@
 create or replace function millrace.claim_limited(
     the_session bigint, the_number bigint, the_kinds int[],
     the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
-    short_queues int[], long_queues int[], brief boolean default false, patient boolean default false, loose boolean default false, apart boolean default false
+    short_queues int[], long_queues int[], brief boolean default false, patient boolean default false, loose boolean default false, apart boolean default false,
+    turn int default 1, turn_wait int default 15
 ) returns table (
     seq bigint, id bigint, number bigint, kind int, queue int, lane int, attempt smallint, crashes smallint,
     enqueued_at timestamptz, args jsonb, max_attempts smallint, keyed boolean, expired boolean,
@@ -54,7 +55,7 @@ begin
         setting := set_config('synchronous_commit', 'off', true);
     end if;
     if patient then
-        perform millrace.claim_turn(the_queues[1], the_lanes[1]);
+        perform millrace.claim_turn(the_queues[turn], the_lanes[turn], turn_wait);
         t := millrace.now();
     end if;
     select array_agg(q.id), array_agg(rq.gate), array_agg(rt.gate), array_agg(q.id) filter (where q.keyed), count(distinct (rq.gate, rt.gate)) = 1,
