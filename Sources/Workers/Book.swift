@@ -33,6 +33,8 @@ package struct Book: Sendable {
         let gate: Int64
     }
 
+    private static let mostOfFlush = 4000
+
     private(set) var slots: Int
     private var bounds: [Int32: Int]
     /// The queues that the lines with a bound belong to: a queue's bound is one for all its lines.
@@ -76,6 +78,9 @@ package struct Book: Sendable {
     package var held: Int { waitingCount + starting + running.count }
     /// What is held and can be worked on. Jobs that are still to be read, up to two claims of them, do not keep the next claim from following.
     var atHand: Int { held - min(parcelled, 2 * Demand.most) }
+    /// Ends that wait to be recorded, beyond those of two flushes: they count as work at hand, or a database that claims faster than it records
+    /// would leave more and more of them to a crash.
+    var owed: Int { max(0, pending.count + inFlight - 2 * Self.mostOfFlush) }
     var runningCount: Int { starting + running.count }
     var pendingCount: Int { pending.count }
     var isEmpty: Bool { held == 0 && pending.isEmpty && inFlight == 0 }
@@ -251,7 +256,7 @@ package struct Book: Sendable {
     /// What waits to be recorded, at most `most`; nil when there is nothing, or a flush is under way. Where `plenty` of others go, the
     /// first ends of a lease wait for the rest of it, once: a lease that ends in one piece need not be locked before, nor its history
     /// be counted.
-    package mutating func takeFlush(most: Int = 4000, plenty: Int = 256) -> Flush? {
+    package mutating func takeFlush(most: Int = Self.mostOfFlush, plenty: Int = 256) -> Flush? {
         guard inFlight == 0, !pending.isEmpty else { return nil }
         var ended = Array(pending.prefix(most))
         let early = begun(in: ended, plenty: plenty)

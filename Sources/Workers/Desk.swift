@@ -13,6 +13,9 @@ final class Desk: Sendable {
         var counter: Int64
         var draining = false
         var reconcile = false
+
+        /// How many to claim now, if it were for the slots and what they leave behind.
+        var wanted: Int { demand.wanted(slots: book.slots, held: book.atHand + book.owed) }
     }
 
     private let state: Mutex<State>
@@ -78,7 +81,7 @@ final class Desk: Sendable {
             guard !state.draining else { return Order(session: state.session) }
             state.counter += 1
             let (slots, held) = (state.book.slots, state.book.atHand)
-            let wanted = state.demand.wanted(slots: slots, held: held)
+            let wanted = state.wanted
             return Order(
                 wanted: wanted, session: state.session, number: state.counter * 8,
                 patience: state.demand.patience(slots: slots, held: held),
@@ -106,29 +109,34 @@ final class Desk: Sendable {
     }
 
     /// The next run, made of the next job, if a slot is free.
-    func next(_ make: (Claimed) -> Run) -> Run? {
-        guard let job = state.withLock({ $0.book.next() }) else { return nil }
-        let run = make(job)
+    func next(_ make: (Claimed, _ session: Int64) -> Run) -> Run? {
+        let (job, session) = state.withLock { ($0.book.next(), $0.session) }
+        return job.map { begin(make($0, session)) }
+    }
+
+    private func begin(_ run: Run) -> Run {
         if !state.withLock({ $0.book.started(run) }) { run.cancel(.leaseLost) }
         return run
     }
 
-    /// True when the run's queue was at its bound until now.
-    func ended(_ run: Run, _ end: Ended?) -> Bool {
-        let (isRoomNew, isFirst, isLast, wasFull) = state.withLock { state in
-            let before = state.demand.wanted(slots: state.book.slots, held: state.book.atHand)
+    /// Takes the run's end in, and the next job for its slot. `wasFull`: the run's queue was at its bound until now.
+    func ended(
+        _ run: Run, _ end: Ended?, _ make: (Claimed, _ session: Int64) -> Run
+    ) -> (next: Run?, wasFull: Bool) {
+        let (job, session, isRoomNew, isFirst, isLast, wasFull) = state.withLock { state in
+            let before = state.wanted
             let wasFull = state.book.ended(run, end)
             state.demand.ended(1, at: .now)
-            let after = state.demand.wanted(slots: state.book.slots, held: state.book.atHand)
+            let job = state.book.next()
             return (
-                (before == 0 && after > 0) || state.draining, state.book.pendingCount == 1 || state.draining,
-                state.book.isEmpty || state.draining, wasFull
+                job, state.session, (before == 0 && state.wanted > 0) || state.draining,
+                state.book.pendingCount == 1 || state.draining, state.book.isEmpty || state.draining, wasFull
             )
         }
         if isRoomNew { room.fire() }
         if isFirst { flush.fire() }
         if isLast { changed.fire() }
-        return wasFull
+        return (job.map { begin(make($0, session)) }, wasFull)
     }
 
     func takeFlush() -> Flush? {
@@ -146,8 +154,14 @@ final class Desk: Sendable {
 
     var pending: Int { state.withLock { $0.book.pendingCount } }
     func flushed(_ flush: Flush, live: Set<Int64>) -> Loss {
-        defer { changed.fire() }
-        return state.withLock { $0.book.flushed(flush, live: live) }
+        let (loss, isRoomNew) = state.withLock { state in
+            let before = state.wanted
+            let loss = state.book.flushed(flush, live: live)
+            return (loss, before == 0 && state.wanted > 0)
+        }
+        if isRoomNew { room.fire() }
+        changed.fire()
+        return loss
     }
 
     func lose(_ numbers: Set<Int64>) -> Loss {

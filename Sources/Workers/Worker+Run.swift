@@ -8,7 +8,7 @@ import Threads
 extension Worker {
     /// Starts as many waiting jobs as slots are free.
     func startRuns() {
-        while let run = desk.next({ makeRun($0) }) { start(run) }
+        while let run = desk.next({ makeRun($0, session: $1) }) { start(run) }
     }
 
     /// One task a job at a time, outside any group: each must be cancellable by itself. The drain waits for all of them. Short jobs
@@ -24,10 +24,16 @@ extension Worker {
         var run = first
         var turns = 0
         while true {
-            await perform(run)
+            let end = await perform(run)
+            let (next, wasFull) = desk.ended(run, end) { makeRun($0, session: $1) }
+            // Claims passed its queue over while that was at its bound, and sleep now: they are told.
+            if wasFull { wakeups.hint(run.job.lane) }
             // A cancel that was meant for this run may still reach the task.
-            guard run.detach(), !Task.isCancelled, let task = own.task else { return startRuns() }
-            guard let next = desk.next({ makeRun($0) }) else { return }
+            guard run.detach(), !Task.isCancelled, let task = own.task else {
+                if let next { start(next) }
+                return
+            }
+            guard let next else { return }
             next.attach(task)
             run = next
             turns += 1
@@ -35,7 +41,7 @@ extension Worker {
         }
     }
 
-    private func makeRun(_ job: Claimed) -> Run {
+    private func makeRun(_ job: Claimed, session: Int64) -> Run {
         let kind = kinds.withLock { $0[job.kind] }
         let handler = kind?.handler
         let options = job.options.flatMap { try? JSONDecoder().decode(RunOptions.self, from: Data($0)) }
@@ -47,7 +53,7 @@ extension Worker {
             attempt: Int(job.attempt) + 1,
             maxAttempts: job.maxAttempts.map { Int($0) } ?? handler?.retries.attempts ?? 1,
             crashes: Int(job.crashes), enqueuedAt: job.enqueuedAt, claimedAt: job.claimedAt,
-            session: desk.session, number: job.number, tenant: job.tenant,
+            session: session, number: job.number, tenant: job.tenant,
             tags: job.tags, metadata: job.metadata, abilities: abilities)
         let run = Run(
             job: job, context: context, kind: kind, timeout: timeout, whenCutOff: handler?.whenCutOff ?? .keepRunning)
@@ -55,12 +61,10 @@ extension Worker {
         return run
     }
 
-    private func perform(_ run: Run) async {
+    /// Nil: its lease was lost, and nobody wants to know.
+    private func perform(_ run: Run) async -> Ended? {
         let job = run.job
-        guard let kind = run.kind else {
-            leave(run, Ended(job: job, outcome: .released, wait: .zero))
-            return
-        }
+        guard let kind = run.kind else { return Ended(job: job, outcome: .released, wait: .zero) }
         let options = job.options.flatMap { try? JSONDecoder().decode(RunOptions.self, from: Data($0)) }
         var end: Ended?
         if job.expired {
@@ -80,12 +84,7 @@ extension Worker {
         } else {
             log.debug("a run ended", run.data)
         }
-        leave(run, end)
-    }
-
-    /// Claims passed its queue over while that was at its bound, and sleep now: they are told.
-    private func leave(_ run: Run, _ end: Ended?) {
-        if desk.ended(run, end) { wakeups.hint(run.job.lane) }
+        return end
     }
 
     private func judge(_ run: Run, kind: WorkedKind, pauses: RunOptions.Pauses?) async -> Ended? {

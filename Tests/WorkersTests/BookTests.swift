@@ -25,6 +25,21 @@ import Testing
             flush.slots.map(\.gate) == [7] && flush.slots.map(\.count) == [2], "the lease's own gates are given back")
     }
 
+    @Test func `what waits to be recorded counts as work at hand, beyond two flushes`() throws {
+        var book = Book(slots: 20_000)
+        book.accept((1...10_000).map { claimed($0) })
+        for n in 1...10_000 {
+            let run = makeRun(try some(book.next()))
+            _ = book.started(run)
+            book.ended(run, Ended(job: run.job, outcome: .succeeded))
+            if n == 8000 { #expect(book.owed == 0) }
+        }
+        #expect(book.owed == 2000 && book.atHand == 0)
+        let flush = try some(book.takeFlush())
+        #expect(book.owed == 2000, "until it is recorded")
+        #expect(book.flushed(flush, live: Set(flush.ended.map(\.job.number))).isEmpty && book.owed == 0)
+    }
+
     @Test func `a loose claim that was lost before it was read does not start`() {
         var book = Book(slots: 9, bounds: [1: 5])
         book.expect(taken([claimed(1, number: 8)]))
