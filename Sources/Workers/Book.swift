@@ -4,21 +4,6 @@ package import Queues
 /// Everything a worker process holds: what waits to start, what runs, what has ended and is not recorded yet, and what is left
 /// of each lease. Pure; `Desk` puts a lock around it.
 package struct Book: Sendable {
-    struct Key: Hashable, Sendable {
-        let number: Int64
-        let id: Int64
-
-        init(_ job: Claimed) {
-            number = job.number
-            id = job.id
-        }
-
-        init(number: Int64, id: Int64) {
-            self.number = number
-            self.id = id
-        }
-    }
-
     private struct LeaseEntry: Sendable {
         var total: Int32
         var recorded: Int32 = 0
@@ -44,10 +29,12 @@ package struct Book: Sendable {
     /// Claimed loosely: their leases are to reach the disk, and they to be read. By lease.
     private var parcels: [Int64: [Parcel]] = [:]
     private var parcelled = 0
-    private(set) var running: [Key: Run] = [:]
-    private var perQueue: [Int32: Int] = [:]
-    private var runningPerQueue: [Int32: Int] = [:]
+    /// Each run knows its place.
+    private(set) var running: [Run] = []
+    private var queues = QueueCounts()
     private var leases: [Int64: LeaseEntry] = [:]
+    /// One of them, the last that was asked for.
+    private var liveLease: Int64?
     private var pending: [Ended] = []
     private(set) var inFlight = 0
     /// Taken by `next`, not yet handed to `started`.
@@ -102,7 +89,7 @@ package struct Book: Sendable {
 
     /// For the queues with a bound of their own: how many more of them may be taken.
     package var room: [Int32: Int] {
-        Dictionary(uniqueKeysWithValues: bounds.map { ($0.key, max(0, $0.value - (perQueue[$0.key] ?? 0))) })
+        Dictionary(uniqueKeysWithValues: bounds.map { ($0.key, max(0, $0.value - queues.held(of: $0.key))) })
     }
 
     /// Takes in a claim's jobs, in the order in which they should start.
@@ -164,7 +151,7 @@ package struct Book: Sendable {
         guard !stopped, running.count + starting < slots, head < waiting.count else { return nil }
         var index = head
         while index < waiting.count, let bound = bounds[queue(of: waiting[index])],
-            (runningPerQueue[queue(of: waiting[index])] ?? 0) >= bound
+            queues.running(of: queue(of: waiting[index])) >= bound
         {
             index += 1
         }
@@ -181,25 +168,51 @@ package struct Book: Sendable {
         }
         starting += 1
         taken += 1
-        runningPerQueue[queue(of: job), default: 0] += 1
+        queues.add(running: 1, to: queue(of: job))
         return job
     }
 
     /// False when the lease was lost between the two: the run must not begin.
     mutating func started(_ run: Run) -> Bool {
         starting -= 1
-        running[Key(run.job)] = run
-        return leases[run.job.number] != nil
+        run.place = running.count
+        running.append(run)
+        return isLive(run.job.number)
+    }
+
+    /// False: it is not among them, somebody has abandoned it.
+    private mutating func remove(_ run: Run) -> Bool {
+        let place = run.place
+        guard running.indices.contains(place), running[place] === run else { return false }
+        let last = running.removeLast()
+        if last !== run {
+            running[place] = last
+            last.place = place
+        }
+        return true
+    }
+
+    private mutating func isLive(_ number: Int64) -> Bool {
+        if number == liveLease { return true }
+        guard leases[number] != nil else { return false }
+        liveLease = number
+        return true
+    }
+
+    private mutating func forget(_ number: Int64) {
+        leases[number] = nil
+        if liveLease == number { liveLease = nil }
     }
 
     /// A run is over; its end, if there is one to tell, waits for the next flush. True when its queue was at its bound until now:
     /// claims have passed it over.
     @discardableResult mutating func ended(_ run: Run, _ end: Ended?) -> Bool {
-        guard running.removeValue(forKey: Key(run.job)) != nil else { return false }
-        let wasFull = bounds[queue(of: run.job)].map { (perQueue[queue(of: run.job)] ?? 0) == $0 } ?? false
+        guard remove(run) else { return false }
+        let queue = queue(of: run.job)
+        let wasFull = bounds[queue].map { queues.held(of: queue) == $0 } ?? false
         leave(run.job)
-        runningPerQueue[queue(of: run.job), default: 1] -= 1
-        if let end, leases[run.job.number] != nil {
+        queues.add(running: -1, to: queue)
+        if let end, isLive(run.job.number) {
             pending.append(end)
         } else {
             totals.refused += 1
@@ -212,7 +225,7 @@ package struct Book: Sendable {
     }
 
     private mutating func count(_ lane: Lane, _ step: Int) {
-        perQueue[queue(of: lane), default: 0] += step
+        queues.add(held: step, to: queue(of: lane))
         switch lane.line {
         case .putBack, .normal: break
         case .suspect: suspects += step
@@ -241,15 +254,15 @@ package struct Book: Sendable {
 
     /// The jobs of runs that ignore their cancellation go back; what they report later is refused.
     mutating func abandon() -> [Run] {
-        let runs = Array(running.values)
+        let runs = running
         for run in runs {
             leave(run.job)
-            if leases[run.job.number] != nil {
+            if isLive(run.job.number) {
                 pending.append(Ended(job: run.job, outcome: .released, wait: .zero))
             }
         }
         totals.abandoned += runs.count
-        running = [:]
+        running = []
         return runs
     }
 
@@ -365,7 +378,7 @@ package struct Book: Sendable {
         }
         leases[number]?.recorded += recorded
         if let key { tallies[key, default: Tally()].add(sum) }
-        for (number, _) in flush.complete where live.contains(number) { leases[number] = nil }
+        for (number, _) in flush.complete where live.contains(number) { forget(number) }
         totals.refused += refused.count
         var loss = lose(Set(refused.map(\.job.number)))
         loss.refused = refused + loss.refused
@@ -375,7 +388,7 @@ package struct Book: Sendable {
     /// These leases are gone: what has not started is dropped, and what is running or has ended is returned.
     package mutating func lose(_ numbers: Set<Int64>) -> Loss {
         guard !numbers.isEmpty else { return Loss() }
-        for number in numbers { leases[number] = nil }
+        for number in numbers { forget(number) }
         let kept = waiting[head...].filter { !numbers.contains($0.number) }
         for job in waiting[head...] where numbers.contains(job.number) { leave(job) }
         waiting = Array(kept)
@@ -386,7 +399,11 @@ package struct Book: Sendable {
             totals.refused += dropped.count
             pending.removeAll { numbers.contains($0.job.number) }
         }
-        return Loss(runs: running.values.filter { numbers.contains($0.job.number) }, refused: dropped)
+        return Loss(runs: running.filter { numbers.contains($0.job.number) }, refused: dropped)
+    }
+
+    func run(number: Int64, id: Int64) -> Run? {
+        running.first { $0.job.id == id && $0.job.number == number }
     }
 
     package var leaseNumbers: Set<Int64> { Set(leases.keys) }
@@ -398,5 +415,32 @@ package struct Book: Sendable {
 
     mutating func putBack(tallies old: [TallyKey: Tally]) {
         for (key, tally) in old { tallies[key, default: Tally()].add(tally) }
+    }
+}
+
+/// How many jobs of each queue are held, and how many of them run. Mostly the same queue is asked for again and again.
+private struct QueueCounts: Sendable {
+    private var places: [Int32: Int] = [:]
+    private var counts: [(held: Int, running: Int)] = []
+    private var last: (queue: Int32, place: Int)?
+
+    func held(of queue: Int32) -> Int { places[queue].map { counts[$0].held } ?? 0 }
+    func running(of queue: Int32) -> Int { places[queue].map { counts[$0].running } ?? 0 }
+
+    mutating func add(held: Int = 0, running: Int = 0, to queue: Int32) {
+        let place = place(of: queue)
+        counts[place].held += held
+        counts[place].running += running
+    }
+
+    private mutating func place(of queue: Int32) -> Int {
+        if let last, last.queue == queue { return last.place }
+        let place = places[queue] ?? counts.count
+        if place == counts.count {
+            places[queue] = place
+            counts.append((0, 0))
+        }
+        last = (queue, place)
+        return place
     }
 }

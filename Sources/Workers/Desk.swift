@@ -39,7 +39,7 @@ final class Desk: Sendable {
     var counts: (running: Int, waiting: Int) { state.withLock { ($0.book.runningCount, $0.book.waitingCount) } }
     var isEmpty: Bool { state.withLock { $0.book.isEmpty } }
     var unrecorded: Int { state.withLock { $0.book.pendingCount + $0.book.inFlight } }
-    var runs: [Run] { state.withLock { Array($0.book.running.values) } }
+    var runs: [Run] { state.withLock { $0.book.running } }
     var leaseNumbers: Set<Int64> { state.withLock { $0.book.leaseNumbers } }
     var allowance: Plan.Allowance { state.withLock { $0.book.allowance } }
     var roomPerQueue: [Int32: Int] { state.withLock { $0.book.room } }
@@ -149,7 +149,7 @@ final class Desk: Sendable {
     }
 
     func run(number: Int64, id: Int64) -> Run? {
-        state.withLock { $0.book.running[Book.Key(number: number, id: id)] }
+        state.withLock { $0.book.run(number: number, id: id) }
     }
 
     var pending: Int { state.withLock { $0.book.pendingCount } }

@@ -12,6 +12,12 @@ package final class Run: Sendable {
     /// nil: the worker does not know it.
     let kind: WorkedKind?
     private let state = Mutex(State())
+    private let placement = Atomic(-1)
+    /// Where it stands among the running ones; whoever holds them says so.
+    var place: Int {
+        get { placement.load(ordering: .relaxed) }
+        set { placement.store(newValue, ordering: .relaxed) }
+    }
 
     private struct State {
         var task: Task<Void, Never>?
