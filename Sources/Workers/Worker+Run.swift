@@ -8,7 +8,8 @@ import Threads
 extension Worker {
     /// Starts as many waiting jobs as slots are free.
     func startRuns() {
-        while let run = desk.next({ makeRun($0, session: $1) }) { start(run) }
+        var known = Acquaintance()
+        while let run = desk.next({ makeRun($0, session: $1, &known) }) { start(run) }
     }
 
     /// One task a job at a time, outside any group: each must be cancellable by itself. The drain waits for all of them. Short jobs
@@ -22,10 +23,11 @@ extension Worker {
 
     private func perform(from first: Run, in own: OwnTask) async {
         var run = first
+        var known = Acquaintance()
         var turns = 0
         while true {
             let end = await perform(run)
-            let (next, wasFull) = desk.ended(run, end) { makeRun($0, session: $1) }
+            let (next, wasFull) = desk.ended(run, end) { makeRun($0, session: $1, &known) }
             // Claims passed its queue over while that was at its bound, and sleep now: they are told.
             if wasFull { wakeups.hint(run.job.lane) }
             // A cancel that was meant for this run may still reach the task.
@@ -41,22 +43,32 @@ extension Worker {
         }
     }
 
-    private func makeRun(_ job: Claimed, session: Int64) -> Run {
-        let kind = kinds.withLock { $0[job.kind] }
-        let handler = kind?.handler
+    /// What was looked up for the last job: the next is mostly of the same kind and queue, and others look there at the same time.
+    private struct Acquaintance {
+        var kind: (id: Int32, worked: WorkedKind)?
+        var queue: (id: Int32, name: String)?
+    }
+
+    private func makeRun(_ job: Claimed, session: Int64, _ known: inout Acquaintance) -> Run {
+        if known.kind?.id != job.kind { known.kind = kinds.withLock { $0[job.kind] }.map { (job.kind, $0) } }
+        if known.queue?.id != job.lane.queue {
+            known.queue = queues.withLock { $0.names[job.lane.queue] }.map { (job.lane.queue, $0) }
+        }
+        let kind = known.kind?.worked
         let options = job.options.flatMap { try? JSONDecoder().decode(RunOptions.self, from: Data($0)) }
-        let timeout = (options?.timeout.map { Duration.seconds($0) } ?? handler?.timeout).map {
-            $0 + (handler?.chunks?.waiting ?? .zero)  // the wait for company is no part of the work
+        let timeout = (options?.timeout.map { Duration.seconds($0) } ?? kind?.handler.timeout).map {
+            $0 + (kind?.handler.chunks?.waiting ?? .zero)  // the wait for company is no part of the work
         }
         let context = Context(
-            id: job.id, kind: handler?.kind ?? "?", queue: queues.withLock { $0.names[job.lane.queue] } ?? "?",
+            id: job.id, kind: kind?.handler.kind ?? "?", queue: known.queue?.name ?? "?",
             attempt: Int(job.attempt) + 1,
-            maxAttempts: job.maxAttempts.map { Int($0) } ?? handler?.retries.attempts ?? 1,
+            maxAttempts: job.maxAttempts.map { Int($0) } ?? kind?.handler.retries.attempts ?? 1,
             crashes: Int(job.crashes), enqueuedAt: job.enqueuedAt, claimedAt: job.claimedAt,
             session: session, number: job.number, tenant: job.tenant,
             tags: job.tags, metadata: job.metadata, abilities: abilities)
         let run = Run(
-            job: job, context: context, kind: kind, timeout: timeout, whenCutOff: handler?.whenCutOff ?? .keepRunning)
+            job: job, context: context, kind: kind, timeout: timeout,
+            whenCutOff: kind?.handler.whenCutOff ?? .keepRunning)
         if run.deadline != nil { pulse.fire() }
         return run
     }
