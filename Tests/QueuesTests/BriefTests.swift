@@ -185,7 +185,10 @@ import Testing
             let place = ask.stretches[21].lane
             #expect(
                 try await first.column(
-                    "select objid from pg_locks where locktype = 'advisory' and classid = 1297239624")
+                    """
+                    select objid from pg_locks where locktype = 'advisory' and classid = 1297239624
+                       and database = (select oid from pg_database where datname = current_database())
+                    """)
                     == ["\(place.queue << 6 | place.code)"])
             let others = try await claim(second, number: 16, wanted: 2)
             #expect(others.count == 2 && Set(others).isDisjoint(with: taken))
