@@ -72,6 +72,12 @@ package struct Plan: Sendable {
         return stretches
     }
 
+    /// The stretch at which a claim waits for its turn, where another claims too: the first where something is known to be. One that is
+    /// only looked at is another with each claim.
+    package static func turn(among stretches: [Stretch], floors: Floors) -> Int {
+        stretches.firstIndex { floors.isLive($0.lane) } ?? 0
+    }
+
     /// Where to take a job from that somebody has woken us for, when it is plain which: all others were looked at before we slept. `room` as
     /// above. Nil: a claim like any other.
     package func pickUp(

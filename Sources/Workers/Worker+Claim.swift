@@ -132,8 +132,7 @@ extension Worker {
             allowance: desk.allowance, hurried: !state.pace.careful)
         if !state.pace.careful { stretches = state.plan.apart(stretches, floors: now, limited: table.limited) }
         guard !stretches.isEmpty else { return .nothing }
-        // The turn is waited for where something is known to be: a lane that is only looked at is another with each claim.
-        let turn = stretches.firstIndex { now.isLive($0.lane) } ?? 0
+        let turn = Plan.turn(among: stretches, floors: now)
         return try await claim(stretches, turn: turn, &state, for: order, of: table, kinds: known, isLasting: isLasting)
     }
 

@@ -103,6 +103,19 @@ import Testing
         #expect(lanes.count <= 2 + Plan.probes)
     }
 
+    @Test func `two who claim from one lane wait for their turn at that one, whatever else they look at`() {
+        var plan = Plan()
+        let firsts = (0..<40).map { _ in
+            let stretches = Self.look(&plan, [Self.lane(5), Self.lane(7)], hurried: true)
+            let turn = Plan.turn(among: stretches, floors: Self.floors([Self.lane(5), Self.lane(7)]))
+            return (turn: stretches[turn].lane, looked: stretches[0].lane)
+        }
+        // Every sixteenth claim begins with the last priority.
+        #expect(firsts.count { $0.turn == Self.lane(5) } == 38 && firsts.count { $0.turn == Self.lane(7) } == 2)
+        #expect(Set(firsts.map(\.looked)).count > 3)
+        #expect(Plan.turn(among: Self.look(&plan, []), floors: Floors()) == 0)
+    }
+
     @Test func `queues take turns in front within a priority`() {
         var plan = Plan()
         var fronts: [Int32: Int] = [:]
