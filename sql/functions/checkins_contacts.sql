@@ -30,7 +30,7 @@ begin
         when 'mail' then
             perform millrace.mail_check_mailbox(one.value #>> '{}', 'channels');
         when 'sms', 'voice' then
-            if jsonb_typeof(one.value) <> 'string' or one.value #>> '{}' !~ '^\+[1-9][0-9]{6,14}$' then
+            if jsonb_typeof(one.value) <> 'string' or one.value #>> '{}' !~ E'^\\+[1-9][0-9]{6,14}$' then
                 perform millrace.refuse(format('%s is no telephone number', one.key), 'channels', 'Give it with its country, as +4915112345678.');
             end if;
         when 'push' then

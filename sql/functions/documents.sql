@@ -7,7 +7,7 @@ declare
     claims text := nullif(current_setting('request.jwt.claims', true), '');
     sub text;
 begin
-    if length(actor) not between 1 and 128 or actor ~ '[\u0001-\u001f\u007f-\u009f]' then
+    if length(actor) not between 1 and 128 or actor ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the actor is too long, or has control characters', 'actor', 'Give 1 to 128 characters.');
     end if;
     if claims is null then
@@ -84,10 +84,10 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     me text := millrace.document_actor(document_upload.actor);
 begin
-    if document_upload.name is null or length(document_upload.name) not between 1 and 500 or document_upload.name ~ '[\u0001-\u001f\u007f-\u009f]' then
+    if document_upload.name is null or length(document_upload.name) not between 1 and 500 or document_upload.name ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the name is missing, too long, or has control characters', 'name', 'Give 1 to 500 characters.');
     end if;
-    if length(document_upload.tenant) not between 1 and 128 or document_upload.tenant ~ '[\u0001-\u001f\u007f-\u009f]' then
+    if length(document_upload.tenant) not between 1 and 128 or document_upload.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     if millrace.caller_tenant() is not null and not millrace.caller_is_trusted()
@@ -117,16 +117,16 @@ declare
     t timestamptz := millrace.now();
 begin
     select * into o from millrace.document_options(coalesce(document_register.options, '{}'));
-    if length(document_register.title) > 500 or document_register.title ~ '[\u0001-\u001f\u007f-\u009f]' then
+    if length(document_register.title) > 500 or document_register.title ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the title is too long, or has control characters', 'title', 'Give at most 500 characters.');
     end if;
     if document_register.mime_type !~ '^[A-Za-z0-9!#$&^_.+-]{1,80}/[A-Za-z0-9!#$&^_.+-]{1,80}$' then
         perform millrace.refuse('the mime_type is malformed', 'mime_type', 'It is a claim and no more: what the content is, the content says.');
     end if;
-    if length(document_register.lesson_id) not between 1 and 128 or document_register.lesson_id ~ '[\u0001-\u001f\u007f-\u009f]' then
+    if length(document_register.lesson_id) not between 1 and 128 or document_register.lesson_id ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the lesson_id is empty, too long, or has control characters', 'lesson_id', 'Give 1 to 128 characters, or null.');
     end if;
-    if length(the_tenant) not between 1 and 128 or the_tenant ~ '[\u0001-\u001f\u007f-\u009f]' then
+    if length(the_tenant) not between 1 and 128 or the_tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     if the_size < 0 then
@@ -146,9 +146,9 @@ begin
         the_blob := decode(substr(storage_url, 6), 'hex');
     elsif storage_url ~ '^upload:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
         null;
-    elsif storage_url ~ '^https://[^/?#\s@]+([/?#][^\s]*)?$' and length(storage_url) <= 4096 then
+    elsif storage_url ~ E'^https://[^/?#\\s@]+([/?#][^\\s]*)?$' and length(storage_url) <= 4096 then
         null;
-    elsif storage_url ~ '^file:/[^\u0001-\u001f\u007f]+$' and length(storage_url) <= 4096 then
+    elsif storage_url ~ E'^file:/[^\\u0001-\\u001f\\u007f]+$' and length(storage_url) <= 4096 then
         if not millrace.caller_is_admin() then
             perform millrace.refuse('only an admin may name a file of the workers'' machines', 'storage_url', 'Put its content among the blobs, and give blob:<sha256>.',
                 '42501', 'permission');

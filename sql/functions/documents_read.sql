@@ -110,7 +110,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 declare
     me text := millrace.document_actor(document_search.actor);
-    place text[] := regexp_match(document_search.after, '^(\d{1,18})/(\d{1,9})$');
+    place text[] := regexp_match(document_search.after, E'^(\\d{1,18})/(\\d{1,9})$');
 begin
     if document_search.page not between 1 and 500 then
         perform millrace.refuse('a page has 1 to 500 results', 'page');

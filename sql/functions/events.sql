@@ -16,14 +16,14 @@ begin
     end if;
     -- A reference as RFC 3986 has it, by its characters: what it means is for the reader.
     if event_publish.source is null or length(event_publish.source) > 512
-        or event_publish.source !~ '^([A-Za-z0-9._~:/?#\[\]@!$&''()*+,;=-]|%[0-9A-Fa-f]{2})+$' then
+        or event_publish.source !~ E'^([A-Za-z0-9._~:/?#\\[\\]@!$&''()*+,;=-]|%[0-9A-Fa-f]{2})+$' then
         perform millrace.refuse(format('the source %L is no URI reference', left(event_publish.source, 60)), 'source',
             'Give 1 to 512 characters such as /shop/orders or https://example.com/shop; spaces and the like as %20.');
     end if;
-    if length(event_publish.subject) not between 1 and 1024 or event_publish.subject ~ '[\u0001-\u001f\u007f-\u009f]' then
+    if length(event_publish.subject) not between 1 and 1024 or event_publish.subject ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the subject is empty, too long, or has control characters', 'subject', 'Give 1 to 1024 characters, or null.');
     end if;
-    if length(the_tenant) not between 1 and 128 or the_tenant ~ '[\u0001-\u001f\u007f-\u009f]' then
+    if length(the_tenant) not between 1 and 128 or the_tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     if event_publish.data is null then

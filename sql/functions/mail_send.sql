@@ -9,7 +9,7 @@ $$;
 -- The bare address of `Name <address>`, as addresses are compared.
 create or replace function millrace.mail_bare(mailbox text) returns text
 language sql immutable parallel safe as $$
-    select lower(btrim(coalesce((regexp_match(mailbox, '<([^<>]*)>\s*$'))[1], mailbox)))
+    select lower(btrim(coalesce((regexp_match(mailbox, E'<([^<>]*)>\\s*$'))[1], mailbox)))
 $$;
 
 create or replace function millrace.mail_hash(address text) returns bytea
@@ -23,16 +23,16 @@ language plpgsql immutable as $$
 declare
     advice text := 'Give local@host, or Name <local@host>: one address, no line breaks or other control characters.';
     bare text := millrace.mail_bare(mailbox);
-    shown text := btrim(regexp_replace(mailbox, '<[^<>]*>\s*$', ''));
+    shown text := btrim(regexp_replace(mailbox, E'<[^<>]*>\\s*$', ''));
 begin
-    if mailbox is null or mailbox ~ '[\u0001-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]' then
+    if mailbox is null or mailbox ~ E'[\\u0001-\\u001f\\u007f-\\u009f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069]' then
         perform millrace.refuse('an address is null or has control characters', field, advice);
     end if;
     if length(mailbox) > 576 or octet_length(bare) > 320 or length(split_part(bare, '@', 1)) > 64
-        or bare !~ '^[^\s@<>()\[\],;:"\\]+@[^\s@<>()\[\],;:"\\.]+(\.[^\s@<>()\[\],;:"\\.]+)*$' then
+        or bare !~ E'^[^\\s@<>()\\[\\],;:"\\\\]+@[^\\s@<>()\\[\\],;:"\\\\.]+(\\.[^\\s@<>()\\[\\],;:"\\\\.]+)*$' then
         perform millrace.refuse('an address is malformed', field, advice);
     end if;
-    if position('<' in mailbox) > 0 and shown ~ '[<>@\\]' then
+    if position('<' in mailbox) > 0 and shown ~ E'[<>@\\\\]' then
         perform millrace.refuse('the name beside an address has brackets, a backslash or another address in it', field, advice);
     end if;
 end $$;
@@ -78,7 +78,7 @@ begin
             'list-unsubscribe', 'list-unsubscribe-post', 'dkim-signature', 'resend-idempotency-key']) or lower(name) like 'content-%' then
             perform millrace.refuse(format('the header %s is made from the message', left(name, 60)), 'headers', 'Leave it out; there is a parameter for what you may choose.');
         end if;
-        if jsonb_typeof(value) <> 'string' or value #>> '{}' ~ '[\u0001-\u001f\u007f-\u009f\u2028\u2029]' or octet_length(value #>> '{}') > 900 then
+        if jsonb_typeof(value) <> 'string' or value #>> '{}' ~ E'[\\u0001-\\u001f\\u007f-\\u009f\\u2028\\u2029]' or octet_length(value #>> '{}') > 900 then
             perform millrace.refuse(format('the value of header %s is no text, too long, or has line breaks or control characters', left(name, 60)), 'headers');
         end if;
     end loop;
@@ -117,7 +117,7 @@ begin
         if jsonb_typeof(one) <> 'object' or exists (select from jsonb_object_keys(one) k where k not in ('filename', 'content_type', 'data', 'blob', 'content_id')) then
             perform millrace.refuse('an attachment has something else than filename, content_type, data or blob, content_id', 'attachments');
         end if;
-        if coalesce(one ->> 'filename', '') !~ '^[^/\\\u0001-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069"<>:|?*]{1,200}$' or one ->> 'filename' ~ '^\.+$' then
+        if coalesce(one ->> 'filename', '') !~ E'^[^/\\\\\\u0001-\\u001f\\u007f-\\u009f\\u202a-\\u202e\\u2066-\\u2069"<>:|?*]{1,200}$' or one ->> 'filename' ~ E'^\\.+$' then
             perform millrace.refuse('a filename is missing, too long, or has a path or control characters in it', 'attachments', 'Give for example "bill.pdf".');
         end if;
         if coalesce(one ->> 'content_type', '') !~ '^[A-Za-z0-9!#$&^_.+-]{1,80}/[A-Za-z0-9!#$&^_.+-]{1,80}$' then
@@ -320,7 +320,7 @@ begin
     if args ->> 'locale' !~ '^[A-Za-z0-9-]{1,35}$' then
         perform millrace.refuse('the locale is malformed', 'locale', 'Give for example pt-BR.');
     end if;
-    if args ->> 'subject' ~ '[\u0001-\u001f\u007f-\u009f\u2028\u2029]' or length(args ->> 'subject') > 900 then
+    if args ->> 'subject' ~ E'[\\u0001-\\u001f\\u007f-\\u009f\\u2028\\u2029]' or length(args ->> 'subject') > 900 then
         perform millrace.refuse('the subject is too long, or has line breaks or control characters', 'subject');
     end if;
     foreach name in array array['subject', 'body_text', 'body_html', 'template', 'locale', 'reply_to', 'sender', 'tenant', 'token_from'] loop
@@ -360,7 +360,7 @@ begin
     if args ? 'receipt' and jsonb_typeof(args -> 'receipt') <> 'boolean' then
         perform millrace.refuse('receipt is no boolean', 'receipt');
     end if;
-    if length(the_sender) not between 1 and 128 or the_sender ~ '[\u0001-\u001f\u007f-\u009f]' then
+    if length(the_sender) not between 1 and 128 or the_sender ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the sender is empty, too long, or has control characters', 'sender', 'It says on whose behalf the message goes.');
     end if;
     scheduled := millrace.mail_time(args, 'scheduled_at');

@@ -3,9 +3,9 @@
 -- What providers call what they tell, in our words.
 create or replace function millrace.mail_type(type text) returns text
 language sql immutable parallel safe as $$
-    select case regexp_replace(type, '^email\.', '')
+    select case regexp_replace(type, E'^email\\.', '')
         when 'delivery_delayed' then 'delayed' when 'complained' then 'complained' when 'canceled' then 'cancelled' when 'accepted' then 'sent'
-        else regexp_replace(type, '^email\.', '') end
+        else regexp_replace(type, E'^email\\.', '') end
 $$;
 
 -- An event of a provider. Told twice it counts once; told out of order it never takes a status back. False: it was known.
@@ -200,14 +200,14 @@ declare
 begin
     perform millrace.mail_check_mailbox(address, 'address');
     ids := array(select c.message from millrace.mail_content c where c.addresses @> array[bare] or millrace.mail_bare(c.reply_to) = bare
-                   or lower(concat_ws(' ', c.subject, c.body_text, c.body_html, c.data::text, c.headers::text, c.tags::text)) like '%' || replace(replace(replace(bare, '\', '\\'), '%', '\%'), '_', '\_') || '%'
+                   or lower(concat_ws(' ', c.subject, c.body_text, c.body_html, c.data::text, c.headers::text, c.tags::text)) like '%' || replace(replace(replace(bare, E'\\', E'\\\\'), '%', E'\\%'), '_', E'\\_') || '%'
                  union select x.message from millrace.mail_note x where x.recipient = bare and x.message is not null);
     perform from (select m.id from millrace.mail m where m.id = any (ids) order by m.id for update) locked;
     -- Jobs that were enqueued with the arguments themselves, taken yet or not.
     jobs := array(select m.job from millrace.mail m where m.id = any (ids) and m.job is not null
                   union select j.id from millrace.job j join millrace.kind k on k.id = j.kind
                    where k.name like 'mail.%' and not j.args ? 'message'
-                     and lower(j.args::text) like '%' || replace(replace(replace(bare, '\', '\\'), '%', '\%'), '_', '\_') || '%');
+                     and lower(j.args::text) like '%' || replace(replace(replace(bare, E'\\', E'\\\\'), '%', E'\\%'), '_', E'\\_') || '%');
     perform millrace.mail_raise(m.id, 'cancelled', 'cancelled', 'it was erased') from millrace.mail m
      where m.id = any (ids) and m.batch is null and m.status in ('scheduled', 'queued', 'sending');
     perform millrace.cancel_now(m.job) from millrace.mail m where m.id = any (ids) and m.status = 'cancelled' and m.job is not null;

@@ -60,8 +60,8 @@ declare
     leaf text;
 begin
     loop
-        select coalesce(max((regexp_match(c.relname, '^job_(\d+)$'))[1]::bigint), 0) + span into bound
-          from pg_class c where c.relnamespace = 'millrace'::regnamespace and c.relname ~ '^job_\d+$';
+        select coalesce(max((regexp_match(c.relname, E'^job_(\\d+)$'))[1]::bigint), 0) + span into bound
+          from pg_class c where c.relnamespace = 'millrace'::regnamespace and c.relname ~ E'^job_\\d+$';
         exit when (select last_value from millrace.seq) < bound - span / 2 or made >= 4;
         select max(j.id) into stray from millrace.job_default j where j.id >= bound;
         if stray is not null then                         -- ids there stay where they are: begin above them
@@ -90,9 +90,9 @@ begin
     spare := spare - millrace.history_shorten(spare);
     for leaf in
         select c.oid, c.relname, p.relname as parent,
-               to_timestamp((regexp_match(c.relname, '_(\d{8})$'))[1], 'YYYYMMDD')::timestamp at time zone 'UTC' as lower
+               to_timestamp((regexp_match(c.relname, E'_(\\d{8})$'))[1], 'YYYYMMDD')::timestamp at time zone 'UTC' as lower
           from pg_inherits i join pg_class c on c.oid = i.inhrelid join pg_class p on p.oid = i.inhparent
-         where p.relnamespace = 'millrace'::regnamespace and p.relname like 'history\_%' and c.relname ~ '_\d{8}$'
+         where p.relnamespace = 'millrace'::regnamespace and p.relname like E'history\\_%' and c.relname ~ E'_\\d{8}$'
     loop
         class := array_position(array['history_short', 'history_standard', 'history_long'], leaf.parent::text) - 1;
         keep := millrace.retention_span(class) + case class when 2 then interval '1 month' else interval '1 day' end;
@@ -117,8 +117,8 @@ begin
     select max(millrace.retention_span(greatest(q.retention, q.retention_cancelled, q.retention_dead))) + interval '1 day' into keep from millrace.queue q;
     select max(w.seq) into safe from millrace.watermark w where w.at < t - keep;
     for leaf in
-        select c.relname, (regexp_match(c.relname, '^job_(\d+)$'))[1]::bigint + 16777216 as upper
-          from pg_class c where c.relnamespace = 'millrace'::regnamespace and c.relname ~ '^job_\d+$'
+        select c.relname, (regexp_match(c.relname, E'^job_(\\d+)$'))[1]::bigint + 16777216 as upper
+          from pg_class c where c.relnamespace = 'millrace'::regnamespace and c.relname ~ E'^job_\\d+$'
     loop
         if leaf.upper <= safe then
             execute format('alter table millrace.job detach partition millrace.%I', leaf.relname);

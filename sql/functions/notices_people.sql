@@ -87,8 +87,8 @@ begin
         is_right := case name
             when 'push' then jsonb_typeof(value) = 'boolean'
             when 'mail' then jsonb_typeof(value) = 'string'
-            when 'sms' then jsonb_typeof(value) = 'string' and value #>> '{}' ~ '^\+[0-9]{6,15}$'
-            when 'voice' then jsonb_typeof(value) = 'string' and value #>> '{}' ~ '^\+[0-9]{6,15}$'
+            when 'sms' then jsonb_typeof(value) = 'string' and value #>> '{}' ~ E'^\\+[0-9]{6,15}$'
+            when 'voice' then jsonb_typeof(value) = 'string' and value #>> '{}' ~ E'^\\+[0-9]{6,15}$'
             when 'kinds' then jsonb_typeof(value) = 'object' and not exists (
                 select from jsonb_each(value) k where jsonb_typeof(k.value) <> 'array' or not k.value <@ '["push", "mail", "sms", "voice"]')
             else false end;

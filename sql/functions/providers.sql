@@ -212,7 +212,7 @@ begin
         perform millrace.refuse(format('the provider %L is malformed', left(provider_force.provider, 60)), 'provider',
             'A provider has 1 to 128 small letters, digits and the signs _ . : - and begins with a letter or digit.');
     end if;
-    if provider_force.class is null or provider_force.class !~ '^(\*|[a-z0-9][a-z0-9_.:-]{0,63})$' then
+    if provider_force.class is null or provider_force.class !~ E'^(\\*|[a-z0-9][a-z0-9_.:-]{0,63})$' then
         perform millrace.refuse(format('the class %L is malformed', left(provider_force.class, 60)), 'class', 'Give a class of calls, or * for all.');
     end if;
     if target is null then

@@ -11,9 +11,9 @@ $$;
 create or replace function millrace.hobby_text(value text, field text, most int) returns text
 language plpgsql immutable as $$
 declare
-    tidy text := regexp_replace(trim(value), '\s+', ' ', 'g');
+    tidy text := regexp_replace(trim(value), E'\\s+', ' ', 'g');
 begin
-    if tidy is null or length(tidy) not between 1 and most or tidy ~ '[\u0001-\u001f\u007f-\u009f]' then
+    if tidy is null or length(tidy) not between 1 and most or tidy ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse(format('%s is missing, too long, or has control characters', field), field, format('Give 1 to %s characters.', most));
     end if;
     return tidy;

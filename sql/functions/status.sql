@@ -63,13 +63,13 @@ create or replace function millrace.partitions(out history_days int, out job_ids
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 begin
     select min(last.day) - (millrace.now() at time zone 'UTC')::date into history_days from (
-        select p.name, max(to_date((regexp_match(c.relname, '_(\d{8})$'))[1], 'YYYYMMDD')) as day
+        select p.name, max(to_date((regexp_match(c.relname, E'_(\\d{8})$'))[1], 'YYYYMMDD')) as day
           from (values ('history_short'), ('history_standard')) p(name)
-          left join pg_class c on c.relnamespace = 'millrace'::regnamespace and c.relname ~ ('^' || p.name || '_\d{8}$')
+          left join pg_class c on c.relnamespace = 'millrace'::regnamespace and c.relname ~ ('^' || p.name || E'_\\d{8}$')
          group by p.name) last;
-    select coalesce(max((regexp_match(c.relname, '^job_(\d+)$'))[1]::bigint), 0) + 16777216 - (select last_value from millrace.seq)
+    select coalesce(max((regexp_match(c.relname, E'^job_(\\d+)$'))[1]::bigint), 0) + 16777216 - (select last_value from millrace.seq)
       into job_ids
-      from pg_class c where c.relnamespace = 'millrace'::regnamespace and c.relname ~ '^job_\d+$';
+      from pg_class c where c.relnamespace = 'millrace'::regnamespace and c.relname ~ E'^job_\\d+$';
     -- Jobs that outlive their range are moved to its default on purpose; history has no reason to be in one.
     select count(*) into strays from (
         select from millrace.history_short_default union all select from millrace.history_standard_default

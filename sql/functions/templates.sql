@@ -67,7 +67,7 @@ declare
     the_version int;
 begin
     perform millrace.template_check_name(template_publish.name, template_publish.locale);
-    if coalesce(btrim(template_publish.subject), '') = '' or template_publish.subject ~ '[\x01-\x1f\x7f]' or length(template_publish.subject) > 998 then
+    if coalesce(btrim(template_publish.subject), '') = '' or template_publish.subject ~ E'[\\x01-\\x1f\\x7f]' or length(template_publish.subject) > 998 then
         perform millrace.refuse('the subject is empty, of several lines, or longer than 998 characters', 'subject', 'A subject is one line.');
     end if;
     if coalesce(btrim(template_publish.plain), '') = '' then

@@ -37,8 +37,8 @@ declare
     the_secret text := case when webhook_add.sealed is null then millrace.webhook_new_secret() end;
     one text;
 begin
-    if webhook_add.url is null or length(webhook_add.url) > 2048 or webhook_add.url !~ '^https?://[^/?#@\s]+([/?][^\s#]*)?$'
-        or webhook_add.url ~ '[^\u0021-\u007e]' then
+    if webhook_add.url is null or length(webhook_add.url) > 2048 or webhook_add.url !~ E'^https?://[^/?#@\\s]+([/?][^\\s#]*)?$'
+        or webhook_add.url ~ E'[^\\u0021-\\u007e]' then
         perform millrace.refuse('the url is no address of a webhook', 'url',
             'Give https://host/path, without a user, a password, a fragment or spaces; other signs percent-encoded.');
     end if;
@@ -46,14 +46,14 @@ begin
         perform millrace.refuse('types has to name 1 to 50 types', 'types', 'Give for example {com.example.order.paid}, {com.example.*} or {*}.');
     end if;
     foreach one in array webhook_add.types loop
-        if one is null or one !~ '^([A-Za-z0-9][A-Za-z0-9_.:/-]{0,127})?\*?$' or one = '' then
+        if one is null or one !~ E'^([A-Za-z0-9][A-Za-z0-9_.:/-]{0,127})?\\*?$' or one = '' then
             perform millrace.refuse(format('the type %L is malformed', left(one, 60)), 'types', 'A type as events have it; a * may stand at its end.');
         end if;
     end loop;
     if webhook_add.mode is null or webhook_add.mode not in ('binary', 'structured', 'batch') then
         perform millrace.refuse('the mode is unknown', 'mode', 'Give binary, structured, or batch for a target that takes lists.');
     end if;
-    if length(webhook_add.tenant) not between 1 and 128 or webhook_add.tenant ~ '[\u0001-\u001f\u007f-\u009f]' then
+    if length(webhook_add.tenant) not between 1 and 128 or webhook_add.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     if webhook_add.sealed is not null and not millrace.is_sealed(webhook_add.sealed) then
@@ -177,7 +177,7 @@ end $$;
 
 -- What a query in an address holds may be a secret: it is not shown.
 create or replace view millrace.webhooks as
-select w.id, regexp_replace(w.url, '\?.*$', '?…') as url, w.types, w.mode, w.tenant, w.state, w.reason, w.handshake, w.rate,
+select w.id, regexp_replace(w.url, E'\\?.*$', '?…') as url, w.types, w.mode, w.tenant, w.state, w.reason, w.handshake, w.rate,
        (select count(*)::int from millrace.webhook_secret s where s.webhook = w.id) as secrets,
        (select count(*)::int from (select from millrace.webhook_delivery d where d.webhook = w.id and d.state = 'pending' limit 10000) x) as waiting,
        w.failing_since, w.succeeded_at, greatest(w.blocked_until, w.created_at) as blocked_until, w.created_at
