@@ -45,6 +45,7 @@ package enum Schema {
         Script(name: "036_gentler_vacuum", bytes: Embedded._036_gentler_vacuum),
         Script(name: "037_sparse_routes", bytes: Embedded._037_sparse_routes),
         Script(name: "038_turns", bytes: Embedded._038_turns),
+        Script(name: "039_attested_callers", bytes: Embedded._039_attested_callers),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -108,6 +109,7 @@ package enum Schema {
         Script(name: "retention", bytes: Embedded.retention),
         Script(name: "maintenance", bytes: Embedded.maintenance),
         Script(name: "schema", bytes: Embedded.schema),
+        Script(name: "replaced", bytes: Embedded.replaced),
         Script(name: "grants", bytes: Embedded.grants),
     ]
 

@@ -21,7 +21,7 @@ import Testing
             for kind in ["k", "other"] {
                 let short = try await connection.int("select millrace.enqueue('\(kind)', '{\"n\": 2}'\(more))")
                 let long = try await connection.int(
-                    "select (millrace.enqueue_one('\(kind)', '{\"n\": 2}', e.queue, e.priority, null, null, 'skip', null, null, e.max_attempts, null, null, null)).id from (select \(Self.column("queue", more, "text")), \(Self.column("priority", more, "int")), \(Self.column("max_attempts", more, "int"))) e"
+                    "select (millrace.enqueue_one('\(kind)', '{\"n\": 2}', e.queue, e.priority, null, null, 'skip', null, null, e.max_attempts, null, null, null, caller => current_user)).id from (select \(Self.column("queue", more, "text")), \(Self.column("priority", more, "int")), \(Self.column("max_attempts", more, "int"))) e"
                 )
                 for table in ["job", "ready"] {
                     let column = table == "job" ? "id" : "job"
@@ -87,9 +87,9 @@ import Testing
             func plan(_ call: String) async throws -> String {
                 try await connection.value("public.plan($$select millrace.enqueue(\(call))$$)") ?? ""
             }
-            #expect(try await plan("'k', '{}', 'q'").contains("NULL::jsonb, 17)"))
-            #expect(try await plan("'k', priority => 9, max_attempts => 2").contains("NULL::jsonb, 37)"))
-            #expect(try await plan("'k', options => '{\"timeout\": 1}'").contains("NULL::integer)"))
+            #expect(try await plan("'k', '{}', 'q'").contains("NULL::jsonb, 17,"))
+            #expect(try await plan("'k', priority => 9, max_attempts => 2").contains("NULL::jsonb, 37,"))
+            #expect(try await plan("'k', options => '{\"timeout\": 1}'").contains("NULL::integer,"))
             // What gives another value each time it is asked may stand there once: in the arguments.
             #expect(try await plan("'k', to_jsonb(gen_random_uuid())").contains("enqueue_as"))
             #expect(try await !plan("'k', tenant => gen_random_uuid()::text").contains("enqueue_as"))
@@ -136,7 +136,7 @@ import Testing
                     "select count(*) from millrace.job where id = \(id) and tags is null and options is null") == 1)
             #expect(
                 try await connection.bool(
-                    "select public.plan($$select millrace.enqueue('k', '{}', 'q')$$) like '%NULL::jsonb, 17)%'"))
+                    "select public.plan($$select millrace.enqueue('k', '{}', 'q')$$) like '%NULL::jsonb, 17,%'"))
             await connection.close()
         }
     }

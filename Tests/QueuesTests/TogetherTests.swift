@@ -25,7 +25,7 @@ import Testing
         try await withConnection { connection in
             try await connection.limit("key", "full", #"{"concurrency": 0}"#)
             for job in Self.jobs.prefix(15) {
-                try await connection.run("select millrace.enqueue_object('\(job)')")
+                try await connection.run("select millrace.enqueue_object('\(job)', caller => current_user)")
             }
             try await connection.enqueue("'homed'")
             try await connection.run(
@@ -63,7 +63,8 @@ import Testing
             let together = try await written(
                 connection, by: "select * from millrace.enqueue_many('[\(Self.jobs.joined(separator: ", "))]')")
             let each = try await written(
-                connection, by: Self.jobs.map { "select millrace.enqueue_object('\($0)');" }.joined())
+                connection,
+                by: Self.jobs.map { "select millrace.enqueue_object('\($0)', caller => current_user);" }.joined())
             #expect(together.count == Self.jobs.count)
             for (a, b) in zip(together, each) { #expect(a == b) }
         }
@@ -72,7 +73,8 @@ import Testing
     @Test func `those that can be are, in their order, and the others are left`() async throws {
         try await withLines { connection in
             let ids = try await connection.column(
-                "select unnest(millrace.enqueue_together('[\(Self.jobs.joined(separator: ", "))]'))")
+                "select unnest(millrace.enqueue_together('[\(Self.jobs.joined(separator: ", "))]', caller => current_user))"
+            )
             let taken = ids.prefix(15).compactMap { Int($0) }
             #expect(taken.count == 15 && taken == taken.sorted())
             #expect(ids.dropFirst(15).allSatisfy { $0 == "null" })
@@ -105,7 +107,8 @@ import Testing
             let together = try await written(
                 connection, by: "select * from millrace.enqueue_many('[\(jobs.joined(separator: ", "))]')")
             let each = try await written(
-                connection, by: jobs.map { "select millrace.enqueue_object('\($0)');" }.joined())
+                connection, by: jobs.map { "select millrace.enqueue_object('\($0)', caller => current_user);" }.joined()
+            )
             #expect(together == each)
             func answers(_ sql: String) async throws -> [String] {
                 try await connection.run("begin")
@@ -122,7 +125,7 @@ import Testing
                     "select concat_ws(' ', m.id, m.created) from millrace.enqueue_many('[\(jobs.joined(separator: ", "))]') with ordinality m(id, created, n) order by m.n"
                 )
                     == answers(
-                        "select concat_ws(' ', (e).id, (e).created) from (select millrace.enqueue_object(j) e from jsonb_array_elements('[\(jobs.joined(separator: ", "))]') j offset 0) e"
+                        "select concat_ws(' ', (e).id, (e).created) from (select millrace.enqueue_object(j, caller => current_user) e from jsonb_array_elements('[\(jobs.joined(separator: ", "))]') j offset 0) e"
                     ))
         }
     }
@@ -177,7 +180,8 @@ import Testing
     func `what is wrong with one of them is said as if it came alone`(bad: String) async throws {
         try await withLines { connection in
             let count = try await connection.int("select count(*) from millrace.job")
-            let alone = try #require(try await connection.refusal(of: "select millrace.enqueue_object('\(bad)')"))
+            let alone = try #require(
+                try await connection.refusal(of: "select millrace.enqueue_object('\(bad)', caller => current_user)"))
             let among = try await connection.refusal(
                 of: #"select * from millrace.enqueue_many('[{"kind": "k"}, \#(bad), {"kind": "k"}]')"#)
             #expect(among?.message == "job 2: \(alone.message)")

@@ -1,65 +1,187 @@
--- Who is calling, as seen from a security definer function.
+-- Who calls, and what it may do. A door has a last parameter `caller millrace.caller_name default current_user`, which nobody can give another
+-- role's name, and hands it on to what it calls. What a role may do follows from grants: of the doors, and of the three rights below. No function
+-- reads the session's user.
 
-create or replace function millrace.caller() returns text
-language sql stable as $$
-    select case current_setting('role') when 'none' then session_user::text else current_setting('role') end
-$$;
+-- What the three rights mean: staff acts on every job and for everybody (workers, operators, the owner of the schema); an admin may also name
+-- files; a back end speaks for any person.
+create or replace function millrace.right_staff() returns void language sql immutable as 'select null::void';
+create or replace function millrace.right_admin() returns void language sql immutable as 'select null::void';
+create or replace function millrace.right_backend() returns void language sql immutable as 'select null::void';
 
 create or replace function millrace.role_name(the_role text) returns text
 language sql stable as $$
     select coalesce((select value from millrace.setting where name = 'role_' || the_role), 'millrace_' || the_role)
 $$;
 
--- The owner of the schema and members of the admin or worker role may act on every job.
-create or replace function millrace.caller_is_trusted() returns boolean
-language plpgsql stable as $$
-declare
-    me text := millrace.caller();
-    staff text;
+-- The owner is told by its name first, for it calls most often: from inside, and on most teams' connections.
+create or replace function millrace.is_staff(caller name) returns boolean
+language sql stable as $$
+    select coalesce(caller = current_user or has_function_privilege(to_regrole(quote_ident(caller))::oid, 'millrace.right_staff()'::regprocedure, 'execute'), false)
+$$;
+
+create or replace function millrace.is_admin(caller name) returns boolean
+language sql stable as $$
+    select coalesce(caller = current_user or has_function_privilege(to_regrole(quote_ident(caller))::oid, 'millrace.right_admin()'::regprocedure, 'execute'), false)
+$$;
+
+create or replace function millrace.is_backend(caller name) returns boolean
+language sql stable as $$
+    select coalesce(has_function_privilege(to_regrole(quote_ident(caller))::oid, 'millrace.right_backend()'::regprocedure, 'execute'), false) or millrace.is_staff(caller)
+$$;
+
+-- Lets a role speak for any person: an application's server. Without it, no claims means no person.
+create or replace function millrace.grant_backend(the_role text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    if me = current_user or pg_has_role(me, current_user, 'member') then
-        return true;
-    end if;
-    foreach staff in array array[millrace.role_name('admin'), millrace.role_name('worker')] loop
-        if to_regrole(quote_ident(staff)) is not null and pg_has_role(me, staff, 'member') then
-            return true;
-        end if;
-    end loop;
-    return false;
+    return millrace.right_set(the_role, true);
 end $$;
 
--- With Supabase's claims the caller stays within its tenant: the claim `tenant`, else its own `sub`; with neither it is nobody,
--- and sees nothing (the empty tenant, which no job has).
+create or replace function millrace.revoke_backend(the_role text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return millrace.right_set(the_role, false);
+end $$;
+
+create or replace function millrace.right_set(the_role text, granted boolean) returns boolean
+language plpgsql volatile as $$
+declare
+    role oid := to_regrole(quote_ident(the_role));
+    has boolean;
+begin
+    if role is null then
+        perform millrace.refuse(format('there is no role %L', left(the_role, 63)), 'role', 'Create it first.', 'P0002', 'not_found');
+    end if;
+    has := exists (select from pg_proc p cross join lateral aclexplode(p.proacl) a
+                    where p.oid = 'millrace.right_backend()'::regprocedure and a.grantee = role);
+    if has = granted then
+        return false;
+    end if;
+    if granted then
+        execute format('grant execute on function millrace.right_backend() to %I', the_role);
+    else
+        execute format('revoke execute on function millrace.right_backend() from %I', the_role);
+    end if;
+    return true;
+end $$;
+
+-- The claims of whoever signed in, as a gateway such as PostgREST sets them for a transaction; null when there are none. Older gateways give
+-- each a setting of its own.
+create or replace function millrace.claims() returns jsonb
+language plpgsql stable as $$
+declare
+    given text := nullif(current_setting('request.jwt.claims', true), '');
+    sub text;
+    tenant text;
+begin
+    if given is null then
+        sub := nullif(current_setting('request.jwt.claim.sub', true), '');
+        tenant := nullif(current_setting('request.jwt.claim.tenant', true), '');
+        if sub is null and tenant is null and coalesce(current_setting('request.jwt.claim.role', true), '') = '' then
+            return null;
+        end if;
+        return jsonb_strip_nulls(jsonb_build_object('sub', sub, 'tenant', tenant));
+    end if;
+    if octet_length(given) > 65536 then
+        perform millrace.refuse('request.jwt.claims takes more than 65536 bytes', 'request.jwt.claims', null, '53400', 'too_large');
+    end if;
+    begin
+        if jsonb_typeof(given::jsonb) = 'object' then
+            return given::jsonb;
+        end if;
+    exception when invalid_text_representation or untranslatable_character then
+        null;
+    end;
+    perform millrace.refuse('request.jwt.claims holds no JSON object', 'request.jwt.claims', 'The gateway sets it to the token''s claims, or to nothing.');
+end $$;
+
+-- With claims the caller stays within its tenant: the claim `tenant`, else its own `sub`; with neither it is nobody, and sees nothing (the empty
+-- tenant, which no job has).
 create or replace function millrace.caller_tenant() returns text
 language plpgsql stable as $$
 declare
-    claims text := nullif(current_setting('request.jwt.claims', true), '');
+    claims jsonb := millrace.claims();
 begin
-    if claims is null then
-        return null;
-    end if;
-    return coalesce(nullif(claims::jsonb ->> 'tenant', ''), claims::jsonb ->> 'sub', '');
+    return case when claims is not null then coalesce(nullif(claims ->> 'tenant', ''), claims ->> 'sub', '') end;
 end $$;
 
-create or replace function millrace.may_see(the_owner text, the_tenant text) returns boolean
-language sql stable as $$
-    select millrace.caller_is_trusted()
-        or (the_owner = millrace.caller() and (millrace.caller_tenant() is null or millrace.caller_tenant() = the_tenant))
-$$;
-
-create or replace function millrace.check_client(the_kind text, the_queue text) returns void
+-- The tenant that a caller's call is of: staff says it; with claims it is theirs, and no other may be named.
+create or replace function millrace.tenant_of(the_tenant text, caller name) returns text
 language plpgsql stable as $$
 declare
-    me text := millrace.caller();
+    own text;
+begin
+    if millrace.is_staff(caller) then
+        return the_tenant;
+    end if;
+    own := millrace.caller_tenant();
+    if coalesce(the_tenant, own) <> own then
+        perform millrace.refuse('the tenant is not the caller''s', 'tenant', 'Leave it out: it is taken from the claims.', '42501', 'permission');
+    end if;
+    return case when own is null then the_tenant else nullif(own, '') end;
+end $$;
+
+create or replace function millrace.may_see(the_owner text, the_tenant text, caller name) returns boolean
+language sql stable as $$
+    select millrace.is_staff(caller)
+        or (the_owner = caller and (millrace.caller_tenant() is null or millrace.caller_tenant() = the_tenant))
+$$;
+
+-- The person that the claims name; null for a back end without claims, which may name any. Claims count only for a role that nobody logs in
+-- as: whoever can run statements of its own can also set them.
+create or replace function millrace.subject(caller name) returns text
+language plpgsql stable as $$
+declare
+    claims jsonb := millrace.claims();
+    sub text := claims ->> 'sub';
+begin
+    if claims is null then
+        if not millrace.is_backend(caller) then
+            perform millrace.refuse(format('role %I acts for nobody: there are no claims, and it is no back end', caller), 'actor',
+                format('Call through a gateway that sets request.jwt.claims; or an admin allows it with: select millrace.grant_backend(%L)', caller),
+                '42501', 'permission');
+        end if;
+        return null;
+    end if;
+    if not millrace.is_backend(caller) and (select r.rolcanlogin from pg_roles r where r.rolname = caller) then
+        perform millrace.refuse(format('role %I can log in, so the claims it sets prove nothing', caller), 'actor',
+            format('Call as a role that only a gateway can take on (nologin); or an admin allows it with: select millrace.grant_backend(%L)', caller),
+            '42501', 'permission');
+    end if;
+    if coalesce(sub, '') = '' then
+        perform millrace.refuse('the claims name nobody', 'actor', 'Sign in: request.jwt.claims needs a sub.', '42501', 'permission');
+    end if;
+    if length(sub) > 128 or sub ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+        perform millrace.refuse('the sub of the claims is too long, or has control characters', 'actor', 'A person''s id has 1 to 128 characters.');
+    end if;
+    return sub;
+end $$;
+
+-- The person that acts: the claims', or the one that a back end names. Null when a back end names none.
+create or replace function millrace.actor_of(actor text, caller name) returns text
+language plpgsql stable as $$
+declare
+    sub text := millrace.subject(caller);
+begin
+    if length(actor) not between 1 and 128 or actor ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+        perform millrace.refuse('the actor is too long, or has control characters', 'actor', 'Give 1 to 128 characters.');
+    end if;
+    if actor <> sub then
+        perform millrace.refuse('the actor is not the subject of the claims', 'actor', 'Leave it out: it is taken from the claims.', '42501', 'permission');
+    end if;
+    return coalesce(sub, actor);
+end $$;
+
+create or replace function millrace.check_client(the_kind text, the_queue text, caller name) returns void
+language plpgsql stable as $$
 begin
     if not exists (
         select from millrace.client_grant g
-         where (g.role = me or (to_regrole(quote_ident(g.role)) is not null and pg_has_role(me, g.role, 'member')))
+         where (g.role = caller or (to_regrole(quote_ident(g.role)) is not null and pg_has_role(caller, to_regrole(quote_ident(g.role)), 'usage')))
            and g.kind in (the_kind, '*')
            and g.queue in (the_queue, '*')
     ) then
-        perform millrace.refuse(format('role %I may not enqueue %s into %s', me, the_kind, the_queue), 'kind',
-            format('An admin allows it with: select millrace.grant_enqueue(%L, %L, %L)', me, the_kind, the_queue),
+        perform millrace.refuse(format('role %I may not enqueue %s into %s', caller, left(the_kind, 128), left(the_queue, 128)), 'kind',
+            format('An admin allows it with: select millrace.grant_enqueue(%L, %L, %L)', caller, left(the_kind, 128), left(the_queue, 128)),
             '42501', 'permission');
     end if;
 end $$;

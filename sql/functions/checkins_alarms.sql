@@ -103,7 +103,7 @@ end $$;
 
 -- Help, now: nobody waits for a timer. While an alarm is open it becomes one for help, and its chain begins again; not more often than
 -- once a minute.
-create or replace function millrace.check_in_alarm(person text, note text default null, actor text default null) returns uuid
+create or replace function millrace.check_in_alarm(person text, note text default null, actor text default null, caller millrace.caller_name default current_user) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -111,7 +111,7 @@ declare
     a millrace.alarm;
     told_at timestamptz;
 begin
-    perform millrace.quest_acts_as(check_in_alarm.actor, check_in_alarm.person);
+    perform millrace.quest_acts_as(check_in_alarm.actor, check_in_alarm.person, caller => check_in_alarm.caller);
     if length(check_in_alarm.note) > 500 then
         perform millrace.refuse('the note is too long', 'note', 'Give at most 500 characters.');
     end if;
@@ -133,14 +133,14 @@ begin
 end $$;
 
 -- The whole chain once, marked as a test at every place.
-create or replace function millrace.check_in_drill(person text, actor text default null) returns uuid
+create or replace function millrace.check_in_drill(person text, actor text default null, caller millrace.caller_name default current_user) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     t timestamptz := millrace.now();
     a millrace.alarm;
 begin
-    perform millrace.quest_acts_as(check_in_drill.actor, check_in_drill.person);
+    perform millrace.quest_acts_as(check_in_drill.actor, check_in_drill.person, caller => check_in_drill.caller);
     if cardinality(millrace.watch_steps(check_in_drill.person)) = 0 then
         perform millrace.refuse('no contact of this person has a verified address', 'person',
             'Name one with check_in_contact and have the address confirmed.', '55000', 'wrong_state');
@@ -154,12 +154,12 @@ begin
 end $$;
 
 -- The alarm's new state. A contact answers for itself; with claims it must be their subject.
-create or replace function millrace.check_in_respond(alarm uuid, contact text, answer text) returns text
+create or replace function millrace.check_in_respond(alarm uuid, contact text, answer text, caller millrace.caller_name default current_user) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     t timestamptz;
-    me text := millrace.quest_subject();
+    me text := millrace.subject(check_in_respond.caller);
     a millrace.alarm;
     other text;
 begin

@@ -2,7 +2,7 @@
 -- counts from when whoever it belongs to has said yes.
 
 create or replace function millrace.check_in_contact(
-    person text, contact text, step int, channels jsonb, wait interval default '5 min', actor text default null
+    person text, contact text, step int, channels jsonb, wait interval default '5 min', actor text default null, caller millrace.caller_name default current_user
 ) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -12,7 +12,7 @@ declare
     one record;
     verified int;
 begin
-    perform millrace.quest_acts_as(check_in_contact.actor, check_in_contact.person);
+    perform millrace.quest_acts_as(check_in_contact.actor, check_in_contact.person, caller => check_in_contact.caller);
     reached := cardinality(millrace.watch_steps(check_in_contact.person)) > 0;
     perform millrace.quest_name(check_in_contact.contact, 'contact');
     perform millrace.watch_span(check_in_contact.wait, 'wait', 1, 86400);
@@ -101,11 +101,11 @@ begin
     return n;
 end $$;
 
-create or replace function millrace.check_in_contact_remove(person text, contact text, actor text default null) returns boolean
+create or replace function millrace.check_in_contact_remove(person text, contact text, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
-    perform millrace.quest_acts_as(check_in_contact_remove.actor, check_in_contact_remove.person);
+    perform millrace.quest_acts_as(check_in_contact_remove.actor, check_in_contact_remove.person, caller => check_in_contact_remove.caller);
     delete from millrace.watch_contact c where c.person = check_in_contact_remove.person and c.contact = check_in_contact_remove.contact;
     if not found then
         return false;
@@ -151,11 +151,11 @@ begin
 end $$;
 
 -- A contact with an account says yes or no to push on its own devices, and no to everything else, too. The number of addresses changed.
-create or replace function millrace.check_in_accept(person text, agrees boolean, actor text default null) returns int
+create or replace function millrace.check_in_accept(person text, agrees boolean, actor text default null, caller millrace.caller_name default current_user) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(check_in_accept.actor);
+    me text := millrace.quest_actor(check_in_accept.actor, caller => check_in_accept.caller);
     refs uuid[];
 begin
     perform millrace.quest_name(check_in_accept.person, 'person');
@@ -184,10 +184,10 @@ begin
 end $$;
 
 -- Asks once more where nobody has answered; how many addresses.
-create or replace function millrace.check_in_consent_ask(person text, contact text, actor text default null) returns int
+create or replace function millrace.check_in_consent_ask(person text, contact text, actor text default null, caller millrace.caller_name default current_user) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
-    perform millrace.quest_acts_as(check_in_consent_ask.actor, check_in_consent_ask.person);
+    perform millrace.quest_acts_as(check_in_consent_ask.actor, check_in_consent_ask.person, caller => check_in_consent_ask.caller);
     return millrace.consent_ask(check_in_consent_ask.person, check_in_consent_ask.contact, millrace.now());
 end $$;

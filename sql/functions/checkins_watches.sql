@@ -16,7 +16,7 @@ end $$;
 -- The new expiry. `at` is when an offline device took it: used if it lies between the last check-in and two minutes from now and is not
 -- older than a day; otherwise the check-in counts as of now, and says so in the feed. Never later than now: a clock that is ahead does
 -- not lengthen anything.
-create or replace function millrace.check_in(person text, at timestamptz default null, actor text default null) returns timestamptz
+create or replace function millrace.check_in(person text, at timestamptz default null, actor text default null, caller millrace.caller_name default current_user) returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 #variable_conflict use_column
 declare
@@ -25,7 +25,7 @@ declare
     e timestamptz;
     a millrace.alarm;
 begin
-    perform millrace.quest_acts_as(check_in.actor, check_in.person);
+    perform millrace.quest_acts_as(check_in.actor, check_in.person, caller => check_in.caller);
     select * into w from millrace.watch x where x.person = check_in.person for no key update;
     if not found or w.state = 'disarmed' then
         perform millrace.refuse(case when found then 'the watch is disarmed' else 'this person has no watch' end, 'person',
@@ -76,7 +76,7 @@ end $$;
 -- Arming is a check-in as well. The interval, the warnings and the zone are those given now.
 create or replace function millrace.check_in_arm(
     person text, every interval default '1 hour', grace interval default '5 min', warnings interval[] default '{10 min}', zone text default 'UTC',
-    actor text default null
+    actor text default null, caller millrace.caller_name default current_user
 ) returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 #variable_conflict use_column
@@ -85,7 +85,7 @@ declare
     t timestamptz;
     one interval;
 begin
-    perform millrace.quest_acts_as(check_in_arm.actor, check_in_arm.person);
+    perform millrace.quest_acts_as(check_in_arm.actor, check_in_arm.person, caller => check_in_arm.caller);
     perform millrace.watch_span(check_in_arm.every, 'every', 1, 86400 * 31);
     perform millrace.watch_span(check_in_arm.grace, 'grace', 0, 86400);
     if check_in_arm.warnings is null or cardinality(check_in_arm.warnings) > 5 then
@@ -102,7 +102,7 @@ begin
     select * into w from millrace.watch x where x.person = check_in_arm.person for no key update;
     t := millrace.now();
     if w.state = 'expired' or w.expires_at <= t then
-        perform millrace.check_in(check_in_arm.person, actor => check_in_arm.person);   -- an alarm is not armed away: it ends as late
+        perform millrace.check_in(check_in_arm.person, actor => check_in_arm.person, caller => check_in_arm.caller);   -- an alarm is not armed away: it ends as late
     end if;
     insert into millrace.watch as x (person, every, grace, warnings, zone, state, last_checked_in, expires_at, wake_at, created_at)
     values (check_in_arm.person, check_in_arm.every, check_in_arm.grace, check_in_arm.warnings, check_in_arm.zone, 'armed', t, t + check_in_arm.every,
@@ -116,14 +116,14 @@ begin
 end $$;
 
 -- An alarm that is open stays open: whoever is in danger may be made to disarm.
-create or replace function millrace.check_in_disarm(person text, reason text default null, actor text default null) returns boolean
+create or replace function millrace.check_in_disarm(person text, reason text default null, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     w millrace.watch;
     t timestamptz;
 begin
-    perform millrace.quest_acts_as(check_in_disarm.actor, check_in_disarm.person);
+    perform millrace.quest_acts_as(check_in_disarm.actor, check_in_disarm.person, caller => check_in_disarm.caller);
     w := millrace.watch_of(check_in_disarm.person);
     t := millrace.now();
     if w.state = 'disarmed' then
@@ -138,14 +138,14 @@ begin
 end $$;
 
 -- The new expiry; null when the watch does not run.
-create or replace function millrace.check_in_set_interval(person text, every interval, actor text default null) returns timestamptz
+create or replace function millrace.check_in_set_interval(person text, every interval, actor text default null, caller millrace.caller_name default current_user) returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     w millrace.watch;
     t timestamptz;
 begin
-    perform millrace.quest_acts_as(check_in_set_interval.actor, check_in_set_interval.person);
+    perform millrace.quest_acts_as(check_in_set_interval.actor, check_in_set_interval.person, caller => check_in_set_interval.caller);
     perform millrace.watch_span(check_in_set_interval.every, 'every', 1, 86400 * 31);
     w := millrace.watch_of(check_in_set_interval.person);
     t := millrace.now();
@@ -164,14 +164,14 @@ begin
 end $$;
 
 -- Nothing is missed until then; the interval begins anew at its end.
-create or replace function millrace.check_in_pause(person text, until timestamptz, actor text default null) returns timestamptz
+create or replace function millrace.check_in_pause(person text, until timestamptz, actor text default null, caller millrace.caller_name default current_user) returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     w millrace.watch;
     t timestamptz;
 begin
-    perform millrace.quest_acts_as(check_in_pause.actor, check_in_pause.person);
+    perform millrace.quest_acts_as(check_in_pause.actor, check_in_pause.person, caller => check_in_pause.caller);
     w := millrace.watch_of(check_in_pause.person);
     t := millrace.now();
     if check_in_pause.until is null or check_in_pause.until <= t or check_in_pause.until > t + interval '366 days' then
@@ -188,11 +188,11 @@ begin
 end $$;
 
 -- A person's own watch and alarm, as JSON.
-create or replace function millrace.check_in_show(person text, actor text default null) returns jsonb
+create or replace function millrace.check_in_show(person text, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
-    perform millrace.quest_acts_as(check_in_show.actor, check_in_show.person);
+    perform millrace.quest_acts_as(check_in_show.actor, check_in_show.person, caller => check_in_show.caller);
     return (select to_jsonb(v) || jsonb_build_object('contacts', millrace.watch_contacts(v.person),
                 'alarms', coalesce((select jsonb_agg(to_jsonb(x) order by x.raised_at desc) from millrace.alarms x where x.person = v.person and x.state <> 'resolved'), '[]'))
               from millrace.check_ins v where v.person = check_in_show.person);

@@ -20,19 +20,19 @@ begin
     returning p.queue, p.kind, p.lane, p.attempt, p.crashes into queue, kind, lane, attempt, crashes;
 end $$;
 
-create or replace function millrace.must_see(the_job bigint) returns void
+create or replace function millrace.must_see(the_job bigint, caller name) returns void
 language plpgsql stable as $$
 begin
-    if not exists (select from millrace.job j where j.id = the_job and millrace.may_see(j.owner, j.tenant)) then
+    if not exists (select from millrace.job j where j.id = the_job and millrace.may_see(j.owner, j.tenant, caller => must_see.caller)) then
         perform millrace.refuse(format('there is no job %s', the_job), 'id',
             'Of an ended job nothing is left once its retention has passed.', 'P0002', 'not_found');
     end if;
 end $$;
 
-create or replace function millrace.cancel(id bigint) returns boolean
+create or replace function millrace.cancel(id bigint, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform millrace.must_see(cancel.id);
+    perform millrace.must_see(cancel.id, caller => cancel.caller);
     return millrace.cancel_now(cancel.id);
 end $$;
 
@@ -118,7 +118,7 @@ begin
 end $$;
 
 -- Runs a job again: a scheduled one now, a dead or cancelled one from its first attempt (its errors and its steps stay).
-create or replace function millrace.retry(id bigint) returns boolean
+create or replace function millrace.retry(id bigint, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
     head record;
@@ -131,7 +131,7 @@ begin
         perform millrace.refuse(format('the arguments of job %s are no longer kept: it cannot run again', retry.id), 'id',
             'Its retention has passed. Enqueue it anew, if you have its arguments elsewhere.', '55000', 'conflict');
     end if;
-    perform millrace.must_see(retry.id);
+    perform millrace.must_see(retry.id, caller => retry.caller);
     select j.* into head from millrace.job j where j.id = retry.id;
     perform pg_current_xact_id();
     delete from millrace.timer d where d.job = retry.id returning d.* into waiting;
@@ -170,7 +170,7 @@ begin
 end $$;
 
 -- Moves a waiting job to another time; a running or ended one is left alone.
-create or replace function millrace.reschedule(id bigint, run_at timestamptz) returns boolean
+create or replace function millrace.reschedule(id bigint, run_at timestamptz, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
     place record;
@@ -179,7 +179,7 @@ begin
     if reschedule.run_at is null or reschedule.run_at in ('infinity', '-infinity') then
         perform millrace.refuse('run_at is no point in time', 'run_at');
     end if;
-    perform millrace.must_see(reschedule.id);
+    perform millrace.must_see(reschedule.id, caller => reschedule.caller);
     perform pg_current_xact_id();
     update millrace.blocked b set due = reschedule.run_at where b.job = reschedule.id;
     if found then
@@ -210,12 +210,12 @@ begin
 end $$;
 
 -- Removes a job and everything that is known of it, its hold on a key too. A running one is refused.
-create or replace function millrace.job_delete(the_job bigint) returns boolean
+create or replace function millrace.job_delete(the_job bigint, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
     the_hash bytea;
 begin
-    perform millrace.must_see(the_job);
+    perform millrace.must_see(the_job, caller => job_delete.caller);
     select j.unique_hash into the_hash from millrace.job j where j.id = the_job;
     perform from millrace.unique_lock u where u.hash = the_hash for update;     -- before its place, like a replacement
     if exists (select from millrace.job_running(the_job)) then

@@ -1,43 +1,32 @@
 -- Documents as applications see them: register, delete, try again.
 
--- Who acts. With claims it is their subject. Without, a back end says it; staff may act for nobody in particular.
-create or replace function millrace.document_actor(actor text) returns text
+-- Who acts. Staff may act for nobody in particular.
+create or replace function millrace.document_actor(actor text, caller name) returns text
 language plpgsql stable as $$
 declare
-    claims text := nullif(current_setting('request.jwt.claims', true), '');
-    sub text;
+    me text := millrace.actor_of(actor, document_actor.caller);
 begin
-    if length(actor) not between 1 and 128 or actor ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
-        perform millrace.refuse('the actor is too long, or has control characters', 'actor', 'Give 1 to 128 characters.');
+    if me is null and not millrace.is_staff(document_actor.caller) then
+        perform millrace.refuse('nobody is said to act', 'actor', 'Without request.jwt.claims a back end names the actor.');
     end if;
-    if claims is null then
-        if actor is null and not millrace.caller_is_trusted() then
-            perform millrace.refuse('nobody is said to act', 'actor', 'Without request.jwt.claims the caller names the actor.');
-        end if;
-        return actor;
-    end if;
-    sub := claims::jsonb ->> 'sub';
-    if actor is not null and actor is distinct from sub then
-        perform millrace.refuse('the actor is not the subject of the claims', 'actor', 'Leave it out: it is taken from the claims.', '42501', 'permission');
-    end if;
-    return sub;
+    return me;
 end $$;
 
 -- A person acts on its own documents; those of nobody, or of the tenant that the claims name, belong to whoever may see them.
-create or replace function millrace.document_sees(d millrace.document, me text) returns boolean
+create or replace function millrace.document_sees(d millrace.document, me text, caller name) returns boolean
 language sql stable as $$
-    select millrace.may_see(d.caller, d.tenant)
+    select millrace.may_see(d.caller, d.tenant, caller => document_sees.caller)
        and (me is null or d.owner is null or d.owner = me
-            or coalesce(nullif(nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'tenant', '') = d.tenant, false))
+            or coalesce(nullif(millrace.claims() ->> 'tenant', '') = d.tenant, false))
 $$;
 
-create or replace function millrace.document_must_see(the_id uuid, actor text) returns millrace.document
+create or replace function millrace.document_must_see(the_id uuid, actor text, caller name) returns millrace.document
 language plpgsql volatile as $$
 declare
     d millrace.document;
 begin
     select * into d from millrace.document x where x.id = the_id for no key update;
-    if not found or not millrace.document_sees(d, millrace.document_actor(actor)) then
+    if not found or not millrace.document_sees(d, millrace.document_actor(actor, caller => document_must_see.caller), caller => document_must_see.caller) then
         perform millrace.refuse(format('there is no document %s', the_id), 'id', null, 'P0002', 'not_found');
     end if;
     return d;
@@ -78,11 +67,11 @@ begin
 end $$;
 
 -- Where to put a document's content, once, and what to register then. The url is good for an hour, for exactly this size and type.
-create or replace function millrace.document_upload(name text, mime_type text, size bigint, tenant text default null, actor text default null)
+create or replace function millrace.document_upload(name text, mime_type text, size bigint, tenant text default null, actor text default null, caller millrace.caller_name default current_user)
 returns table (url text, storage_url text, expires_at timestamptz)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    me text := millrace.document_actor(document_upload.actor);
+    me text := millrace.document_actor(document_upload.actor, caller => document_upload.caller);
 begin
     if document_upload.name is null or length(document_upload.name) not between 1 and 500 or document_upload.name ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the name is missing, too long, or has control characters', 'name', 'Give 1 to 500 characters.');
@@ -90,22 +79,19 @@ begin
     if length(document_upload.tenant) not between 1 and 128 or document_upload.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
-    if millrace.caller_tenant() is not null and not millrace.caller_is_trusted()
-        and coalesce(document_upload.tenant, millrace.caller_tenant()) <> millrace.caller_tenant() then
-        perform millrace.refuse('the tenant is not the caller''s', 'tenant', 'Leave it out: it is taken from the claims.', '42501', 'permission');
-    end if;
+    perform millrace.tenant_of(document_upload.tenant, document_upload.caller);
     return query select l.url, l.storage_url, l.expires_at from millrace.upload_link(document_upload.size, lower(document_upload.mime_type)) l;
 end $$;
 
 -- The id, given or new. With an id that is known and the same content it answers as the first time.
 create or replace function millrace.document_register(
     storage_url text, title text default null, mime_type text default null, size bigint default null, lesson_id text default null, tenant text default null,
-    options jsonb default '{}', password text default null, id uuid default null, actor text default null
+    options jsonb default '{}', password text default null, id uuid default null, actor text default null, caller millrace.caller_name default current_user
 ) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
     set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
-    me text := millrace.document_actor(document_register.actor);
+    me text := millrace.document_actor(document_register.actor, caller => document_register.caller);
     the_tenant text := document_register.tenant;
     o record;
     b record;
@@ -135,12 +121,7 @@ begin
     if length(document_register.password) > 512 then
         perform millrace.refuse('the password is longer than 512 characters', 'password');
     end if;
-    if millrace.caller_tenant() is not null and not millrace.caller_is_trusted() then
-        if coalesce(the_tenant, millrace.caller_tenant()) <> millrace.caller_tenant() then
-            perform millrace.refuse('the tenant is not the caller''s', 'tenant', 'Leave it out: it is taken from the claims.', '42501', 'permission');
-        end if;
-        the_tenant := nullif(millrace.caller_tenant(), '');
-    end if;
+    the_tenant := millrace.tenant_of(the_tenant, document_register.caller);
 
     if storage_url ~ '^blob:[0-9a-f]{64}$' then
         the_blob := decode(substr(storage_url, 6), 'hex');
@@ -149,7 +130,7 @@ begin
     elsif storage_url ~ E'^https://[^/?#\\s@]+([/?#][^\\s]*)?$' and length(storage_url) <= 4096 then
         null;
     elsif storage_url ~ E'^file:/[^\\u0001-\\u001f\\u007f]+$' and length(storage_url) <= 4096 then
-        if not millrace.caller_is_admin() then
+        if not millrace.is_admin(document_register.caller) then
             perform millrace.refuse('only an admin may name a file of the workers'' machines', 'storage_url', 'Put its content among the blobs, and give blob:<sha256>.',
                 '42501', 'permission');
         end if;
@@ -181,7 +162,7 @@ begin
         insert into millrace.document (id, title, mime_type, size, blob, source, lesson_id, tenant, owner, caller, status, stage, languages, policy, dpi, outputs,
             created_at, changed_at, digest)
         values (the_id, document_register.title, lower(document_register.mime_type), the_size, the_blob, case when the_blob is null then storage_url end,
-            document_register.lesson_id, the_tenant, me, millrace.caller(), 'processing', 'receive', o.languages, o.policy, o.dpi, o.outputs, t, t, the_digest)
+            document_register.lesson_id, the_tenant, me, document_register.caller, 'processing', 'receive', o.languages, o.policy, o.dpi, o.outputs, t, t, the_digest)
             on conflict do nothing;
         if found then
             if not millrace.quota_use(the_tenant, 'documents', 1) then
@@ -198,7 +179,7 @@ begin
             end if;
             update millrace.document d
                set job = (millrace.enqueue_one('document.receive', jsonb_build_object('document', the_id, 'round', 1), 'documents', 3, null, null, 'skip', null, the_tenant,
-                       null, '{}', '{}', '{}')).id
+                       null, '{}', '{}', '{}', caller => document_register.caller)).id
              where d.id = the_id;
             perform millrace.document_changed(the_id, 'created');
             return the_id;
@@ -208,19 +189,12 @@ begin
             raise exception using errcode = '40001', message = 'a document with this id was registered by a concurrent transaction';
         end if;
     end if;
-    if old.digest <> the_digest or not millrace.may_see(old.caller, old.tenant) then
+    if old.digest <> the_digest or not millrace.may_see(old.caller, old.tenant, caller => document_register.caller) then
         perform millrace.refuse(format('document %s is there already, with another content', the_id), 'id',
             'The same id and content is answered as the first time; for another document give another id.', '23505', 'conflict');
     end if;
     return the_id;
 end $$;
-
--- The owner of the schema, and members of the admin role.
-create or replace function millrace.caller_is_admin() returns boolean
-language sql stable as $$
-    select millrace.caller() = current_user or pg_has_role(millrace.caller(), current_user, 'member')
-        or coalesce(pg_has_role(millrace.caller(), to_regrole(quote_ident(millrace.role_name('admin')))::oid, 'member'), false)
-$$;
 
 -- With the document locked. What is left of it is that it was there.
 create or replace function millrace.document_gone(d millrace.document) returns void
@@ -251,11 +225,11 @@ begin
 end $$;
 
 -- At most ten a call, by their ids or by a lesson: call again until no row comes. deleted: false for one that was deleted before.
-create or replace function millrace.document_delete(ids uuid[] default null, lesson_id text default null, actor text default null) returns table (id uuid, deleted boolean)
+create or replace function millrace.document_delete(ids uuid[] default null, lesson_id text default null, actor text default null, caller millrace.caller_name default current_user) returns table (id uuid, deleted boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.document_actor(document_delete.actor);
+    me text := millrace.document_actor(document_delete.actor, caller => document_delete.caller);
     d millrace.document;
     chosen uuid[] := document_delete.ids;
 begin
@@ -268,10 +242,10 @@ begin
     if document_delete.lesson_id is not null then
         chosen := array(
             select x.id from millrace.document x
-             where x.lesson_id = document_delete.lesson_id and x.status <> 'deleted' and millrace.document_sees(x, me) order by x.seq limit 10);
+             where x.lesson_id = document_delete.lesson_id and x.status <> 'deleted' and millrace.document_sees(x, me, caller => document_delete.caller) order by x.seq limit 10);
     end if;
     for d in select x.* from millrace.document x where x.id = any (chosen) order by x.id for no key update loop
-        if not millrace.document_sees(d, me) then
+        if not millrace.document_sees(d, me, caller => document_delete.caller) then
             continue;
         end if;
         document_delete.id := d.id;
@@ -284,10 +258,10 @@ begin
 end $$;
 
 -- Reads again what could not be read, or these pages. False: there is nothing to be read again.
-create or replace function millrace.document_retry(id uuid, pages int[] default null, actor text default null) returns boolean
+create or replace function millrace.document_retry(id uuid, pages int[] default null, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    d millrace.document := millrace.document_must_see(document_retry.id, document_retry.actor);
+    d millrace.document := millrace.document_must_see(document_retry.id, document_retry.actor, caller => document_retry.caller);
     again int[];
 begin
     if d.status not in ('completed', 'failed') then
@@ -324,7 +298,7 @@ begin
      where x.id = d.id returning x.* into d;
     update millrace.document x
        set job = (millrace.enqueue_one('document.receive', jsonb_build_object('document', d.id, 'round', d.round), 'documents', 3, null, null, 'skip', null, d.tenant, null, '{}',
-               '{}', '{}')).id
+               '{}', '{}', caller => document_retry.caller)).id
      where x.id = d.id;
     perform millrace.document_changed(d.id, 'updated');
     return true;

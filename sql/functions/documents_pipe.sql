@@ -239,7 +239,7 @@ begin
     elsif d.pages_done + d.pages_failed >= d.pages then
         update millrace.document x
            set stage = 'assemble', job = (millrace.enqueue_one('document.finish', jsonb_build_object('document', d.id, 'round', d.round), 'documents', 2, null, null, 'skip', null,
-                   d.tenant, null, '{}', '{}', '{}')).id
+                   d.tenant, null, '{}', '{}', '{}', caller => current_user)).id
          where x.id = d.id;
     end if;
 end $$;
@@ -274,7 +274,7 @@ begin
     end if;
     for n in 1 .. cardinality(waiting) loop
         made := (millrace.enqueue_one('document.page', jsonb_build_object('document', d.id, 'round', d.round, 'page', waiting[n]), 'documents.pages',
-            case when n = 1 then 2 when n <= 4 then 3 else 5 end, null, null, 'skip', null, d.tenant, null, '{}', '{}', case when n > 1 then '{"wake": false}' else '{}' end::jsonb)).id;
+            case when n = 1 then 2 when n <= 4 then 3 else 5 end, null, null, 'skip', null, d.tenant, null, '{}', '{}', case when n > 1 then '{"wake": false}' else '{}' end::jsonb, caller => current_user)).id;
         update millrace.document_page p set job = made, status = 'waiting' where p.document = d.id and p.page = waiting[n];
     end loop;
     if cardinality(waiting) = 0 then

@@ -9,20 +9,20 @@ create or replace view millrace.document_pages as
 select p.document, p.page, p.status, p.stage, p.reason, p.words, p.confidence, p.rotation, p.dpi, p.cpu_ms, p.cached from millrace.document_page p;
 
 -- For whoever may see it.
-create or replace function millrace.document(id uuid, actor text default null) returns setof millrace.documents
+create or replace function millrace.document(id uuid, actor text default null, caller millrace.caller_name default current_user) returns setof millrace.documents
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select v.* from millrace.documents v join millrace.document d on d.id = v.id
-     where d.id = document.id and millrace.document_sees(d, millrace.document_actor(document.actor))
+     where d.id = document.id and millrace.document_sees(d, millrace.document_actor(document.actor, caller => document.caller), caller => document.caller)
 $$;
 
 -- The newest first, behind `after`.
 create or replace function millrace.document_list(
     status text default null, lesson_id text default null, tenant text default null, since timestamptz default null, after text default null, page int default 50,
-    actor text default null
+    actor text default null, caller millrace.caller_name default current_user
 ) returns setof millrace.documents
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    me text := millrace.document_actor(document_list.actor);
+    me text := millrace.document_actor(document_list.actor, caller => document_list.caller);
     last_seq bigint;
 begin
     if document_list.page not between 1 and 500 then
@@ -38,7 +38,7 @@ begin
         select v.* from millrace.document d join millrace.documents v on v.id = d.id
          where (document_list.status is null or d.status = document_list.status) and (document_list.lesson_id is null or d.lesson_id = document_list.lesson_id)
            and (document_list.tenant is null or d.tenant = document_list.tenant) and (document_list.since is null or d.created_at >= document_list.since)
-           and (last_seq is null or d.seq < last_seq) and millrace.document_sees(d, me)
+           and (last_seq is null or d.seq < last_seq) and millrace.document_sees(d, me, caller => document_list.caller)
          order by d.seq desc limit document_list.page;
 end $$;
 
@@ -67,14 +67,14 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 $$;
 
 -- The pages that have been read so far, from first to last, with a form feed between them. At most 100 MB.
-create or replace function millrace.document_text(id uuid, first int default 1, last int default null, actor text default null) returns text
+create or replace function millrace.document_text(id uuid, first int default 1, last int default null, actor text default null, caller millrace.caller_name default current_user) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     d millrace.document;
     total bigint;
 begin
     select * into d from millrace.document x where x.id = document_text.id;
-    if not found or not millrace.document_sees(d, millrace.document_actor(document_text.actor)) then
+    if not found or not millrace.document_sees(d, millrace.document_actor(document_text.actor, caller => document_text.caller), caller => document_text.caller) then
         perform millrace.refuse(format('there is no document %s', document_text.id), 'id', null, 'P0002', 'not_found');
     end if;
     select sum(octet_length(c.text)) into total from millrace.document_content c
@@ -104,12 +104,12 @@ end $$;
 
 -- Words, "phrases", or, -without, as people write them. The newest document first; what was found stands between ⟦ and ⟧. `next` of the last
 -- row is the `after` of the next call.
-create or replace function millrace.document_search(query text, tenant text default null, after text default null, page int default 50, actor text default null)
+create or replace function millrace.document_search(query text, tenant text default null, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
 returns table (document uuid, number int, title text, lesson_id text, highlight text, next text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.document_actor(document_search.actor);
+    me text := millrace.document_actor(document_search.actor, caller => document_search.caller);
     place text[] := regexp_match(document_search.after, E'^(\\d{1,18})/(\\d{1,9})$');
 begin
     if document_search.page not between 1 and 500 then
@@ -130,7 +130,7 @@ begin
                and (document_search.tenant is null or c.tenant = document_search.tenant)
                and (place is null or (-d.seq, c.page) > (-(place[1]::bigint), place[2]::int))
         ), shown as (
-            select * from found f where millrace.document_sees(f.d, me) order by f.seq desc, f.page limit document_search.page
+            select * from found f where millrace.document_sees(f.d, me, caller => document_search.caller) order by f.seq desc, f.page limit document_search.page
         )
         select s.document, s.page, s.title, s.lesson_id,
                ts_headline(s.config::regconfig, left(c.text, 100000), websearch_to_tsquery(s.config::regconfig, document_search.query),

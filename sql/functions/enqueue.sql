@@ -11,7 +11,8 @@ $$;
 -- every function, type and operator is written in full, and a test sets a trap for each that is not.
 create or replace function millrace.enqueue_as(
     kind text, args jsonb, queue text, priority int, run_at timestamptz, unique_key text, on_conflict text,
-    limit_key text, tenant text, max_attempts int, tags text[], metadata jsonb, options jsonb, plain_lane int
+    limit_key text, tenant text, max_attempts int, tags text[], metadata jsonb, options jsonb, plain_lane int,
+    caller millrace.caller_name
 ) returns bigint
 language plpgsql volatile security definer as $$
 declare
@@ -28,16 +29,16 @@ begin
       into the_kind, the_line, new_id, nobody_sleeps
       from millrace.route r
      where r.kind_name operator(pg_catalog.=) enqueue_as.kind and r.queue_name operator(pg_catalog.=) coalesce(enqueue_as.queue, '')
-       and plain_lane is not null and session_user operator(pg_catalog.=) current_user
-       and pg_catalog.current_setting('role') operator(pg_catalog.=) 'none'
-       and not enqueue_as.args operator(pg_catalog.?) '$millrace' and pg_catalog.pg_column_size(enqueue_as.args) operator(pg_catalog.<=) 1048576;
+       and plain_lane is not null and enqueue_as.caller operator(pg_catalog.=) current_user
+       and not enqueue_as.args operator(pg_catalog.?) '$millrace' and pg_catalog.pg_column_size(enqueue_as.args) operator(pg_catalog.<=) 1048576
+       and pg_catalog.pg_column_compression(enqueue_as.args) is null;
     if new_id is null then
         return millrace.enqueue_fully(kind, args, queue, priority, run_at, unique_key, on_conflict, limit_key, tenant, max_attempts,
-            tags, metadata, options, plain_lane);
+            tags, metadata, options, plain_lane, enqueue_as.caller);
     end if;
     with written as (                                     -- in one statement, for each is set up anew in each call
         insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, args, owner)
-        values (new_id, the_kind, the_line, plain_lane, enqueue_as.max_attempts, millrace.now(), enqueue_as.args, session_user)
+        values (new_id, the_kind, the_line, plain_lane, enqueue_as.max_attempts, millrace.now(), enqueue_as.args, enqueue_as.caller)
     )
     insert into millrace.ready (seq, job, queue, kind, lane) values (new_id, new_id, the_line, the_kind, plain_lane);
     if not nobody_sleeps then                             -- as wake_saying has it, without a call
@@ -51,14 +52,14 @@ end $$;
 -- For enqueue_as: whatever goes no short way, and the note that makes the next of its kind go there.
 create or replace function millrace.enqueue_fully(
     kind text, args jsonb, queue text, priority int, run_at timestamptz, unique_key text, on_conflict text,
-    limit_key text, tenant text, max_attempts int, tags text[], metadata jsonb, options jsonb, plain_lane int
+    limit_key text, tenant text, max_attempts int, tags text[], metadata jsonb, options jsonb, plain_lane int, caller name
 ) returns bigint
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
     new_id bigint := (millrace.enqueue_one(kind, args, queue, priority, run_at, unique_key, on_conflict, limit_key, tenant, max_attempts,
-        tags, metadata, options)).id;
+        tags, metadata, options, caller => enqueue_fully.caller)).id;
 begin
-    if plain_lane is not null and queue is not null and not args ? '$millrace' and session_user = current_user and current_setting('role') = 'none' then
+    if plain_lane is not null and queue is not null and not args ? '$millrace' and enqueue_fully.caller = current_user then
         perform millrace.route_keep(kind, queue);
     end if;
     return new_id;
@@ -79,14 +80,14 @@ return millrace.enqueue_as(kind, args, queue, priority, run_at, unique_key, on_c
     case when coalesce(queue, '-') <> '' and run_at is null and unique_key is null and limit_key is null and tenant is null
               and on_conflict in ('skip', 'replace', 'error') and coalesce(priority, 4) between 0 and 9 and coalesce(max_attempts, 1) between 1 and 1000
               and coalesce(tags = '{}', true) and coalesce(metadata = '{}', true) and coalesce(options = '{}', true)
-         then coalesce(priority, 4) * 4 + 1 end);
+         then coalesce(priority, 4) * 4 + 1 end, current_user);
 
 -- One job: checked, written, put in its place, and somebody woken. created is false when a unique key's holder is returned.
 create or replace function millrace.enqueue_one(
     the_kind text, the_args jsonb, the_queue text, the_priority int, the_run_at timestamptz,
     the_key text, the_conflict text, the_limit_key text, the_tenant text, the_max_attempts int,
     the_tags text[], the_metadata jsonb, the_options jsonb,
-    out id bigint, out created boolean
+    out id bigint, out created boolean, caller name
 )
 language plpgsql volatile as $$
 declare
@@ -167,17 +168,12 @@ begin
         queue_name := coalesce(the_queue, 'default');
     end if;
 
-    if session_user <> current_user or current_setting('role') <> 'none' then
-        if not millrace.caller_is_trusted() then
-            perform millrace.check_client(the_kind, queue_name);
-            caller_tenant := millrace.caller_tenant();
-            if caller_tenant is not null then
-                if the_tenant <> caller_tenant then
-                    perform millrace.refuse('a caller may enqueue only for its own tenant', 'tenant', null, '42501', 'permission');
-                end if;
-                the_tenant := nullif(caller_tenant, '');
-                queue_id := null;                         -- of that tenant's line
-            end if;
+    if enqueue_one.caller is distinct from current_user and not millrace.is_staff(enqueue_one.caller) then
+        perform millrace.check_client(the_kind, queue_name, enqueue_one.caller);
+        caller_tenant := millrace.tenant_of(the_tenant, enqueue_one.caller);
+        if caller_tenant is distinct from the_tenant then
+            the_tenant := caller_tenant;
+            queue_id := null;                             -- of that tenant's line
         end if;
     end if;
 
@@ -194,7 +190,7 @@ begin
         loop
             if the_conflict = 'replace' then
                 replaced := millrace.unique_replace(the_hash, id, kind_id, queue_id, the_lane, the_run_at, the_args,
-                    the_limit_key, the_max_attempts, the_tags, the_metadata, the_options);
+                    the_limit_key, the_max_attempts, the_tags, the_metadata, the_options, caller => enqueue_one.caller);
                 fate := replaced.fate;
                 if fate = 'replaced' then
                     id := replaced.id;
@@ -226,13 +222,13 @@ begin
     insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, run_at, args, unique_hash, unique_key,
         limit_key, tenant, owner, tags, metadata, options)
     values (id, kind_id, queue_id, the_lane, the_max_attempts, t, the_run_at, the_args, the_hash, the_key,
-        the_limit_key, the_tenant, millrace.caller(), nullif(the_tags, '{}'), nullif(the_metadata, '{}'), nullif(the_options, '{}'));
+        the_limit_key, the_tenant, enqueue_one.caller, nullif(the_tags, '{}'), nullif(the_metadata, '{}'), nullif(the_options, '{}'));
 
     if follows then
         return;                                           -- whoever ends the holder gives it its place
     end if;
     if the_options ?| array['after', 'fence', 'before'] then
-        if millrace.flow_join(id, the_options, the_run_at) then
+        if millrace.flow_join(id, the_options, the_run_at, caller => enqueue_one.caller) then
             return;                                       -- whoever ends the last job it waits for gives it its place
         end if;
     end if;
@@ -311,10 +307,10 @@ begin
 end $$;
 
 -- Many at once, answered in order. An error names the job by its place, counted from 1, and nothing is written.
-create or replace function millrace.enqueue_many(jobs jsonb) returns table (id bigint, created boolean)
+create or replace function millrace.enqueue_many(jobs jsonb, caller millrace.caller_name default current_user) returns table (id bigint, created boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    written record := millrace.enqueue_numbered(jobs, null, 'job');
+    written record := millrace.enqueue_numbered(jobs, null, 'job', caller => enqueue_many.caller);
 begin
     for n in 1 .. cardinality(written.news) loop
         id := written.ids[n];
@@ -326,10 +322,10 @@ end $$;
 -- Plans are kept for all that is called here: of a partitioned table the planner likes to make another for each job, which costs more than it runs.
 -- numbers: what to call each job in an error, when not its place. Those that need no more than to be written are written together; the others, and
 -- all of them if anything is wrong with those, go one after the other. ids: of the jobs, in their order; news: whether each is new.
-create or replace function millrace.enqueue_numbered(jobs jsonb, numbers bigint[], noun text, out ids bigint[], out news boolean[])
+create or replace function millrace.enqueue_numbered(jobs jsonb, numbers bigint[], noun text, out ids bigint[], out news boolean[], caller millrace.caller_name default current_user)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
 declare
-    together boolean := session_user = current_user and current_setting('role') = 'none' or millrace.caller_is_trusted();
+    together boolean := millrace.is_staff(enqueue_numbered.caller);
     one jsonb;
     n bigint;
     one_result record;
@@ -341,7 +337,7 @@ begin
     news := array_fill(true, array[jsonb_array_length(jobs)]);
     loop
         begin
-            ids := case when together then millrace.enqueue_together(jobs) end;
+            ids := case when together then millrace.enqueue_together(jobs, caller => enqueue_numbered.caller) end;
             exit when cardinality(ids) = cardinality(news) and array_position(ids, null) is null;
             -- Unique keys are taken in one order by everybody, or two callers could wait for each other: by what the lock is of,
             -- which is the key, its scope, and the name within that scope. The rest orders those without a key.
@@ -357,7 +353,7 @@ begin
                           case s.scope when 'kind' then j.value ->> 'kind' when 'queue' then s.queue when 'tenant' then j.value ->> 'tenant' end collate "C",
                           j.value ->> 'kind' collate "C", s.queue collate "C", j.ordinality
             loop
-                one_result := millrace.enqueue_object(one);
+                one_result := millrace.enqueue_object(one, caller => enqueue_numbered.caller);
                 ids[n] := one_result.id;
                 news[n] := one_result.created;
             end loop;
@@ -378,11 +374,10 @@ end $$;
 
 -- Writes those of the jobs that hold no unique key, wait for no other job and have no end, of kinds and lines that are known: what enqueue_one
 -- does for each, in one statement for all, in their order. Answers with their ids, null for every other. For trusted callers.
-create or replace function millrace.enqueue_together(jobs jsonb) returns bigint[]
+create or replace function millrace.enqueue_together(jobs jsonb, caller name) returns bigint[]
 language plpgsql volatile as $$
 declare
     t timestamptz := case when pg_current_xact_id() is not null then millrace.now() end;   -- its id before numbers are drawn: see enqueue_one
-    me text := millrace.caller();
     ids bigint[];
     woken record;
     told text;
@@ -419,7 +414,7 @@ begin
           from (select * from known order by place) k
     ), written as (
         insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, run_at, args, limit_key, tenant, owner, tags, metadata, options)
-        select n.id, n.kind, n.queue, n.lane, n.max_attempts, t, n.run_at, n.args, n.limit_key, n.tenant, me,
+        select n.id, n.kind, n.queue, n.lane, n.max_attempts, t, n.run_at, n.args, n.limit_key, n.tenant, enqueue_together.caller,
                case when n.one ? 'tags' then nullif(array(select jsonb_array_elements_text(n.one -> 'tags')), '{}') end,
                nullif(n.metadata, '{}'), nullif(n.options, '{}')
           from new n
@@ -467,7 +462,7 @@ begin
     return total;
 end $$;
 
-create or replace function millrace.enqueue_object(one jsonb, out id bigint, out created boolean)
+create or replace function millrace.enqueue_object(one jsonb, out id bigint, out created boolean, caller name)
 language plpgsql volatile as $$
 declare
     unknown text;
@@ -491,7 +486,7 @@ begin
         one ->> 'unique_key', coalesce(one ->> 'on_conflict', 'skip'), one ->> 'limit_key', one ->> 'tenant',
         (one ->> 'max_attempts')::int,
         case when one ? 'tags' then array(select jsonb_array_elements_text(one -> 'tags')) end,
-        one -> 'metadata', one -> 'options');
+        one -> 'metadata', one -> 'options', caller => enqueue_object.caller);
     id := made.id;
     created := made.created;
 end $$;
@@ -499,7 +494,7 @@ end $$;
 -- The fast path for many jobs of one kind: one statement for all, no unique keys.
 create or replace function millrace.enqueue_bulk(
     the_kind text, the_args text[], the_queue text default null, the_priority int default null,
-    the_run_at timestamptz default null, the_tenant text default null, the_max_attempts int default null, the_limit_key text default null
+    the_run_at timestamptz default null, the_tenant text default null, the_max_attempts int default null, the_limit_key text default null, caller millrace.caller_name default current_user
 ) returns table (first bigint, last bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -511,14 +506,13 @@ declare
     later boolean := coalesce(the_run_at > t, false);
     aside boolean := not later and the_limit_key is not null and millrace.gate_has_parked(millrace.gate_of('key', the_limit_key));
     head record;
-    me text := millrace.caller();
 begin
     if cardinality(the_args) = 0 then
         return;
     end if;
     -- The first goes the long way and is checked like any other; the rest share all of it but their arguments.
     select e.id into first from millrace.enqueue_one(the_kind, the_args[1]::jsonb, the_queue, the_priority, the_run_at,
-        null, 'skip', the_limit_key, the_tenant, the_max_attempts, null, null, null) e;
+        null, 'skip', the_limit_key, the_tenant, the_max_attempts, null, null, null, caller => enqueue_bulk.caller) e;
     last := first;
     select j.* into strict head from millrace.job j where j.id = first;
     if exists (select from unnest(the_args) a where octet_length(a) > 1048576) then
@@ -530,7 +524,7 @@ begin
         select nextval('millrace.seq') as id, a::jsonb as args from unnest(the_args[2:]) a
     ), written as (
         insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, run_at, args, limit_key, tenant, owner)
-        select n.id, head.kind, head.queue, head.lane, head.max_attempts, t, the_run_at, n.args, head.limit_key, head.tenant, me from new n
+        select n.id, head.kind, head.queue, head.lane, head.max_attempts, t, the_run_at, n.args, head.limit_key, head.tenant, enqueue_bulk.caller from new n
     ), now_ready as (
         insert into millrace.ready (seq, job, queue, kind, lane, gate)
         select n.id, n.id, head.queue, head.kind, head.lane, millrace.gate_of('key', head.limit_key) from new n where not later and not aside

@@ -2,7 +2,7 @@
 
 -- The id, given or new. With an id that is known and the same content it answers as the first time, and nothing is published.
 create or replace function millrace.event_publish(
-    type text, source text, data jsonb, subject text default null, tenant text default null, id uuid default null
+    type text, source text, data jsonb, subject text default null, tenant text default null, id uuid default null, caller millrace.caller_name default current_user
 ) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -33,12 +33,12 @@ begin
         perform millrace.refuse(format('data takes %s bytes, more than the 65536 allowed', octet_length(event_publish.data::text)), 'data',
             'Store large data elsewhere and publish a reference.', '53400', 'too_large');
     end if;
-    if not millrace.caller_is_trusted() then
-        the_tenant := millrace.check_publisher(event_publish.type, the_tenant);
+    if not millrace.is_staff(event_publish.caller) then
+        the_tenant := millrace.check_publisher(event_publish.type, the_tenant, caller => event_publish.caller);
     end if;
 
     insert into millrace.event (id, type, source, subject, tenant, at, owner, data)
-    values (the_id, event_publish.type, event_publish.source, event_publish.subject, the_tenant, millrace.now(), millrace.caller(), event_publish.data)
+    values (the_id, event_publish.type, event_publish.source, event_publish.subject, the_tenant, millrace.now(), event_publish.caller, event_publish.data)
         on conflict do nothing;
     if found then
         insert into millrace.event_fresh (id) values (the_id);
@@ -51,7 +51,7 @@ begin
     end if;
     perform millrace.event_conflict(case
         -- Of another's event nothing is said but that the id is taken.
-        when not millrace.caller_is_trusted() and old.owner <> millrace.caller() then 'id'
+        when not millrace.is_staff(event_publish.caller) and old.owner is distinct from event_publish.caller then 'id'
         when old.type <> event_publish.type then 'type'
         when old.source <> event_publish.source then 'source'
         when old.subject is distinct from event_publish.subject then 'subject'
@@ -84,24 +84,19 @@ begin
 end $$;
 
 -- What a client may publish, and its tenant: with claims its own.
-create or replace function millrace.check_publisher(the_type text, the_tenant text) returns text
+create or replace function millrace.check_publisher(the_type text, the_tenant text, caller name) returns text
 language plpgsql stable as $$
-declare
-    me text := millrace.caller();
-    own text := millrace.caller_tenant();
 begin
     if not exists (
         select from millrace.event_grant g
-         where (g.role = me or (to_regrole(quote_ident(g.role)) is not null and pg_has_role(me, g.role, 'member')))
+         where (g.role = check_publisher.caller
+                or (to_regrole(quote_ident(g.role)) is not null and pg_has_role(check_publisher.caller, to_regrole(quote_ident(g.role)), 'usage')))
            and g.type in (the_type, '*')
     ) then
-        perform millrace.refuse(format('role %I may not publish %s', me, the_type), 'type',
-            format('An admin allows it with: select millrace.grant_publish(%L, %L)', me, the_type), '42501', 'permission');
+        perform millrace.refuse(format('role %I may not publish %s', check_publisher.caller, the_type), 'type',
+            format('An admin allows it with: select millrace.grant_publish(%L, %L)', check_publisher.caller, the_type), '42501', 'permission');
     end if;
-    if own is not null and coalesce(the_tenant, own) <> own then
-        perform millrace.refuse('the tenant is not the caller''s', 'tenant', 'Leave it out: it is taken from the claims.', '42501', 'permission');
-    end if;
-    return coalesce(own, the_tenant);
+    return millrace.tenant_of(the_tenant, check_publisher.caller);
 end $$;
 
 create or replace function millrace.grant_publish(the_role text, the_type text) returns boolean

@@ -44,7 +44,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
                        from millrace.flag f where f.name = flag_on.name), false)
 $$;
 
-create or replace function millrace.flag_set(name text, percent int, always text[] default '{}', reason text default null) returns boolean
+create or replace function millrace.flag_set(name text, percent int, always text[] default '{}', reason text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
@@ -59,7 +59,7 @@ begin
         perform millrace.refuse('always must be at most 1000 keys of 1 to 128 characters', 'always');
     end if;
     insert into millrace.flag as f (name, percent, always, reason, changed_by, changed_at)
-    values (flag_set.name, flag_set.percent, flag_set.always, left(flag_set.reason, 500), millrace.caller(), millrace.now())
+    values (flag_set.name, flag_set.percent, flag_set.always, left(flag_set.reason, 500), flag_set.caller, millrace.now())
     on conflict (name) do update
         set percent = excluded.percent, always = excluded.always, reason = excluded.reason, changed_by = excluded.changed_by, changed_at = excluded.changed_at
       where (f.percent, f.always, f.reason) is distinct from (excluded.percent, excluded.always, excluded.reason);

@@ -1,10 +1,10 @@
 -- What people do to a flow as a whole, and how they see it.
 
 -- Every job that hangs together with this one, itself included, by number. At most `most`.
-create or replace function millrace.flow_ids(id bigint, most int default 1000000) returns setof bigint
+create or replace function millrace.flow_ids(id bigint, most int default 1000000, caller millrace.caller_name default current_user) returns setof bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off set enable_hashjoin = off set enable_mergejoin = off as $$
 begin
-    perform millrace.must_see(flow_ids.id);
+    perform millrace.must_see(flow_ids.id, caller => flow_ids.caller);
     return query
     with recursive kin(job) as (
         select flow_ids.id
@@ -18,32 +18,32 @@ begin
 end $$;
 
 -- Cancels whatever of a flow has not ended, the last jobs first, so that nothing starts meanwhile. Returns how many.
-create or replace function millrace.flow_cancel(id bigint) returns int
+create or replace function millrace.flow_cancel(id bigint, caller millrace.caller_name default current_user) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     one bigint;
     head record;
     cancelled int := 0;
 begin
-    for one in select f from millrace.flow_ids(flow_cancel.id) f order by f desc loop
+    for one in select f from millrace.flow_ids(flow_cancel.id, caller => flow_cancel.caller) f order by f desc loop
         select j.owner, j.tenant into head from millrace.job j where j.id = one;
-        continue when not found or not millrace.may_see(head.owner, head.tenant);
+        continue when not found or not millrace.may_see(head.owner, head.tenant, caller => flow_cancel.caller);
         cancelled := cancelled + millrace.cancel_now(one)::int;
     end loop;
     return cancelled;
 end $$;
 
 -- Runs again whatever of a flow is dead or cancelled: what can run at once does, the rest waits for it as before.
-create or replace function millrace.flow_retry(id bigint) returns int
+create or replace function millrace.flow_retry(id bigint, caller millrace.caller_name default current_user) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     one bigint;
     head record;
     retried int := 0;
 begin
-    for one in select f from millrace.flow_ids(flow_retry.id) f order by f loop
+    for one in select f from millrace.flow_ids(flow_retry.id, caller => flow_retry.caller) f order by f loop
         select j.* into head from millrace.job j where j.id = one;
-        continue when not found or not millrace.may_see(head.owner, head.tenant);
+        continue when not found or not millrace.may_see(head.owner, head.tenant, caller => flow_retry.caller);
         if exists (select from millrace.edge e where e.succ = one and e.outcome is distinct from 1) then
             continue when exists (select from millrace.blocked b where b.job = one);
             update millrace.history h set outcome = case h.outcome when 3 then 4 else 6 end where h.id = one and h.outcome in (2, 3);
@@ -62,7 +62,7 @@ begin
 end $$;
 
 -- The flow around a job as a tree: each job below the one it waits for that came last. At most `most` below any one.
-create or replace function millrace.flow_tree(id bigint, most int default 20)
+create or replace function millrace.flow_tree(id bigint, most int default 20, caller millrace.caller_name default current_user)
 returns table (depth int, job bigint, kind text, state text, below bigint, hidden bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
@@ -74,7 +74,7 @@ declare
     kids bigint[];
     head record;
 begin
-    perform millrace.must_see(flow_tree.id);
+    perform millrace.must_see(flow_tree.id, caller => flow_tree.caller);
     for step in 1 .. 1000 loop                            -- to the first of all
         select min(e.pred) into up from millrace.edge e where e.succ = root;
         exit when up is null;
@@ -90,7 +90,7 @@ begin
         continue when job = any (seen);
         seen := seen || job;
         select j.owner, j.tenant into head from millrace.job j where j.id = flow_tree.job;
-        continue when not found or not millrace.may_see(head.owner, head.tenant);
+        continue when not found or not millrace.may_see(head.owner, head.tenant, caller => flow_tree.caller);
         select x.kind, x.state into kind, state from millrace.job(flow_tree.job) x;
         select count(*) into below from millrace.edge e where e.pred = flow_tree.job;
         -- A job stands below the last it waits for; what it is made by and what it joins would show it twice.
@@ -112,11 +112,11 @@ begin
 end $$;
 
 -- The results of the jobs that a job waited for, by number, a page at a time.
-create or replace function millrace.results_before(id bigint, after bigint default 0, page int default 500)
+create or replace function millrace.results_before(id bigint, after bigint default 0, page int default 500, caller millrace.caller_name default current_user)
 returns table (job bigint, outcome text, result jsonb)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 begin
-    perform millrace.must_see(results_before.id);
+    perform millrace.must_see(results_before.id, caller => results_before.caller);
     if page is null or page not between 1 and 5000 then
         perform millrace.refuse('page must be 1 to 5000', 'page');
     end if;

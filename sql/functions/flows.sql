@@ -22,7 +22,7 @@ begin
 end $$;
 
 -- Reads options.after, fence and before of a new job, and draws its edges. True when it has to wait.
-create or replace function millrace.flow_join(the_job bigint, the_options jsonb, the_due timestamptz) returns boolean
+create or replace function millrace.flow_join(the_job bigint, the_options jsonb, the_due timestamptz, caller name) returns boolean
 language plpgsql volatile set enable_seqscan = off as $$
 declare
     given jsonb := the_options -> 'after';
@@ -35,7 +35,7 @@ begin
     end if;
     if given is not null then
         preds := array(select distinct p::bigint from jsonb_array_elements_text(given) p);
-        perform millrace.must_see(p) from unnest(preds) p;
+        perform millrace.must_see(p, caller => flow_join.caller) from unnest(preds) p;
         insert into millrace.edge (pred, succ) select p, the_job from unnest(preds) p;
     end if;
     if the_options ? 'fence' then
@@ -44,7 +44,7 @@ begin
             on conflict (pred, succ) do update set session = excluded.session, number = excluded.number;
     end if;
     for follower in select b::bigint from jsonb_array_elements_text(the_options -> 'before') b loop
-        perform millrace.must_see(follower);
+        perform millrace.must_see(follower, caller => flow_join.caller);
         perform from millrace.blocked b where b.job = follower for update;
         if not found then
             perform millrace.refuse(format('job %s waits for nobody any more', follower), 'options.before',
@@ -131,7 +131,7 @@ begin
     end if;
     -- The first goes the long way and is checked like any other; the rest share all of it but their arguments.
     select e.id into first from millrace.enqueue_one(spawn.kind, spawn.args[1]::jsonb, spawn.queue, spawn.priority, spawn.run_at,
-        null, 'skip', null, null, null, null, null, options) e;
+        null, 'skip', null, null, null, null, null, options, caller => current_user) e;
     last := first;
     select * into run from millrace.read_token(spawn.token);
     select j.* into strict head from millrace.job j where j.id = first;

@@ -40,10 +40,10 @@ declare
         'device_add', 'device_remove', 'device_list', 'notice_preferences', 'notice_take', 'notice_next', 'notice_mail', 'notice_record',
         'notice_state', 'notice_list', 'notice_story', 'provider_token_take', 'provider_token_put',
         'webhook_fan_out', 'webhook_claim', 'webhook_wait', 'webhook_record', 'webhook_consent', 'webhook_target', 'webhook_state', 'webhook_secrets', 'webhook_seal',
-        'link_key_set', 'upload_arrived', 'blob_sweep_turn'];
+        'link_key_set', 'upload_arrived', 'blob_sweep_turn', 'right_staff'];
     doors_admin text[] := doors_worker || array['job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',
         'dead_ids', 'dead_summary', 'sealed_keys', 'sealed_page', 'reseal',
-        'grant_enqueue', 'revoke_enqueue', 'own_jobs', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',
+        'right_admin', 'grant_backend', 'revoke_backend', 'grant_enqueue', 'revoke_enqueue', 'own_jobs', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',
         'schedule_remove', 'schedule_pause', 'schedule_resume', 'schedule_run', 'schedule_fires', 'grant_publish', 'revoke_publish',
         'provider_force', 'flag_set', 'template_publish', 'template_use', 'template_history',
         'mail_resolve', 'mail_unsuppress', 'mail_suppressions', 'mail_erase',

@@ -8,9 +8,9 @@ begin
       from millrace.mail m where m.id = the_id;
 end $$;
 
-create or replace function millrace.mail_audited(what text, the_message uuid, detail jsonb) returns void
+create or replace function millrace.mail_audited(what text, the_message uuid, detail jsonb, caller name) returns void
 language sql volatile as $$
-    insert into millrace.mail_audit (at, by, what, message, detail) values (millrace.now(), millrace.caller(), what, the_message, detail)
+    insert into millrace.mail_audit (at, by, what, message, detail) values (millrace.now(), mail_audited.caller, what, the_message, detail)
 $$;
 
 -- A status only ever rises: what comes late or twice changes nothing.
@@ -61,8 +61,9 @@ begin
             else
                 message := coalesce((parsed ->> 'id')::uuid, (parsed #>> '{options,id}')::uuid, md5('millrace.mail:' || jobs[i])::uuid);
                 if not exists (select from millrace.mail m where m.id = message and m.job = jobs[i]) then
-                    message := millrace.mail_put(kinds[i], parsed, message, jobs[i]);
-                    update millrace.mail m set owner = j.owner, tenant = coalesce(j.tenant, m.tenant) from millrace.job j where j.id = jobs[i] and m.id = message;
+                    -- With the rights of who enqueued the job, not the worker's.
+                    message := millrace.mail_put(kinds[i], parsed, message, jobs[i], caller => coalesce((select j.owner from millrace.job j where j.id = jobs[i]), ''));
+                    update millrace.mail m set tenant = j.tenant from millrace.job j where j.id = jobs[i] and m.id = message and j.tenant is not null;
                 end if;
             end if;
         exception when data_exception or integrity_constraint_violation or insufficient_privilege or no_data_found or sqlstate '53400' then
@@ -387,7 +388,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
 $$;
 
 -- True for the one who noticed that mail goes another way now. Back only when the chosen service is called again by everybody.
-create or replace function millrace.mail_route_by(the_chosen text, the_current text, the_reason text) returns boolean
+create or replace function millrace.mail_route_by(the_chosen text, the_current text, the_reason text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     old millrace.mail_route;
@@ -410,6 +411,6 @@ begin
         return false;                                     -- the first message ever, or another configuration
     end if;
     perform millrace.mail_told('serviceSwitched', the_current, null, true, the_reason);
-    perform millrace.mail_audited('switch', null, jsonb_build_object('from', coalesce(old.current, the_chosen), 'to', the_current, 'reason', the_reason));
+    perform millrace.mail_audited('switch', null, jsonb_build_object('from', coalesce(old.current, the_chosen), 'to', the_current, 'reason', the_reason), caller => mail_route_by.caller);
     return true;
 end $$;

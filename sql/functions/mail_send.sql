@@ -231,13 +231,13 @@ begin
     return made || (options - 'data');
 end $$;
 
-create or replace function millrace.mail_enqueue(the_kind text, the_id uuid, the_priority text, the_purpose text, due timestamptz, the_tenant text) returns bigint
+create or replace function millrace.mail_enqueue(the_kind text, the_id uuid, the_priority text, the_purpose text, due timestamptz, the_tenant text, caller name) returns bigint
 language plpgsql volatile as $$
 declare
     made bigint;
 begin
     select e.id into made from millrace.enqueue_one(the_kind, jsonb_build_object('message', the_id), millrace.mail_queue(the_priority),
-        case the_purpose when 'alarm' then 0 else millrace.mail_lane(the_priority) end, due, null, 'skip', null, the_tenant, null, '{}', '{}', '{}') e;
+        case the_purpose when 'alarm' then 0 else millrace.mail_lane(the_priority) end, due, null, 'skip', null, the_tenant, null, '{}', '{}', '{}', caller => mail_enqueue.caller) e;
     return made;
 end $$;
 
@@ -263,7 +263,7 @@ begin
 end $$;
 
 -- Writes a message down. the_job: it came first; else one is enqueued. The id, given or new or made from the job's.
-create or replace function millrace.mail_put(the_kind text, given jsonb, the_id uuid, the_job bigint) returns uuid
+create or replace function millrace.mail_put(the_kind text, given jsonb, the_id uuid, the_job bigint, caller name) returns uuid
 language plpgsql volatile set plan_cache_mode = force_generic_plan as $$
 declare
     args jsonb := millrace.mail_args(the_kind, given);
@@ -277,7 +277,7 @@ declare
     the_sender text := args ->> 'sender';
     claimed text;
     old record;
-    the_owner text := millrace.caller();
+    the_owner text := mail_put.caller;
     attached jsonb;
     is_new boolean;
 begin
@@ -369,16 +369,13 @@ begin
         perform millrace.refuse('expires_at is over before the message would be sent', 'expires_at');
     end if;
 
-    if nullif(current_setting('request.jwt.claims', true), '') is not null and not millrace.caller_is_trusted() then
-        claimed := current_setting('request.jwt.claims', true)::jsonb ->> 'sub';
+    if millrace.claims() is not null and not millrace.is_staff(mail_put.caller) then
+        claimed := millrace.claims() ->> 'sub';
         if coalesce(the_sender, claimed) is distinct from claimed then
             perform millrace.refuse('the sender is not the caller', 'sender', 'Leave it out: it is taken from the claims.', '42501', 'permission');
         end if;
         the_sender := claimed;
-        if coalesce(the_tenant, millrace.caller_tenant()) <> millrace.caller_tenant() then
-            perform millrace.refuse('the tenant is not the caller''s', 'tenant', 'Leave it out: it is taken from the claims.', '42501', 'permission');
-        end if;
-        the_tenant := nullif(millrace.caller_tenant(), '');
+        the_tenant := millrace.tenant_of(the_tenant, mail_put.caller);
     end if;
 
     the_digest := sha256(convert_to(the_kind || chr(31) || (args - 'id')::text || chr(31) || coalesce(the_tenant, ''), 'UTF8'));
@@ -386,7 +383,7 @@ begin
     is_new := the_id is null;
     the_id := coalesce(the_id, gen_random_uuid());
     if is_new and the_job is null then
-        the_job := millrace.mail_enqueue(the_kind, the_id, the_priority, the_purpose, case when scheduled > t then scheduled end, the_tenant);
+        the_job := millrace.mail_enqueue(the_kind, the_id, the_priority, the_purpose, case when scheduled > t then scheduled end, the_tenant, caller => mail_put.caller);
     end if;
     insert into millrace.mail (id, kind, status, job, direct, template, locale, priority, purpose, on_unknown, fallback, receipt, tenant, owner, sender, domains, created_at,
         scheduled_at, expires_at, changed_at, digest)
@@ -400,7 +397,7 @@ begin
         if not found then                                 -- committed since our snapshot, at a stricter level
             raise exception using errcode = '40001', message = 'a message with this id was handed in by a concurrent transaction';
         end if;
-        if old.digest <> the_digest or not millrace.may_see(old.owner, old.tenant) then
+        if old.digest <> the_digest or not millrace.may_see(old.owner, old.tenant, caller => mail_put.caller) then
             perform millrace.refuse(format('message %s is there already, with another content', the_id), 'id',
                 'The same id and content is answered as the first time; for another message give another id.', '23505', 'conflict');
         end if;
@@ -411,7 +408,7 @@ begin
     values (the_id, recipients, cc, bcc, args ->> 'reply_to', args ->> 'subject', args ->> 'body_text', args ->> 'body_html',
         case when args ? 'template' then args -> 'data' end, coalesce(args -> 'headers', '{}'), attached, coalesce(args -> 'tags', '{}'), everybody);
     if the_job is null then
-        the_job := millrace.mail_enqueue(the_kind, the_id, the_priority, the_purpose, case when scheduled > t then scheduled end, the_tenant);
+        the_job := millrace.mail_enqueue(the_kind, the_id, the_priority, the_purpose, case when scheduled > t then scheduled end, the_tenant, caller => mail_put.caller);
         update millrace.mail m set job = the_job where m.id = the_id;
     end if;
     insert into millrace.mail_change (at, message, change, data)
@@ -431,52 +428,52 @@ create or replace function millrace.mail_send(
     recipients text[], subject text default null, body_text text default null, body_html text default null, template text default null, data jsonb default '{}',
     locale text default null, cc text[] default '{}', bcc text[] default '{}', reply_to text default null, headers jsonb default '{}', attachments jsonb default '[]',
     priority text default 'normal', receipt boolean default false, scheduled_at timestamptz default null, expires_at timestamptz default null, tags jsonb default '{}',
-    purpose text default 'transactional', on_unknown text default 'park', sender text default null, tenant text default null, id uuid default null
+    purpose text default 'transactional', on_unknown text default 'park', sender text default null, tenant text default null, id uuid default null, caller millrace.caller_name default current_user
 ) returns uuid
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select millrace.mail_put('mail.send', jsonb_build_object('recipients', to_jsonb(recipients), 'subject', subject, 'body_text', body_text, 'body_html', body_html,
         'template', template, 'data', data, 'locale', locale, 'cc', to_jsonb(cc), 'bcc', to_jsonb(bcc), 'reply_to', reply_to, 'headers', headers,
         'attachments', attachments, 'priority', priority, 'receipt', receipt, 'scheduled_at', scheduled_at, 'expires_at', expires_at, 'tags', tags,
-        'purpose', purpose, 'on_unknown', on_unknown, 'sender', sender, 'tenant', tenant), id, null)
+        'purpose', purpose, 'on_unknown', on_unknown, 'sender', sender, 'tenant', tenant), id, null, caller => mail_send.caller)
 $$;
 
-create or replace function millrace.mail_password_reset(recipient text, token text, user_id text, options jsonb default '{}') returns uuid
+create or replace function millrace.mail_password_reset(recipient text, token text, user_id text, options jsonb default '{}', caller millrace.caller_name default current_user) returns uuid
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select millrace.mail_put('mail.password_reset', jsonb_build_object('recipient', recipient, 'token', token, 'user_id', user_id, 'options', options), null, null)
+    select millrace.mail_put('mail.password_reset', jsonb_build_object('recipient', recipient, 'token', token, 'user_id', user_id, 'options', options), null, null, caller => mail_password_reset.caller)
 $$;
 
-create or replace function millrace.mail_account_verification(recipient text, token text, options jsonb default '{}') returns uuid
+create or replace function millrace.mail_account_verification(recipient text, token text, options jsonb default '{}', caller millrace.caller_name default current_user) returns uuid
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select millrace.mail_put('mail.account_verification', jsonb_build_object('recipient', recipient, 'token', token, 'options', options), null, null)
+    select millrace.mail_put('mail.account_verification', jsonb_build_object('recipient', recipient, 'token', token, 'options', options), null, null, caller => mail_account_verification.caller)
 $$;
 
-create or replace function millrace.mail_welcome(recipient text, user_name text, options jsonb default '{}') returns uuid
+create or replace function millrace.mail_welcome(recipient text, user_name text, options jsonb default '{}', caller millrace.caller_name default current_user) returns uuid
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select millrace.mail_put('mail.welcome', jsonb_build_object('recipient', recipient, 'user_name', user_name, 'options', options), null, null)
+    select millrace.mail_put('mail.welcome', jsonb_build_object('recipient', recipient, 'user_name', user_name, 'options', options), null, null, caller => mail_welcome.caller)
 $$;
 
-create or replace function millrace.mail_account_notification(recipient text, title text, body text, options jsonb default '{}') returns uuid
+create or replace function millrace.mail_account_notification(recipient text, title text, body text, options jsonb default '{}', caller millrace.caller_name default current_user) returns uuid
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select millrace.mail_put('mail.account_notification', jsonb_build_object('recipient', recipient, 'title', title, 'body', body, 'options', options), null, null)
+    select millrace.mail_put('mail.account_notification', jsonb_build_object('recipient', recipient, 'title', title, 'body', body, 'options', options), null, null, caller => mail_account_notification.caller)
 $$;
 
-create or replace function millrace.mail_must_see(the_id uuid) returns millrace.mail
+create or replace function millrace.mail_must_see(the_id uuid, caller name) returns millrace.mail
 language plpgsql volatile as $$
 declare
     found_one millrace.mail;
 begin
     select * into found_one from millrace.mail m where m.id = the_id for update;
-    if not found or not millrace.may_see(found_one.owner, found_one.tenant) then
+    if not found or not millrace.may_see(found_one.owner, found_one.tenant, caller => mail_must_see.caller) then
         perform millrace.refuse(format('there is no message %s', the_id), 'id', null, 'P0002', 'not_found');
     end if;
     return found_one;
 end $$;
 
 -- False: it was cancelled before.
-create or replace function millrace.mail_cancel(id uuid) returns boolean
+create or replace function millrace.mail_cancel(id uuid, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    one millrace.mail := millrace.mail_must_see(mail_cancel.id);
+    one millrace.mail := millrace.mail_must_see(mail_cancel.id, caller => mail_cancel.caller);
 begin
     if one.status = 'cancelled' then
         return false;
@@ -488,14 +485,14 @@ begin
     if one.job is not null then
         perform millrace.cancel_now(one.job);
     end if;
-    perform millrace.mail_audited('cancel', one.id, '{}');
+    perform millrace.mail_audited('cancel', one.id, '{}', caller => mail_cancel.caller);
     return true;
 end $$;
 
-create or replace function millrace.mail_reschedule(id uuid, at timestamptz) returns boolean
+create or replace function millrace.mail_reschedule(id uuid, at timestamptz, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    one millrace.mail := millrace.mail_must_see(mail_reschedule.id);
+    one millrace.mail := millrace.mail_must_see(mail_reschedule.id, caller => mail_reschedule.caller);
 begin
     if at is null or at in ('infinity', '-infinity') then
         perform millrace.refuse('at is null or infinite', 'at', 'Give a point in time.');
@@ -514,6 +511,6 @@ begin
         null;
     end;
     perform millrace.mail_changed(one.id, 'rescheduled');
-    perform millrace.mail_audited('reschedule', one.id, '{}');
+    perform millrace.mail_audited('reschedule', one.id, '{}', caller => mail_reschedule.caller);
     return true;
 end $$;

@@ -89,7 +89,7 @@ begin
     insert into millrace.mail_suppression (hash, purpose, reason, address, by, at)
     values (millrace.mail_hash(the_address), the_purpose, the_reason, millrace.mail_bare(the_address), the_author, millrace.now()) on conflict do nothing;
     if found then
-        perform millrace.mail_audited('suppress', null, jsonb_build_object('reason', the_reason, 'purpose', the_purpose, 'by', the_author));
+        perform millrace.mail_audited('suppress', null, jsonb_build_object('reason', the_reason, 'purpose', the_purpose, 'by', the_author), caller => current_user);
     end if;
     return found;
 end $$;
@@ -102,7 +102,7 @@ begin
     end if;
 end $$;
 
-create or replace function millrace.mail_suppress(address text, reason text, purpose text default '*') returns boolean
+create or replace function millrace.mail_suppress(address text, reason text, purpose text default '*', caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform millrace.mail_check_mailbox(address, 'address');
@@ -110,17 +110,17 @@ begin
     if reason is null or length(reason) not between 1 and 200 or position('@' in reason) > 0 then
         perform millrace.refuse('the reason is empty, too long, or has an address in it', 'reason', 'It outlives the address: say for example asked by letter.');
     end if;
-    return millrace.mail_suppress_as(address, reason, purpose, millrace.caller());
+    return millrace.mail_suppress_as(address, reason, purpose, mail_suppress.caller);
 end $$;
 
-create or replace function millrace.mail_unsuppress(address text, purpose text) returns boolean
+create or replace function millrace.mail_unsuppress(address text, purpose text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform millrace.mail_check_mailbox(address, 'address');
     perform millrace.mail_check_purpose(purpose);
     delete from millrace.mail_suppression s where s.hash = millrace.mail_hash(mail_unsuppress.address) and s.purpose = mail_unsuppress.purpose;
     if found then
-        perform millrace.mail_audited('unsuppress', null, jsonb_build_object('purpose', purpose));
+        perform millrace.mail_audited('unsuppress', null, jsonb_build_object('purpose', purpose), caller => mail_unsuppress.caller);
     end if;
     return found;
 end $$;
@@ -139,16 +139,16 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 begin
     insert into millrace.mail_suppression (hash, purpose, reason, by, at) values (the_hash, 'marketing', 'unsubscribe', 'link', millrace.now()) on conflict do nothing;
     if found then
-        perform millrace.mail_audited('suppress', null, '{"reason": "unsubscribe", "purpose": "marketing", "by": "link"}');
+        perform millrace.mail_audited('suppress', null, '{"reason": "unsubscribe", "purpose": "marketing", "by": "link"}', caller => current_user);
     end if;
     return found;
 end $$;
 
 -- A human's word on what nobody else knows.
-create or replace function millrace.mail_resolve(id uuid, verdict text) returns boolean
+create or replace function millrace.mail_resolve(id uuid, verdict text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    one millrace.mail := millrace.mail_must_see(mail_resolve.id);
+    one millrace.mail := millrace.mail_must_see(mail_resolve.id, caller => mail_resolve.caller);
     new_job bigint;
 begin
     if verdict is null or verdict not in ('accepted', 'refused', 'again') then
@@ -162,13 +162,13 @@ begin
             perform millrace.refuse(format('message %s was erased', one.id), 'id', null, '55000', 'conflict');
         end if;
         select e.id into new_job from millrace.enqueue_one(one.kind, jsonb_build_object('message', one.id), millrace.mail_queue(one.priority),
-            case one.purpose when 'alarm' then 0 else millrace.mail_lane(one.priority) end, null, null, 'skip', null, one.tenant, null, '{}', '{}', '{}') e;
+            case one.purpose when 'alarm' then 0 else millrace.mail_lane(one.priority) end, null, null, 'skip', null, one.tenant, null, '{}', '{}', '{}', caller => mail_resolve.caller) e;
         update millrace.mail m set status = 'queued', job = new_job, batch = null, changed_at = millrace.now() where m.id = one.id;
         perform millrace.mail_changed(one.id, 'again');
     else
         perform millrace.mail_raise(one.id, case verdict when 'accepted' then 'accepted' else 'failed' end, 'resolved', null);
     end if;
-    perform millrace.mail_audited('resolve', one.id, jsonb_build_object('verdict', verdict));
+    perform millrace.mail_audited('resolve', one.id, jsonb_build_object('verdict', verdict), caller => mail_resolve.caller);
     return true;
 end $$;
 
@@ -189,7 +189,7 @@ $$;
 
 -- A person is erased: contents and addresses everywhere. What stays says that something was sent, and not what or to whom; a suppressed
 -- address stays suppressed by its hash.
-create or replace function millrace.mail_erase(address text) returns jsonb
+create or replace function millrace.mail_erase(address text, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     bare text := millrace.mail_bare(address);
@@ -232,7 +232,7 @@ begin
     get diagnostics hashes = row_count;
     perform millrace.checkins_erase_address(address);
     perform millrace.mail_changed(i, 'erased') from unnest(ids) i;
-    perform millrace.mail_audited('erase', null, jsonb_build_object('messages', cardinality(ids), 'jobs', cardinality(jobs)));
+    perform millrace.mail_audited('erase', null, jsonb_build_object('messages', cardinality(ids), 'jobs', cardinality(jobs)), caller => mail_erase.caller);
     return jsonb_build_object('messages', cardinality(ids), 'jobs', cardinality(jobs), 'events', notes, 'suppressions_hashed', hashes);
 end $$;
 
@@ -251,9 +251,9 @@ create or replace view millrace.mail_analytics as
 select t.type, t.service, t.template, t.success, t.at, t.error from millrace.mail_tale t;
 
 -- For whoever handed it in.
-create or replace function millrace.mail_message(id uuid) returns setof millrace.mail_messages
+create or replace function millrace.mail_message(id uuid, caller millrace.caller_name default current_user) returns setof millrace.mail_messages
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select v.* from millrace.mail_messages v join millrace.mail m on m.id = v.id where v.id = mail_message.id and millrace.may_see(m.owner, m.tenant)
+    select v.* from millrace.mail_messages v join millrace.mail m on m.id = v.id where v.id = mail_message.id and millrace.may_see(m.owner, m.tenant, caller => mail_message.caller)
 $$;
 
 -- The newest first, behind `after`.

@@ -15,7 +15,7 @@ end $$;
 
 create or replace function millrace.notice_send(
     person text, kind text, data jsonb default '{}', channels text[] default null, key text default null, at timestamptz default null,
-    expires_at timestamptz default null, alarm boolean default false
+    expires_at timestamptz default null, alarm boolean default false, caller millrace.caller_name default current_user
 ) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -37,7 +37,7 @@ begin
     if octet_length(notice_send.data::text) > 65536 then
         perform millrace.refuse('data takes more than the 65536 bytes allowed', 'data', 'Pass a reference.', '53400', 'too_large');
     end if;
-    if coalesce(notice_send.alarm, false) and not millrace.caller_is_trusted() then
+    if coalesce(notice_send.alarm, false) and not millrace.is_staff(notice_send.caller) then
         perform millrace.refuse('only a worker sends an alarm', 'alarm', 'Leave it out.', '42501', 'permission');
     end if;
     if notice_send.channels is not null and (cardinality(notice_send.channels) = 0 or not notice_send.channels <@ array['push', 'mail', 'sms', 'voice']) then

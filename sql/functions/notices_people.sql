@@ -1,24 +1,24 @@
 -- How a person can be reached, and when it wants to be left alone.
 
 -- With claims one acts as oneself; a back end may act for anybody.
-create or replace function millrace.notice_acts_as(actor text, person text) returns void
+create or replace function millrace.notice_acts_as(actor text, person text, caller name) returns void
 language plpgsql stable as $$
 begin
     perform millrace.quest_name(person, 'person');
-    if millrace.quest_subject() is null and actor is null and millrace.caller_is_trusted() then
+    if millrace.subject(notice_acts_as.caller) is null and actor is null and millrace.is_staff(notice_acts_as.caller) then
         return;
     end if;
-    perform millrace.quest_acts_as(actor, person);
+    perform millrace.quest_acts_as(actor, person, caller => notice_acts_as.caller);
 end $$;
 
 -- False: it was known as this person's. A person has at most fifty, and loses the ones not seen for longest.
-create or replace function millrace.device_add(person text, platform text, token text, app text default null, actor text default null) returns boolean
+create or replace function millrace.device_add(person text, platform text, token text, app text default null, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     was text;
 begin
-    perform millrace.notice_acts_as(device_add.actor, device_add.person);
+    perform millrace.notice_acts_as(device_add.actor, device_add.person, caller => device_add.caller);
     if device_add.platform is null or device_add.platform not in ('apns', 'apns_sandbox', 'fcm') then
         perform millrace.refuse(format('the platform %L is unknown', left(device_add.platform, 60)), 'platform', 'Give apns, apns_sandbox or fcm.');
     end if;
@@ -37,10 +37,10 @@ begin
     return was is distinct from device_add.person;
 end $$;
 
-create or replace function millrace.device_remove(token text) returns boolean
+create or replace function millrace.device_remove(token text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    me text := millrace.quest_subject();
+    me text := millrace.subject(device_remove.caller);
 begin
     delete from millrace.device d where d.token = device_remove.token and (me is null or d.person = me);
     return found;
@@ -61,7 +61,7 @@ end $$;
 -- Without a list for its kind a notice goes by push and mail; sms and voice are for alarms, which go by all there are, at any hour. The same
 -- time twice means no quiet hours.
 create or replace function millrace.notice_preferences(
-    person text, zone text, quiet_from time, quiet_to time, channels jsonb, locale text, actor text default null
+    person text, zone text, quiet_from time, quiet_to time, channels jsonb, locale text, actor text default null, caller millrace.caller_name default current_user
 ) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -71,7 +71,7 @@ declare
     is_right boolean;
     hint constant text := 'Give for example {"push": true, "mail": "ada@example.org", "kinds": {"daily_reminder": ["push"]}}.';
 begin
-    perform millrace.notice_acts_as(notice_preferences.actor, notice_preferences.person);
+    perform millrace.notice_acts_as(notice_preferences.actor, notice_preferences.person, caller => notice_preferences.caller);
     begin
         perform millrace.now() at time zone notice_preferences.zone;
     exception when invalid_parameter_value then

@@ -199,7 +199,7 @@ begin
 end $$;
 
 create or replace function millrace.provider_force(
-    provider text, state text, reason text, hold interval default '1 hour', class text default '*'
+    provider text, state text, reason text, hold interval default '1 hour', class text default '*', caller millrace.caller_name default current_user
 ) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -234,7 +234,7 @@ begin
          order by p.class for update
     loop
         continue when target = 'closed' and c.state = 'closed' and c.streak = 0;
-        perform millrace.provider_turn(c, target, provider_force.reason, millrace.caller(),
+        perform millrace.provider_turn(c, target, provider_force.reason, provider_force.caller,
             case when target <> 'closed' then t + provider_force.hold end, 0);
         changed := true;
     end loop;

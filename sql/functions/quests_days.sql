@@ -48,7 +48,7 @@ begin
 end $$;
 
 create or replace function millrace.quest_complete(
-    family text, person text, day date default null, at timestamptz default null, actor text default null
+    family text, person text, day date default null, at timestamptz default null, actor text default null, caller millrace.caller_name default current_user
 ) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -58,8 +58,8 @@ declare
     the_day date;
     awarded int;
 begin
-    perform millrace.quest_acts_as(quest_complete.actor, quest_complete.person);
-    perform millrace.quest_must_be_in(quest_complete.actor, quest_complete.family);
+    perform millrace.quest_acts_as(quest_complete.actor, quest_complete.person, caller => quest_complete.caller);
+    perform millrace.quest_must_be_in(quest_complete.actor, quest_complete.family, caller => quest_complete.caller);
     f := millrace.quest_lock(quest_complete.family);
     t := millrace.now();                                   -- the lock may have taken its time
     the_day := millrace.quest_day(f, quest_complete.day, quest_complete.at, t);
@@ -68,7 +68,7 @@ begin
 end $$;
 
 -- All or nothing; at most 500.
-create or replace function millrace.quest_complete_many(completions jsonb, actor text default null) returns jsonb
+create or replace function millrace.quest_complete_many(completions jsonb, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     answer jsonb := '[]';
@@ -76,7 +76,7 @@ declare
 begin
     perform millrace.quest_batch(completions, 'completions', array['family', 'person', 'day', 'at']);
     for one in select e from jsonb_array_elements(completions) e loop
-        answer := answer || millrace.quest_complete(one ->> 'family', one ->> 'person', (one ->> 'day')::date, (one ->> 'at')::timestamptz, quest_complete_many.actor);
+        answer := answer || millrace.quest_complete(one ->> 'family', one ->> 'person', (one ->> 'day')::date, (one ->> 'at')::timestamptz, quest_complete_many.actor, caller => quest_complete_many.caller);
     end loop;
     return answer;
 end $$;
@@ -99,7 +99,7 @@ begin
 end $$;
 
 -- Takes a completion back: its point by a row of its own, the day and the streak as if it had not been. By the person or a parent.
-create or replace function millrace.quest_undo(family text, person text, day date default null, actor text default null) returns jsonb
+create or replace function millrace.quest_undo(family text, person text, day date default null, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -108,7 +108,7 @@ declare
     taken int := 0;
     undone boolean;
 begin
-    perform millrace.quest_sees(quest_undo.actor, quest_undo.person);
+    perform millrace.quest_sees(quest_undo.actor, quest_undo.person, caller => quest_undo.caller);
     f := millrace.quest_lock(quest_undo.family);
     the_day := coalesce(the_day, (millrace.quest_clock(f, millrace.now())).today);
     update millrace.quest_completion c set undone_at = millrace.now()
@@ -127,11 +127,11 @@ begin
     return jsonb_build_object('undone', undone, 'awarded', taken, 'total', millrace.points_total(quest_undo.person), 'day', the_day);
 end $$;
 
-create or replace function millrace.quest_today(family text, actor text default null) returns jsonb
+create or replace function millrace.quest_today(family text, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_must_be_in(quest_today.actor, quest_today.family);
+    me text := millrace.quest_must_be_in(quest_today.actor, quest_today.family, caller => quest_today.caller);
     f millrace.family;
     c record;
     answer jsonb;
@@ -168,10 +168,10 @@ begin
     return s;
 end $$;
 
-create or replace function millrace.points(person text, actor text default null) returns bigint
+create or replace function millrace.points(person text, actor text default null, caller millrace.caller_name default current_user) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform millrace.quest_sees(points.actor, points.person);
+    perform millrace.quest_sees(points.actor, points.person, caller => points.caller);
     return millrace.points_total(points.person);
 end $$;
 
@@ -198,12 +198,12 @@ begin
 end $$;
 
 -- The days of a family as one member lived them, newest first, behind the day in `after`.
-create or replace function millrace.quest_history(person text, after text default null, page int default 50, actor text default null)
+create or replace function millrace.quest_history(person text, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
 returns table (day date, kind text, title text, state text, completed boolean, at timestamptz, late boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
-    perform millrace.quest_sees(quest_history.actor, quest_history.person);
+    perform millrace.quest_sees(quest_history.actor, quest_history.person, caller => quest_history.caller);
     perform millrace.quest_page(quest_history.page);
     return query
         select q.day, i.kind, i.title, q.state, c.person is not null, c.at, coalesce(c.late, false)
@@ -216,14 +216,14 @@ begin
 end $$;
 
 -- One week of local dates, the one that `week` lies in: counted from the events each time, so that it cannot disagree with them.
-create or replace function millrace.weekly_stats(person text, week date default null, actor text default null) returns jsonb
+create or replace function millrace.weekly_stats(person text, week date default null, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     f millrace.family;
     first date;
 begin
-    perform millrace.quest_sees(weekly_stats.actor, weekly_stats.person);
+    perform millrace.quest_sees(weekly_stats.actor, weekly_stats.person, caller => weekly_stats.caller);
     select x.* into f from millrace.family x join millrace.family_member m on m.family = x.family where m.person = weekly_stats.person;
     first := coalesce(weekly_stats.week, case when f.family is null then (millrace.now() at time zone 'UTC')::date else (millrace.quest_clock(f, millrace.now())).today end);
     first := first - (extract(dow from first)::int - coalesce(f.week_starts, 1) + 7) % 7;

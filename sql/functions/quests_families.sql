@@ -24,7 +24,7 @@ language sql stable as $$
       from (select from_day::timestamp at time zone 'UTC' + n * interval '12 hours' as t from generate_series(0, 1600) n) x
 $$;
 
-create or replace function millrace.family_create(family text, zone text, week_starts int default 1) returns boolean
+create or replace function millrace.family_create(family text, zone text, week_starts int default 1, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -33,7 +33,7 @@ declare
     the_end timestamptz;
     old millrace.family;
 begin
-    perform millrace.quest_subject();
+    perform millrace.subject(family_create.caller);
     perform millrace.quest_name(family_create.family, 'family');
     if family_create.week_starts is null or family_create.week_starts not between 0 and 6 then
         perform millrace.refuse('week_starts is out of range', 'week_starts', 'Give 0 for Sunday to 6 for Saturday; 1 is the default.');
@@ -70,7 +70,7 @@ end $$;
 
 -- East: a day that the move ends early has its grace from the move on, and days that nobody lived are marked so. West: today goes on until
 -- the clock there reaches its end.
-create or replace function millrace.family_zone(family text, zone text) returns boolean
+create or replace function millrace.family_zone(family text, zone text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -82,7 +82,7 @@ begin
     perform millrace.quest_name(family_zone.family, 'family');
     perform millrace.quest_zone(family_zone.zone);
     f := millrace.quest_lock(family_zone.family);
-    perform millrace.quest_parent_only(f.family);
+    perform millrace.quest_parent_only(f.family, caller => family_zone.caller);
     if f.zone = family_zone.zone then
         return false;
     end if;
@@ -109,12 +109,12 @@ begin
     return true;
 end $$;
 
-create or replace function millrace.family_join(family text, person text, role text) returns boolean
+create or replace function millrace.family_join(family text, person text, role text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     f millrace.family;
-    me text := millrace.quest_subject();
+    me text := millrace.subject(family_join.caller);
     old millrace.family_member;
 begin
     perform millrace.quest_name(family_join.family, 'family');
@@ -124,7 +124,7 @@ begin
     end if;
     f := millrace.quest_lock(family_join.family);
     if exists (select from millrace.family_member m where m.family = f.family) then
-        perform millrace.quest_parent_only(f.family);
+        perform millrace.quest_parent_only(f.family, caller => family_join.caller);
     elsif me is not null and (me <> family_join.person or family_join.role <> 'parent') then
         perform millrace.refuse('the first to join is a parent, by itself', 'person', 'Join as parent, then let others in.', '42501', 'permission');
     end if;
@@ -146,7 +146,7 @@ begin
     return true;
 end $$;
 
-create or replace function millrace.family_leave(family text, person text) returns boolean
+create or replace function millrace.family_leave(family text, person text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -155,8 +155,8 @@ begin
     perform millrace.quest_name(family_leave.family, 'family');
     perform millrace.quest_name(family_leave.person, 'person');
     f := millrace.quest_lock(family_leave.family);
-    if millrace.quest_subject() is distinct from family_leave.person then
-        perform millrace.quest_parent_only(f.family);
+    if millrace.subject(family_leave.caller) is distinct from family_leave.person then
+        perform millrace.quest_parent_only(f.family, caller => family_leave.caller);
     end if;
     update millrace.family_member m set family = null, role = null
      where m.person = family_leave.person and m.family = f.family;
@@ -204,11 +204,11 @@ begin
 end $$;
 
 -- Every room that keeps a person's data has a function <room>_erase_person(text); each says how many rows it dealt with.
-create or replace function millrace.person_erase(person text, actor text default null) returns jsonb
+create or replace function millrace.person_erase(person text, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(person_erase.actor);
+    me text := millrace.quest_actor(person_erase.actor, caller => person_erase.caller);
     room record;
     n bigint;
     answer jsonb := '{}';

@@ -20,7 +20,7 @@ begin
 end $$;
 
 -- A hobby is one per person and name, whatever its case and spaces; each new fact of it becomes a card.
-create or replace function millrace.hobby_save(person text, name text, fact text, id uuid default null, actor text default null) returns uuid
+create or replace function millrace.hobby_save(person text, name text, fact text, id uuid default null, actor text default null, caller millrace.caller_name default current_user) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -32,7 +32,7 @@ declare
     the_day date;
     old millrace.hobby;
 begin
-    perform millrace.quest_acts_as(hobby_save.actor, hobby_save.person);
+    perform millrace.quest_acts_as(hobby_save.actor, hobby_save.person, caller => hobby_save.caller);
     f := millrace.quest_lock_of(hobby_save.person);
     t := millrace.now();
     the_day := millrace.quest_day(f, null, null, t);
@@ -62,14 +62,14 @@ begin
 end $$;
 
 -- Newest first, behind the id in `after`; and who has seen each.
-create or replace function millrace.hobbies(family text, after text default null, page int default 50, actor text default null)
+create or replace function millrace.hobbies(family text, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
 returns table (id uuid, person text, name text, fact text, at timestamptz, seen_by text[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     last millrace.hobby;
 begin
-    perform millrace.quest_must_be_in(hobbies.actor, hobbies.family);
+    perform millrace.quest_must_be_in(hobbies.actor, hobbies.family, caller => hobbies.caller);
     perform millrace.quest_page(hobbies.page);
     if hobbies.after is not null then
         select * into last from millrace.hobby h where h.id = hobbies.after::uuid and h.family = hobbies.family;
@@ -86,7 +86,7 @@ begin
 end $$;
 
 -- True the first time. One's own hobby is not news.
-create or replace function millrace.hobby_seen(hobby uuid, person text, actor text default null) returns boolean
+create or replace function millrace.hobby_seen(hobby uuid, person text, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -94,7 +94,7 @@ declare
     h millrace.hobby;
     the_day date;
 begin
-    perform millrace.quest_acts_as(hobby_seen.actor, hobby_seen.person);
+    perform millrace.quest_acts_as(hobby_seen.actor, hobby_seen.person, caller => hobby_seen.caller);
     f := millrace.quest_lock_of(hobby_seen.person);
     select * into h from millrace.hobby x where x.id = hobby_seen.hobby and x.family = f.family;
     if not found then
@@ -113,12 +113,12 @@ begin
 end $$;
 
 -- The quiz: whose answers are the names of the hobbies. What the actor has answered already says so.
-create or replace function millrace.cards(family text, after text default null, page int default 50, actor text default null)
+create or replace function millrace.cards(family text, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
 returns table (id uuid, person text, fact text, at timestamptz, answered boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_must_be_in(cards.actor, cards.family);
+    me text := millrace.quest_must_be_in(cards.actor, cards.family, caller => cards.caller);
 begin
     perform millrace.quest_page(cards.page);
     return query
@@ -131,7 +131,7 @@ begin
 end $$;
 
 -- Right is the name of the hobby, in any case. Points for an answer, right or wrong, and for the first one only.
-create or replace function millrace.card_answer(card uuid, person text, answer text, at timestamptz default null, actor text default null) returns jsonb
+create or replace function millrace.card_answer(card uuid, person text, answer text, at timestamptz default null, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -143,7 +143,7 @@ declare
     is_right boolean;
     awarded int := 0;
 begin
-    perform millrace.quest_acts_as(card_answer.actor, card_answer.person);
+    perform millrace.quest_acts_as(card_answer.actor, card_answer.person, caller => card_answer.caller);
     f := millrace.quest_lock_of(card_answer.person);
     t := millrace.now();
     select x.* into h from millrace.card c join millrace.hobby x on x.id = c.hobby where c.id = card_answer.card and x.family = f.family;

@@ -17,7 +17,7 @@ begin
 end $$;
 
 create or replace function millrace.mood_log(
-    person text, color text, emoji text default null, at timestamptz default null, buffer interval default null, id uuid default null, actor text default null
+    person text, color text, emoji text default null, at timestamptz default null, buffer interval default null, id uuid default null, actor text default null, caller millrace.caller_name default current_user
 ) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -32,7 +32,7 @@ declare
     wait interval;
     old millrace.mood;
 begin
-    perform millrace.quest_acts_as(mood_log.actor, mood_log.person);
+    perform millrace.quest_acts_as(mood_log.actor, mood_log.person, caller => mood_log.caller);
     if length(mood_log.emoji) not between 1 and 16 then
         perform millrace.refuse('the emoji is empty or too long', 'emoji', 'Give one emoji, or null.');
     end if;
@@ -69,7 +69,7 @@ begin
 end $$;
 
 -- All or nothing; at most 500.
-create or replace function millrace.mood_log_many(moods jsonb, actor text default null) returns jsonb
+create or replace function millrace.mood_log_many(moods jsonb, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     answer jsonb := '[]';
@@ -78,7 +78,7 @@ begin
     perform millrace.quest_batch(moods, 'moods', array['person', 'color', 'emoji', 'at', 'buffer', 'id']);
     for one in select e from jsonb_array_elements(moods) e loop
         answer := answer || to_jsonb(millrace.mood_log(one ->> 'person', one ->> 'color', one ->> 'emoji', (one ->> 'at')::timestamptz,
-            (one ->> 'buffer')::interval, (one ->> 'id')::uuid, mood_log_many.actor));
+            (one ->> 'buffer')::interval, (one ->> 'id')::uuid, mood_log_many.actor, caller => mood_log_many.caller));
     end loop;
     return answer;
 end $$;
@@ -175,11 +175,11 @@ begin
 end $$;
 
 -- A tombstone. Streaks follow, and so does the award that hung on the day; a quest that the mood completed stays done.
-create or replace function millrace.mood_delete(id uuid, actor text default null) returns boolean
+create or replace function millrace.mood_delete(id uuid, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(mood_delete.actor);
+    me text := millrace.quest_actor(mood_delete.actor, caller => mood_delete.caller);
     old millrace.mood;
 begin
     select * into old from millrace.mood m where m.id = mood_delete.id;
@@ -201,12 +201,12 @@ end $$;
 
 -- Newest first, behind the id in `after`. Others of the family see a mood after its buffer.
 create or replace function millrace.moods(
-    person text, since timestamptz default null, after text default null, page int default 50, actor text default null
+    person text, since timestamptz default null, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user
 ) returns table (id uuid, day date, color text, emoji text, at timestamptz, shared_at timestamptz)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(moods.actor);
+    me text := millrace.quest_actor(moods.actor, caller => moods.caller);
     t timestamptz := millrace.now();
     last millrace.mood;
 begin
@@ -229,7 +229,7 @@ begin
          order by m.at desc, m.id desc limit moods.page;
 end $$;
 
-create or replace function millrace.streak(person text, actor text default null) returns jsonb
+create or replace function millrace.streak(person text, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -238,7 +238,7 @@ declare
     today date := (millrace.now() at time zone 'UTC')::date;
     s int[];
 begin
-    perform millrace.quest_sees(streak.actor, streak.person);
+    perform millrace.quest_sees(streak.actor, streak.person, caller => streak.caller);
     select * into m from millrace.family_member x where x.person = streak.person;
     if not found then
         perform millrace.refuse('this person is in no family', 'person', 'Join one with family_join.', 'P0002', 'not_found');

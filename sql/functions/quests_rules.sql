@@ -16,55 +16,31 @@ begin
     end if;
 end $$;
 
--- The claims' own subject; null without claims.
-create or replace function millrace.quest_subject() returns text
+-- Who acts. Somebody must: a back end names it, and claims do by themselves.
+create or replace function millrace.quest_actor(actor text, caller name) returns text
 language plpgsql stable as $$
 declare
-    claims text := nullif(current_setting('request.jwt.claims', true), '');
-    sub text;
+    me text := millrace.actor_of(actor, quest_actor.caller);
 begin
-    if claims is null then
-        return null;
+    if me is null then
+        perform millrace.refuse('nobody is said to act', 'actor', 'Without request.jwt.claims a back end names the actor.');
     end if;
-    sub := claims::jsonb ->> 'sub';
-    if coalesce(sub, '') = '' then
-        perform millrace.refuse('the claims name nobody', 'actor', 'Sign in: request.jwt.claims needs a sub.', '42501', 'permission');
-    end if;
-    return sub;
+    return me;
 end $$;
 
--- Who acts. With claims it is their subject; without, the caller is a back end that is trusted to say it.
-create or replace function millrace.quest_actor(actor text) returns text
-language plpgsql stable as $$
-declare
-    sub text := millrace.quest_subject();
-begin
-    if sub is null then
-        if actor is null then
-            perform millrace.refuse('nobody is said to act', 'actor', 'Without request.jwt.claims the caller names the actor.');
-        end if;
-        perform millrace.quest_name(actor, 'actor');
-        return actor;
-    end if;
-    if actor <> sub then
-        perform millrace.refuse('the actor is not the subject of the claims', 'actor', 'Leave it out: it is taken from the claims.', '42501', 'permission');
-    end if;
-    return sub;
-end $$;
-
-create or replace function millrace.quest_acts_as(actor text, person text) returns void
+create or replace function millrace.quest_acts_as(actor text, person text, caller name) returns void
 language plpgsql stable as $$
 begin
     perform millrace.quest_name(person, 'person');
-    if millrace.quest_actor(actor) <> person then
+    if millrace.quest_actor(actor, caller => quest_acts_as.caller) <> person then
         perform millrace.refuse('only the person itself may do this', 'actor', 'Act as the person.', '42501', 'permission');
     end if;
 end $$;
 
-create or replace function millrace.quest_must_be_in(actor text, family text) returns text
+create or replace function millrace.quest_must_be_in(actor text, family text, caller name) returns text
 language plpgsql stable as $$
 declare
-    me text := millrace.quest_actor(actor);
+    me text := millrace.quest_actor(actor, caller => quest_must_be_in.caller);
 begin
     perform millrace.quest_name(family, 'family');
     if not exists (select from millrace.family_member m where m.person = me and m.family = quest_must_be_in.family) then
@@ -74,10 +50,10 @@ begin
 end $$;
 
 -- For what has no actor of its own: with claims, only a parent of the family; a back end always.
-create or replace function millrace.quest_parent_only(family text) returns void
+create or replace function millrace.quest_parent_only(family text, caller name) returns void
 language plpgsql stable as $$
 declare
-    me text := millrace.quest_subject();
+    me text := millrace.subject(quest_parent_only.caller);
 begin
     if me is not null and not exists (select from millrace.family_member m
         where m.person = me and m.family = quest_parent_only.family and m.role = 'parent') then
@@ -247,10 +223,10 @@ begin
 end $$;
 
 -- Itself, or a parent of its family.
-create or replace function millrace.quest_sees(actor text, person text) returns void
+create or replace function millrace.quest_sees(actor text, person text, caller name) returns void
 language plpgsql stable as $$
 declare
-    me text := millrace.quest_actor(actor);
+    me text := millrace.quest_actor(actor, caller => quest_sees.caller);
 begin
     perform millrace.quest_name(person, 'person');
     if me <> person and not exists (

@@ -68,14 +68,14 @@ begin
 end $$;
 
 -- What is on record for a job, in the order in which it came.
-create or replace function millrace.steps(id bigint)
+create or replace function millrace.steps(id bigint, caller millrace.caller_name default current_user)
 returns table (name text, value jsonb, attempt int, at timestamptz)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off as $$
 begin
-    perform millrace.must_see(steps.id);
+    perform millrace.must_see(steps.id, caller => steps.caller);
     return query
     select s.name, s.value, s.attempt::int, s.at from millrace.step s where s.job = steps.id order by s.at, s.name;
 end $$;

@@ -59,7 +59,7 @@ begin
 end $$;
 
 create or replace function millrace.template_publish(
-    name text, subject text, html text, plain text, variables jsonb, locale text default 'en', note text default null
+    name text, subject text, html text, plain text, variables jsonb, locale text default 'en', note text default null, caller millrace.caller_name default current_user
 ) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -103,17 +103,17 @@ begin
       from millrace.template_version t where t.name = template_publish.name and t.locale = template_publish.locale;
     insert into millrace.template_version (name, locale, version, subject, html, plain, variables, note, published_by, published_at)
     values (template_publish.name, template_publish.locale, the_version, template_publish.subject, template_publish.html, template_publish.plain,
-        template_publish.variables, template_publish.note, millrace.caller(), millrace.now());
+        template_publish.variables, template_publish.note, template_publish.caller, millrace.now());
     insert into millrace.template_live as l (name, locale, version) values (template_publish.name, template_publish.locale, the_version)
         on conflict (name, locale) do update set version = excluded.version;
     insert into millrace.template_event (at, name, locale, version, change, by, note)
-    values (millrace.now(), template_publish.name, template_publish.locale, the_version, 'published', millrace.caller(), template_publish.note);
+    values (millrace.now(), template_publish.name, template_publish.locale, the_version, 'published', template_publish.caller, template_publish.note);
     perform pg_notify('millrace_templates', template_publish.name);
     return the_version;
 end $$;
 
 -- Version 0 is the one that is built in.
-create or replace function millrace.template_use(name text, version int, locale text default 'en') returns boolean
+create or replace function millrace.template_use(name text, version int, locale text default 'en', caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -139,7 +139,7 @@ begin
     end if;
     if changed then
         insert into millrace.template_event (at, name, locale, version, change, by)
-        values (millrace.now(), template_use.name, template_use.locale, template_use.version, 'used', millrace.caller());
+        values (millrace.now(), template_use.name, template_use.locale, template_use.version, 'used', template_use.caller);
         perform pg_notify('millrace_templates', template_use.name);
     end if;
     return changed;

@@ -80,14 +80,14 @@ begin
 end $$;
 
 -- The kept lines of a job behind the given one, oldest first.
-create or replace function millrace.logs(id bigint, after bigint default 0)
+create or replace function millrace.logs(id bigint, after bigint default 0, caller millrace.caller_name default current_user)
 returns table (n bigint, at timestamptz, level text, attempt int, token text, line text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off as $$
 begin
-    perform millrace.must_see(logs.id);
+    perform millrace.must_see(logs.id, caller => logs.caller);
     return query
     select l.n, l.at, (array['debug', 'info', 'warning', 'error'])[l.level + 1], l.attempt::int,
            format('%s-%s-%s', to_hex(l.session), l.number, l.job), l.line

@@ -193,7 +193,7 @@ end $$;
 create or replace function millrace.unique_replace(
     the_hash bytea, the_job bigint, the_kind int, the_queue int, the_lane int, the_run_at timestamptz, the_args jsonb,
     the_limit_key text, the_max_attempts int, the_tags text[], the_metadata jsonb, the_options jsonb,
-    out fate text, out id bigint, out not_before timestamptz
+    out fate text, out id bigint, out not_before timestamptz, caller name
 )
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
@@ -246,10 +246,10 @@ begin
        set queue = the_queue, lane = the_lane, run_at = coalesce(the_run_at, t), args = the_args, limit_key = the_limit_key,
            max_attempts = the_max_attempts, tags = nullif(the_tags, '{}'), metadata = nullif(the_metadata, '{}'),
            options = nullif(coalesce(the_options, '{}') || coalesce(case when waits then (select jsonb_object_agg(o.key, o.value) from jsonb_each(j.options) o where o.key in ('after', 'fence')) end, '{}'), '{}')
-     where j.id = unique_replace.id and j.kind = the_kind and millrace.may_see(j.owner, j.tenant);
+     where j.id = unique_replace.id and j.kind = the_kind and millrace.may_see(j.owner, j.tenant, caller => unique_replace.caller);
     if not found then
         select j.kind, j.owner, j.tenant into strict head from millrace.job j where j.id = unique_replace.id;
-        if not millrace.may_see(head.owner, head.tenant) then
+        if not millrace.may_see(head.owner, head.tenant, caller => unique_replace.caller) then
             perform millrace.refuse(format('the unique key is held by job %s, which is somebody else''s', id), 'unique_key', null, '42501', 'permission');
         end if;
         perform millrace.refuse(format('the unique key is held by job %s, which is of another kind', id), 'unique_key',

@@ -111,7 +111,7 @@ begin
 end $$;
 
 -- The fast look-up of one job; a client sees its own.
-create or replace function millrace.job(id bigint) returns setof millrace.jobs
+create or replace function millrace.job(id bigint, caller millrace.caller_name default current_user) returns setof millrace.jobs
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
     head record;
@@ -119,7 +119,7 @@ declare
     tries int;
 begin
     select j.owner, j.tenant, j.queue, j.lane, j.limit_key, j.unique_hash is not null or j.options ?| array['after', 'fence'] as waits into head from millrace.job j where j.id = job.id;
-    if not found or not millrace.may_see(head.owner, head.tenant) then
+    if not found or not millrace.may_see(head.owner, head.tenant, caller => job.caller) then
         return;
     end if;
     for tries in 1 .. 3 loop                              -- it may move between two looks
@@ -170,7 +170,7 @@ language sql volatile as $$
 $$;
 
 -- A client's own jobs, newest first, a page at a time.
-create or replace function millrace.own_jobs(after bigint default null, page int default 50) returns setof millrace.jobs
+create or replace function millrace.own_jobs(after bigint default null, page int default 50, caller millrace.caller_name default current_user) returns setof millrace.jobs
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     one bigint;
@@ -180,7 +180,7 @@ begin
     end if;
     for one in
         select j.id from millrace.job j
-         where (own_jobs.after is null or j.id < own_jobs.after) and j.owner = millrace.caller()
+         where (own_jobs.after is null or j.id < own_jobs.after) and j.owner = own_jobs.caller
            and (millrace.caller_tenant() is null or j.tenant = millrace.caller_tenant())
          order by j.id desc limit page
     loop

@@ -1,0 +1,12 @@
+-- Who calls a door. A value of this type can only name the role that makes it: Postgres checks that where the call is written, as the role
+-- that runs the statement there. So a door knows its caller whatever session it runs in: an index expression, a trigger, a cast or a policy of
+-- somebody else is its owner, or the role that runs it, and never the session around it.
+create domain millrace.caller_name as name
+    constraint a_caller_names_itself check (value is not null and value = current_user);
+revoke usage on type millrace.caller_name from public;
+
+-- What a role may do beyond a client follows from who may execute these three. They do nothing.
+create function millrace.right_staff() returns void language sql immutable as 'select null::void';
+create function millrace.right_admin() returns void language sql immutable as 'select null::void';
+create function millrace.right_backend() returns void language sql immutable as 'select null::void';
+revoke all on function millrace.right_staff(), millrace.right_admin(), millrace.right_backend() from public;
