@@ -53,6 +53,7 @@ package enum Schema {
         Script(name: "clock", bytes: Embedded.clock),
         Script(name: "calendars", bytes: Embedded.calendars),
         Script(name: "names", bytes: Embedded.names),
+        Script(name: "sizes", bytes: Embedded.sizes),
         Script(name: "access", bytes: Embedded.access),
         Script(name: "wake", bytes: Embedded.wake),
         Script(name: "unique", bytes: Embedded.unique),

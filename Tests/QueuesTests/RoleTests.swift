@@ -110,10 +110,8 @@ import Testing
             let neighbour = try await database.connect(as: roles.neighbour)
             let id = try await client.put("1")
             #expect(try await client.put("2") == id)
-            #expect(
-                try await neighbour.refusal(
-                    of: "select millrace.enqueue('test', '3', unique_key => 'k', on_conflict => 'replace')")?.sqlState
-                    == "42501")
+            #expect(try await neighbour.put("3") != id)
+            #expect(try await owner.put("4") != id)
             #expect(try await owner.value("select args from millrace.job(\(id))") == "2")
         }
     }

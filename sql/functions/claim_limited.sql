@@ -120,7 +120,7 @@ begin
                 the_number + case when r.queue = any (short_queues) then 0 when r.queue = any (long_queues) then 2 else 1 end
                     + case when r.lane & 3 = 3 then 4 else 0 end as number,
                 case when r.queue = any (keyed_lines) then
-                    coalesce(r.gate, millrace.gate_of('key', (select j.limit_key from millrace.job j where j.id = r.job))) end as key_gate
+                    coalesce(r.gate, (select millrace.key_gate(j.limit_key, j.limit_scope) from millrace.job j where j.id = r.job)) end as key_gate
         ), by_gate as materialized (
             select k.gate, k.n, r.concurrency as cap, r.spacing, g.room, g.used_until, g.entries
               from (select g.key_gate as gate, min(g.job) as job, count(*)::int as n from gone g where keyed_lines is not null and g.key_gate is not null group by g.key_gate) k
@@ -196,7 +196,7 @@ begin
         with held as materialized (
             select f.ctid as place, f.queue, f.job,
                    case when f.queue = any (keyed_lines) then
-                       coalesce(f.gate, millrace.gate_of('key', (select j.limit_key from millrace.job j where j.id = f.job))) end as gate
+                       coalesce(f.gate, (select millrace.key_gate(j.limit_key, j.limit_scope) from millrace.job j where j.id = f.job)) end as gate
               from unnest(the_queues, the_lanes, floors, ceilings, most) p(queue, lane, floor, ceiling, most)
              cross join lateral (
                 select c.ctid, c.queue, c.job, c.gate from millrace.ready c
@@ -270,7 +270,7 @@ begin
                 the_number + case when r.queue = any (short_queues) then 0 when r.queue = any (long_queues) then 2 else 1 end
                     + case when r.lane & 3 = 3 then 4 else 0 end as number,
                 case when r.queue = any (keyed_lines) then
-                    coalesce(r.gate, millrace.gate_of('key', (select j.limit_key from millrace.job j where j.id = r.job))) end as key_gate,
+                    coalesce(r.gate, (select millrace.key_gate(j.limit_key, j.limit_scope) from millrace.job j where j.id = r.job)) end as key_gate,
                 -- looking up an array's places costs a job more than anything else here
                 case when holds_all then line_queue_gates[array_position(line_ids, r.queue)] end as queue_gate,
                 case when holds_all then line_tenant_gates[array_position(line_ids, r.queue)] end as tenant_gate
@@ -328,7 +328,7 @@ begin
                    array_position(the_gates, line_tenant_gates[array_position(line_ids, x.queue)]) as tenant_place
               from (select g.seq, g.job, g.queue, g.kind, g.lane, g.attempt, g.crashes,
                            case when g.queue = any (keyed_lines) then
-                               coalesce(g.gate, millrace.gate_of('key', (select j.limit_key from millrace.job j where j.id = g.job))) end as gate
+                               coalesce(g.gate, (select millrace.key_gate(j.limit_key, j.limit_scope) from millrace.job j where j.id = g.job)) end as gate
                       from gone g) x
         ), keyed as materialized (
             select t1.*, t1.key_place is null or row_number() over (partition by t1.key_place order by t1.lane >> 2, t1.lane & 3, t1.seq) <= key_rooms[t1.key_place] as passes_key from seen t1

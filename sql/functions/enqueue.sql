@@ -30,8 +30,7 @@ begin
       from millrace.route r
      where r.kind_name operator(pg_catalog.=) enqueue_as.kind and r.queue_name operator(pg_catalog.=) coalesce(enqueue_as.queue, '')
        and plain_lane is not null and enqueue_as.caller operator(pg_catalog.=) current_user
-       and not enqueue_as.args operator(pg_catalog.?) '$millrace' and pg_catalog.pg_column_size(enqueue_as.args) operator(pg_catalog.<=) 1048576
-       and pg_catalog.pg_column_compression(enqueue_as.args) is null;
+       and not enqueue_as.args operator(pg_catalog.?) '$millrace' and millrace.true_bytes(enqueue_as.args) operator(pg_catalog.<=) millrace.most('args');
     if new_id is null then
         return millrace.enqueue_fully(kind, args, queue, priority, run_at, unique_key, on_conflict, limit_key, tenant, max_attempts,
             tags, metadata, options, plain_lane, enqueue_as.caller);
@@ -95,7 +94,8 @@ declare
     queue_id int;
     queue_name text;
     the_lane int := coalesce(the_priority, 4) * 4 + 1;
-    caller_tenant text;
+    own_tenant text;
+    own_scope text;                                       -- null for staff
     t timestamptz := millrace.now();
     the_hash bytea;
     holder bigint;
@@ -117,12 +117,16 @@ begin
     if the_args ? '$millrace' then
         perform millrace.check_sealed(the_args);
     end if;
-    if pg_column_size(the_args) > 1048576 then
-        perform millrace.refuse(format('args take %s bytes, more than the 1048576 allowed', pg_column_size(the_args)), 'args',
+    if millrace.true_bytes(the_args) > millrace.most('args') then
+        perform millrace.refuse(format('args take %s bytes, more than the %s allowed', millrace.true_bytes(the_args), millrace.most('args')), 'args',
             'Store large data elsewhere and pass a reference.', '53400', 'too_large');
     end if;
-    if pg_column_size(the_metadata) > 65536 then
-        perform millrace.refuse('metadata takes more than 65536 bytes', 'metadata', 'Keep metadata small.', '53400', 'too_large');
+    if millrace.true_bytes(the_metadata) > millrace.most('metadata') then
+        perform millrace.refuse(format('metadata takes more than %s bytes', millrace.most('metadata')), 'metadata', 'Keep metadata small.', '53400', 'too_large');
+    end if;
+    if millrace.true_bytes(the_options) > millrace.most('options') then
+        perform millrace.refuse(format('options take more than %s bytes', millrace.most('options')), 'options', 'They say how a job runs; data goes into args.',
+            '53400', 'too_large');
     end if;
     if the_options is not null and the_options <> '{}' then
         perform millrace.check_options(the_options);
@@ -141,17 +145,20 @@ begin
     if the_metadata is not null and jsonb_typeof(the_metadata) <> 'object' then
         perform millrace.refuse('metadata is no JSON object', 'metadata', 'Give an object such as {"trace": "…"}.');
     end if;
-    if cardinality(the_tags) > 32 then
-        perform millrace.refuse(format('%s tags are more than the 32 allowed', cardinality(the_tags)), 'tags');
+    if cardinality(the_tags) > millrace.most('tags') then
+        perform millrace.refuse(format('%s tags are more than the %s allowed', cardinality(the_tags), millrace.most('tags')), 'tags', 'Data goes into args.');
     end if;
-    if length(the_limit_key) not between 1 and 512 then
-        perform millrace.refuse('limit_key must have 1 to 512 characters', 'limit_key');
+    if the_tags is not null and exists (select from unnest(the_tags) e where length(e) > millrace.most('tag')) then
+        perform millrace.refuse(format('a tag has more than %s characters', millrace.most('tag')), 'tags', 'Data goes into args.', '53400', 'too_large');
     end if;
-    if length(the_tenant) not between 1 and 128 then
-        perform millrace.refuse('tenant must have 1 to 128 characters', 'tenant');
+    if length(the_limit_key) not between 1 and millrace.most('limit_key') then
+        perform millrace.refuse(format('limit_key must have 1 to %s characters', millrace.most('limit_key')), 'limit_key');
+    end if;
+    if length(the_tenant) not between 1 and millrace.most('name') then
+        perform millrace.refuse(format('tenant must have 1 to %s characters', millrace.most('name')), 'tenant');
     end if;
     if the_conflict is null or the_conflict not in ('skip', 'replace', 'error') then
-        perform millrace.refuse(format('on_conflict %L is unknown', the_conflict), 'on_conflict', 'Give skip, replace or error.');
+        perform millrace.refuse(format('on_conflict %L is unknown', left(the_conflict, 60)), 'on_conflict', 'Give skip, replace or error.');
     end if;
     if the_run_at in ('infinity', '-infinity') then
         perform millrace.refuse('run_at is infinite', 'run_at', 'Give a point in time.');
@@ -170,11 +177,12 @@ begin
 
     if enqueue_one.caller is distinct from current_user and not millrace.is_staff(enqueue_one.caller) then
         perform millrace.check_client(the_kind, queue_name, enqueue_one.caller);
-        caller_tenant := millrace.tenant_of(the_tenant, enqueue_one.caller);
-        if caller_tenant is distinct from the_tenant then
-            the_tenant := caller_tenant;
+        own_tenant := millrace.tenant_of(the_tenant, enqueue_one.caller);
+        if own_tenant is distinct from the_tenant then
+            the_tenant := own_tenant;
             queue_id := null;                             -- of that tenant's line
         end if;
+        own_scope := concat_ws(chr(31), enqueue_one.caller, the_tenant);
     end if;
 
     if queue_id is null then
@@ -186,7 +194,7 @@ begin
     created := true;
 
     if the_key is not null then
-        the_hash := millrace.unique_hash(the_key, the_kind, queue_name, the_tenant, the_options ->> 'unique_scope');
+        the_hash := millrace.unique_hash_own(the_key, the_kind, queue_name, the_tenant, the_options ->> 'unique_scope', own_scope, enqueue_one.caller);
         loop
             if the_conflict = 'replace' then
                 replaced := millrace.unique_replace(the_hash, id, kind_id, queue_id, the_lane, the_run_at, the_args,
@@ -220,9 +228,9 @@ begin
         end loop;
     end if;
     insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, run_at, args, unique_hash, unique_key,
-        limit_key, tenant, owner, tags, metadata, options)
+        limit_key, limit_scope, tenant, owner, tags, metadata, options)
     values (id, kind_id, queue_id, the_lane, the_max_attempts, t, the_run_at, the_args, the_hash, the_key,
-        the_limit_key, the_tenant, enqueue_one.caller, nullif(the_tags, '{}'), nullif(the_metadata, '{}'), nullif(the_options, '{}'));
+        the_limit_key, case when the_limit_key is not null then own_scope end, the_tenant, enqueue_one.caller, nullif(the_tags, '{}'), nullif(the_metadata, '{}'), nullif(the_options, '{}'));
 
     if follows then
         return;                                           -- whoever ends the holder gives it its place
@@ -238,13 +246,13 @@ begin
             told := millrace.wake_saying(queue_id, the_lane, '')::text;
         end if;
         return;                                           -- otherwise nobody need wake: every worker looks at the clock once a second
-    elsif the_limit_key is not null and millrace.gate_has_parked(millrace.gate_of('key', the_limit_key)) then
+    elsif the_limit_key is not null and millrace.gate_has_parked(millrace.key_gate(the_limit_key, own_scope)) then
         insert into millrace.parked (gate, lane, job, queue, kind, attempt, crashes)
-        values (millrace.gate_of('key', the_limit_key), the_lane, id, queue_id, kind_id, 0, 0);
+        values (millrace.key_gate(the_limit_key, own_scope), the_lane, id, queue_id, kind_id, 0, 0);
         return;                                           -- behind the others, and in nobody's way
     else
         insert into millrace.ready (seq, job, queue, kind, lane, gate)
-        values (id, id, queue_id, kind_id, the_lane, millrace.gate_of('key', the_limit_key));
+        values (id, id, queue_id, kind_id, the_lane, millrace.key_gate(the_limit_key, own_scope));
     end if;
     if the_options is null or the_options -> 'wake' is distinct from 'false' then
         told := millrace.wake_saying(queue_id, the_lane, '.ready')::text;
@@ -334,6 +342,10 @@ begin
     if jobs is null or jsonb_typeof(jobs) <> 'array' then
         perform millrace.refuse('jobs is no JSON array', 'jobs', 'Give [{"kind": "…", "args": {…}}, …].');
     end if;
+    if jsonb_array_length(jobs) > millrace.most('jobs') or millrace.true_bytes(jobs) > millrace.most('jobs_bytes') then
+        perform millrace.refuse(format('jobs has more than %s entries or %s bytes', millrace.most('jobs'), millrace.most('jobs_bytes')), 'jobs',
+            'Hand them in in several calls.', '53400', 'too_large');
+    end if;
     news := array_fill(true, array[jsonb_array_length(jobs)]);
     loop
         begin
@@ -392,7 +404,7 @@ begin
                                'tags', 'metadata', 'options'] = '{}'
     ), known as materialized (
         select g.place, g.one, coalesce(g.args, '{}') as args, g.limit_key, g.tenant, g.run_at, g.max_attempts, g.options, g.metadata,
-               k.id as kind, q.id as queue, g.priority * 4 + 1 as lane, millrace.gate_of('key', g.limit_key) as gate,
+               k.id as kind, q.id as queue, g.priority * 4 + 1 as lane, millrace.key_gate(g.limit_key, null) as gate,
                coalesce(g.run_at > t, false) as is_later
           from given g
           join millrace.kind k on k.name = g.one ->> 'kind'
@@ -401,12 +413,13 @@ begin
                                and q.keyed = (g.limit_key is not null)
          where g.priority between 0 and 9 and coalesce(g.max_attempts, 1) between 1 and 1000
            and coalesce(g.run_at not in ('infinity', '-infinity'), true)
-           and (g.args is null or not g.args ? '$millrace' and pg_column_size(g.args) <= 1048576)
-           and coalesce(length(g.limit_key), 1) between 1 and 512 and coalesce(length(g.tenant), 1) between 1 and 128
-           and (g.metadata is null or jsonb_typeof(g.metadata) = 'object' and pg_column_size(g.metadata) <= 65536)
-           and (g.options is null or g.options = '{}' or not g.options ?| array['after', 'fence', 'before', 'expires_at', 'unique_for', 'unique_scope', 'wake']
+           and (g.args is null or not g.args ? '$millrace' and pg_column_size(g.args) <= millrace.most('args'))
+           and coalesce(length(g.limit_key), 1) between 1 and millrace.most('limit_key') and coalesce(length(g.tenant), 1) between 1 and millrace.most('name')
+           and (g.metadata is null or jsonb_typeof(g.metadata) = 'object' and pg_column_size(g.metadata) <= millrace.most('metadata'))
+           and (g.options is null or g.options = '{}' or pg_column_size(g.options) <= millrace.most('options') and not g.options ?| array['after', 'fence', 'before', 'expires_at', 'unique_for', 'unique_scope', 'wake']
                                      and millrace.check_options(g.options) is not null)
-           and (not g.one ? 'tags' or case when jsonb_typeof(g.one -> 'tags') = 'array' then jsonb_array_length(g.one -> 'tags') <= 32 end)
+           and (not g.one ? 'tags' or case when jsonb_typeof(g.one -> 'tags') = 'array' then jsonb_array_length(g.one -> 'tags') <= millrace.most('tags')
+                                          and not exists (select from jsonb_array_elements_text(g.one -> 'tags') e where length(e) > millrace.most('tag')) end)
            and coalesce(g.one ->> 'on_conflict', 'skip') in ('skip', 'replace', 'error')
     ), new as materialized (
         select nextval('millrace.seq') as id, k.*,
@@ -504,7 +517,7 @@ declare
     the_lane int := coalesce(the_priority, 4) * 4 + 1;
     t timestamptz := millrace.now();
     later boolean := coalesce(the_run_at > t, false);
-    aside boolean := not later and the_limit_key is not null and millrace.gate_has_parked(millrace.gate_of('key', the_limit_key));
+    aside boolean;
     head record;
 begin
     if cardinality(the_args) = 0 then
@@ -514,23 +527,24 @@ begin
     select e.id into first from millrace.enqueue_one(the_kind, the_args[1]::jsonb, the_queue, the_priority, the_run_at,
         null, 'skip', the_limit_key, the_tenant, the_max_attempts, null, null, null, caller => enqueue_bulk.caller) e;
     last := first;
-    select j.* into strict head from millrace.job j where j.id = first;
-    if exists (select from unnest(the_args) a where octet_length(a) > 1048576) then
-        perform millrace.refuse('args of a job take more than the 1048576 bytes allowed', 'args',
+    select j.*, millrace.key_gate(j.limit_key, j.limit_scope) as gate into strict head from millrace.job j where j.id = first;
+    aside := not later and head.gate is not null and millrace.gate_has_parked(head.gate);
+    if exists (select from unnest(the_args) a where octet_length(a) > millrace.most('args')) then
+        perform millrace.refuse(format('args of a job take more than the %s bytes allowed', millrace.most('args')), 'args',
             'Store large data elsewhere and pass a reference.', '53400', 'too_large');
     end if;
     perform millrace.check_sealed(a::jsonb) from unnest(the_args[2:]) a where a like '%$millrace%';
     with new as materialized (
         select nextval('millrace.seq') as id, a::jsonb as args from unnest(the_args[2:]) a
     ), written as (
-        insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, run_at, args, limit_key, tenant, owner)
-        select n.id, head.kind, head.queue, head.lane, head.max_attempts, t, the_run_at, n.args, head.limit_key, head.tenant, enqueue_bulk.caller from new n
+        insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, run_at, args, limit_key, limit_scope, tenant, owner)
+        select n.id, head.kind, head.queue, head.lane, head.max_attempts, t, the_run_at, n.args, head.limit_key, head.limit_scope, head.tenant, enqueue_bulk.caller from new n
     ), now_ready as (
         insert into millrace.ready (seq, job, queue, kind, lane, gate)
-        select n.id, n.id, head.queue, head.kind, head.lane, millrace.gate_of('key', head.limit_key) from new n where not later and not aside
+        select n.id, n.id, head.queue, head.kind, head.lane, head.gate from new n where not later and not aside
     ), left_aside as (
         insert into millrace.parked (gate, lane, job, queue, kind, attempt, crashes)
-        select millrace.gate_of('key', head.limit_key), head.lane, n.id, head.queue, head.kind, 0, 0 from new n where aside
+        select head.gate, head.lane, n.id, head.queue, head.kind, 0, 0 from new n where aside
     ), for_later as (
         insert into millrace.timer (due, job, queue, kind, lane)
         select the_run_at, n.id, head.queue, head.kind, head.lane from new n where later

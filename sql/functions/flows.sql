@@ -193,12 +193,12 @@ begin
         with gone as materialized (
             delete from millrace.blocked b where b.job = any (starting) returning b.job, b.due
         ), going as materialized (
-            select g.job, g.due, j.queue, j.kind, j.lane, j.limit_key from gone g cross join lateral (select * from millrace.job j where j.id = g.job offset 0) j
+            select g.job, g.due, j.queue, j.kind, j.lane, j.limit_key, j.limit_scope from gone g cross join lateral (select * from millrace.job j where j.id = g.job offset 0) j
         ), later as (
             insert into millrace.timer (due, job, queue, kind, lane) select g.due, g.job, g.queue, g.kind, g.lane from going g where g.due > t
         ), now_ready as (
             insert into millrace.ready (seq, job, queue, kind, lane, gate)
-            select nextval('millrace.seq'), g.job, g.queue, g.kind, g.lane, millrace.gate_of('key', g.limit_key) from going g where coalesce(g.due <= t, true)
+            select nextval('millrace.seq'), g.job, g.queue, g.kind, g.lane, millrace.key_gate(g.limit_key, g.limit_scope) from going g where coalesce(g.due <= t, true)
         )
         select array_agg(distinct g.queue), array_agg(distinct g.lane) into woken_queues, woken_lanes from going g where coalesce(g.due <= t + interval '2 s', true);
         perform millrace.wake(q, l) from unnest(woken_queues) q cross join unnest(woken_lanes) l;

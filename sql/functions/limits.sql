@@ -5,6 +5,13 @@
 create or replace function millrace.gate_of(scope text, name text) returns bigint
 language sql immutable parallel safe as $$ select pg_catalog.hashtextextended(scope || ':' || name, 0) $$;
 
+-- The gate of a job's key. A client's keys are its own: scope is its tenant and role, null for staff.
+create or replace function millrace.key_gate(limit_key text, limit_scope text) returns bigint
+language sql immutable parallel safe as $$
+    select case when limit_scope is null then pg_catalog.hashtextextended('key:' || limit_key, 0)
+                else pg_catalog.hashtextextended('key of ' || limit_scope || chr(31) || limit_key, 0) end
+$$;
+
 -- Looked at from the end, for parked jobs are taken from the front. Not in SQL, which would plan it in each enqueue with a limit key.
 create or replace function millrace.gate_has_parked(the_gate bigint) returns boolean
 language plpgsql stable set enable_seqscan = off as $$

@@ -6,16 +6,33 @@
 -- has one row, whatever its round and whatever a caller's snapshot shows, is seen to by unique_key: one row there for each that is known, which
 -- comes and goes with it and is never updated.
 
-create or replace function millrace.unique_hash(the_key text, the_kind text, the_queue text, the_tenant text, the_scope text)
+-- whose: a client's own scope, for nobody else's key may stand in its way; null for staff.
+create or replace function millrace.unique_hash(the_key text, the_kind text, the_queue text, the_tenant text, the_scope text, whose text)
 returns bytea
 language plpgsql immutable as $$
 begin
-    if length(the_key) not between 1 and 512 then
-        perform millrace.refuse('unique_key must have 1 to 512 characters', 'unique_key');
+    if length(the_key) not between 1 and millrace.most('unique_key') then
+        perform millrace.refuse(format('unique_key must have 1 to %s characters', millrace.most('unique_key')), 'unique_key');
     end if;
-    return substr(sha256(convert_to(concat_ws(chr(31), coalesce(the_scope, 'kind'),
+    return substr(sha256(convert_to(concat_ws(chr(31), 'of ' || whose, coalesce(the_scope, 'kind'),
         case coalesce(the_scope, 'kind') when 'kind' then the_kind when 'queue' then the_queue when 'tenant' then coalesce(the_tenant, '') else '' end,
         the_key), 'UTF8')), 1, 16);
+end $$;
+
+-- A client's key. One that was taken before clients had keys of their own stays its holder's until it ends.
+create or replace function millrace.unique_hash_own(
+    the_key text, the_kind text, the_queue text, the_tenant text, the_scope text, whose text, caller name
+) returns bytea
+language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+    before bytea := millrace.unique_hash(the_key, the_kind, the_queue, the_tenant, the_scope, null);
+begin
+    if whose is not null and not exists (
+        select from millrace.unique_lock u join millrace.job j on j.id = u.job
+         where u.hash = before and not u.ended and j.owner = unique_hash_own.caller and j.tenant is not distinct from the_tenant) then
+        return millrace.unique_hash(the_key, the_kind, the_queue, the_tenant, the_scope, whose);
+    end if;
+    return before;
 end $$;
 
 -- The job that holds the key now: the one given, or whoever came first. Waits for an open transaction that is taking it.
@@ -243,7 +260,7 @@ begin
         the_run_at := greatest(the_run_at, held.until);
     end if;
     update millrace.job j
-       set queue = the_queue, lane = the_lane, run_at = coalesce(the_run_at, t), args = the_args, limit_key = the_limit_key,
+       set queue = the_queue, lane = the_lane, run_at = coalesce(the_run_at, t), args = the_args, limit_key = the_limit_key, limit_scope = case when the_limit_key is not null then j.limit_scope end,
            max_attempts = the_max_attempts, tags = nullif(the_tags, '{}'), metadata = nullif(the_metadata, '{}'),
            options = nullif(coalesce(the_options, '{}') || coalesce(case when waits then (select jsonb_object_agg(o.key, o.value) from jsonb_each(j.options) o where o.key in ('after', 'fence')) end, '{}'), '{}')
      where j.id = unique_replace.id and j.kind = the_kind and millrace.may_see(j.owner, j.tenant, caller => unique_replace.caller);

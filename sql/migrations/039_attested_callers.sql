@@ -10,3 +10,6 @@ create function millrace.right_staff() returns void language sql immutable as 's
 create function millrace.right_admin() returns void language sql immutable as 'select null::void';
 create function millrace.right_backend() returns void language sql immutable as 'select null::void';
 revoke all on function millrace.right_staff(), millrace.right_admin(), millrace.right_backend() from public;
+
+-- Whose limit key a job has: a client's tenant and role, null for staff. See key_gate.
+alter table millrace.job add column limit_scope text;

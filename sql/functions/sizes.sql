@@ -1,0 +1,28 @@
+-- How large what callers give may be: one table, from which the checks, the guide of limits and the tests are made. A check asks most('args');
+-- what is stored is measured as it is without compression, for a caller can hand in 60 megabytes that take 700 bytes on the way.
+create or replace function millrace.input_bounds() returns table (input text, most bigint, unit text)
+language sql immutable parallel safe
+begin atomic
+    select v.input, v.most, v.unit
+      from (values
+        ('name', 128::bigint, 'characters'),              -- of a kind, a queue, a person, a family, a tenant, a contact
+        ('unique_key', 512, 'characters'),
+        ('limit_key', 512, 'characters'),
+        ('args', 1048576, 'bytes'),
+        ('metadata', 65536, 'bytes'),
+        ('options', 65536, 'bytes'),
+        ('tags', 32, 'entries'),
+        ('tag', 256, 'characters'),
+        ('jobs', 100000, 'entries'),                      -- of one enqueue_many
+        ('jobs_bytes', 67108864, 'bytes')
+      ) v(input, most, unit);
+end;
+
+create or replace function millrace.most(what text) returns bigint
+language sql immutable parallel safe
+return (select b.most from millrace.input_bounds() b where b.input = what);
+
+-- The bytes of a value as it will be read. What is compressed on its way here is unpacked to be measured.
+create or replace function millrace.true_bytes(value jsonb) returns bigint
+language sql immutable parallel safe
+return case when pg_catalog.pg_column_compression(value) is null then pg_catalog.pg_column_size(value) else pg_catalog.octet_length(value::pg_catalog.text) end;
