@@ -137,20 +137,6 @@ import Testing
         }
     }
 
-    /// Roles of one test's own, for roles are the whole cluster's.
-    struct RoleNames {
-        let owner = TestCluster.name("owner")
-        let client = TestCluster.name("client")
-        let worker = TestCluster.name("worker")
-        let admin = TestCluster.name("admin")
-        let attacker = TestCluster.name("attacker")
-        let stranger = TestCluster.name("stranger")
-        var all: [String] { [owner, client, worker, admin, attacker, stranger] }
-        var migrator: Migrator {
-            Migrator(roles: [("client", client), ("worker", worker), ("admin", admin)])
-        }
-    }
-
     static func withRoles(_ body: (RoleNames) async throws -> Void) async throws {
         let office = try await TestCluster.office()
         let names = RoleNames()
@@ -170,7 +156,7 @@ import Testing
                 try await withDatabase(.empty, owner: names.owner) { database in
                     let root = try await database.connect()
                     let owner = superuserOwnsTheSchema ? root : try await database.connect(as: names.owner)
-                    _ = try await names.migrator.migrate(on: owner)
+                    _ = try await names.migrator().migrate(on: owner)
                     let job = try await owner.int("select millrace.enqueue('secret.kind', '{\"secret\": 1}')")
                     try await root.run("grant create on database \(database.name) to \(attacker)")
                     let intruder = try await database.connect(as: attacker)

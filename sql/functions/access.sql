@@ -120,10 +120,11 @@ begin
     return case when own is null then the_tenant else nullif(own, '') end;
 end $$;
 
+-- True or false, never null: whoever asks asks with `not`.
 create or replace function millrace.may_see(the_owner text, the_tenant text, caller name) returns boolean
 language sql stable as $$
     select millrace.is_staff(caller)
-        or (the_owner = caller and (millrace.caller_tenant() is null or millrace.caller_tenant() = the_tenant))
+        or coalesce(the_owner = caller and (millrace.caller_tenant() is null or millrace.caller_tenant() = the_tenant), false)
 $$;
 
 -- The person that the claims name; null for a back end without claims, which may name any. Claims count only for a role that nobody logs in
@@ -136,15 +137,15 @@ declare
 begin
     if claims is null then
         if not millrace.is_backend(caller) then
-            perform millrace.refuse(format('role %I acts for nobody: there are no claims, and it is no back end', caller), 'actor',
-                format('Call through a gateway that sets request.jwt.claims; or an admin allows it with: select millrace.grant_backend(%L)', caller),
+            perform millrace.refuse(format('role %I acts for nobody: there are no claims, and it is no back end', coalesce(caller, '')), 'actor',
+                format('Call through a gateway that sets request.jwt.claims; or an admin allows it with: select millrace.grant_backend(%L)', coalesce(caller, '')),
                 '42501', 'permission');
         end if;
         return null;
     end if;
     if not millrace.is_backend(caller) and (select r.rolcanlogin from pg_roles r where r.rolname = caller) then
         perform millrace.refuse(format('role %I can log in, so the claims it sets prove nothing', caller), 'actor',
-            format('Call as a role that only a gateway can take on (nologin); or an admin allows it with: select millrace.grant_backend(%L)', caller),
+            format('Call as a role that only a gateway can take on (nologin); or an admin allows it with: select millrace.grant_backend(%L)', coalesce(caller, '')),
             '42501', 'permission');
     end if;
     if coalesce(sub, '') = '' then
@@ -180,8 +181,8 @@ begin
            and g.kind in (the_kind, '*')
            and g.queue in (the_queue, '*')
     ) then
-        perform millrace.refuse(format('role %I may not enqueue %s into %s', caller, left(the_kind, 128), left(the_queue, 128)), 'kind',
-            format('An admin allows it with: select millrace.grant_enqueue(%L, %L, %L)', caller, left(the_kind, 128), left(the_queue, 128)),
+        perform millrace.refuse(format('role %I may not enqueue %s into %s', coalesce(caller, ''), left(the_kind, 128), left(the_queue, 128)), 'kind',
+            format('An admin allows it with: select millrace.grant_enqueue(%L, %L, %L)', coalesce(caller, ''), left(the_kind, 128), left(the_queue, 128)),
             '42501', 'permission');
     end if;
 end $$;

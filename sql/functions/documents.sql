@@ -20,13 +20,15 @@ language sql stable as $$
             or coalesce(nullif(millrace.claims() ->> 'tenant', '') = d.tenant, false))
 $$;
 
+-- Locked, if the caller may see it: nobody waits for, or holds up, what is not theirs.
 create or replace function millrace.document_must_see(the_id uuid, actor text, caller name) returns millrace.document
 language plpgsql volatile as $$
 declare
+    me text := millrace.document_actor(actor, document_must_see.caller);
     d millrace.document;
 begin
-    select * into d from millrace.document x where x.id = the_id for no key update;
-    if not found or not millrace.document_sees(d, millrace.document_actor(actor, caller => document_must_see.caller), caller => document_must_see.caller) then
+    select * into d from millrace.document x where x.id = the_id and millrace.document_sees(x, me, document_must_see.caller) for no key update;
+    if not found then
         perform millrace.refuse(format('there is no document %s', the_id), 'id', null, 'P0002', 'not_found');
     end if;
     return d;
@@ -244,10 +246,11 @@ begin
             select x.id from millrace.document x
              where x.lesson_id = document_delete.lesson_id and x.status <> 'deleted' and millrace.document_sees(x, me, caller => document_delete.caller) order by x.seq limit 10);
     end if;
-    for d in select x.* from millrace.document x where x.id = any (chosen) order by x.id for no key update loop
-        if not millrace.document_sees(d, me, caller => document_delete.caller) then
-            continue;
-        end if;
+    for d in
+        select x.* from millrace.document x
+         where x.id = any (chosen) and millrace.document_sees(x, me, document_delete.caller)
+         order by x.id for no key update
+    loop
         document_delete.id := d.id;
         document_delete.deleted := d.status <> 'deleted';
         if document_delete.deleted then

@@ -9,11 +9,15 @@ create or replace view millrace.document_pages as
 select p.document, p.page, p.status, p.stage, p.reason, p.words, p.confidence, p.rotation, p.dpi, p.cpu_ms, p.cached from millrace.document_page p;
 
 -- For whoever may see it.
-create or replace function millrace.document(id uuid, actor text default null, caller millrace.caller_name default current_user) returns setof millrace.documents
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select v.* from millrace.documents v join millrace.document d on d.id = v.id
-     where d.id = document.id and millrace.document_sees(d, millrace.document_actor(document.actor, caller => document.caller), caller => document.caller)
-$$;
+create or replace function millrace.document(id uuid, actor text default null, caller millrace.caller_name default current_user)
+returns setof millrace.documents
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    me text := millrace.document_actor(document.actor, document.caller);
+begin
+    return query select v.* from millrace.documents v join millrace.document d on d.id = v.id
+      where d.id = document.id and millrace.document_sees(d, me, document.caller);
+end $$;
 
 -- The newest first, behind `after`.
 create or replace function millrace.document_list(
@@ -70,11 +74,12 @@ $$;
 create or replace function millrace.document_text(id uuid, first int default 1, last int default null, actor text default null, caller millrace.caller_name default current_user) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
+    me text := millrace.document_actor(document_text.actor, document_text.caller);
     d millrace.document;
     total bigint;
 begin
     select * into d from millrace.document x where x.id = document_text.id;
-    if not found or not millrace.document_sees(d, millrace.document_actor(document_text.actor, caller => document_text.caller), caller => document_text.caller) then
+    if not found or not millrace.document_sees(d, me, document_text.caller) then
         perform millrace.refuse(format('there is no document %s', document_text.id), 'id', null, 'P0002', 'not_found');
     end if;
     select sum(octet_length(c.text)) into total from millrace.document_content c

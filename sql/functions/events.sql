@@ -93,7 +93,7 @@ begin
                 or (to_regrole(quote_ident(g.role)) is not null and pg_has_role(check_publisher.caller, to_regrole(quote_ident(g.role)), 'usage')))
            and g.type in (the_type, '*')
     ) then
-        perform millrace.refuse(format('role %I may not publish %s', check_publisher.caller, the_type), 'type',
+        perform millrace.refuse(format('role %I may not publish %s', coalesce(check_publisher.caller, ''), the_type), 'type',
             format('An admin allows it with: select millrace.grant_publish(%L, %L)', check_publisher.caller, the_type), '42501', 'permission');
     end if;
     return millrace.tenant_of(the_tenant, check_publisher.caller);

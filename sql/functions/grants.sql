@@ -14,7 +14,7 @@ declare
         'check_in', 'check_in_arm', 'check_in_disarm', 'check_in_set_interval', 'check_in_pause', 'check_in_alarm', 'check_in_drill', 'check_in_contact',
         'check_in_contact_remove', 'check_in_consent_ask', 'check_in_accept', 'check_in_respond', 'check_in_show',
         'device_add', 'device_remove', 'notice_preferences'];
-    doors_worker text[] := array['enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'now',
+    doors_worker text[] := array['enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'own_jobs', 'now',
         'register_kinds', 'register_queues', 'horizon', 'claim', 'claim_one', 'claim_limited', 'lanes', 'lanes_above', 'lanes_between', 'promote', 'is_due_between', 'finish', 'complete', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
         'session_close', 'leases_held', 'leases_confirm', 'leases_read', 'leases_return', 'cancels', 'heed_cancels', 'maintain', 'queue_list', 'retentions', 'schema_state', 'depths', 'rates', 'orphans', 'outstanding', 'blocked_count',
         'gates_open', 'slots_sweep', 'unique_expire', 'limit_list', 'parked_count',
@@ -43,7 +43,7 @@ declare
         'link_key_set', 'upload_arrived', 'blob_sweep_turn', 'right_staff'];
     doors_admin text[] := doors_worker || array['job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',
         'dead_ids', 'dead_summary', 'sealed_keys', 'sealed_page', 'reseal',
-        'right_admin', 'grant_backend', 'revoke_backend', 'grant_enqueue', 'revoke_enqueue', 'own_jobs', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',
+        'right_admin', 'grant_backend', 'revoke_backend', 'grant_enqueue', 'revoke_enqueue', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',
         'schedule_remove', 'schedule_pause', 'schedule_resume', 'schedule_run', 'schedule_fires', 'grant_publish', 'revoke_publish',
         'provider_force', 'flag_set', 'template_publish', 'template_use', 'template_history',
         'mail_resolve', 'mail_unsuppress', 'mail_suppressions', 'mail_erase',

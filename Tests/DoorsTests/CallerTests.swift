@@ -1,0 +1,202 @@
+import Postgres
+import Queues
+import TestSupport
+import Testing
+
+/// Who a caller is taken to be, and what is its own.
+@Suite struct CallerTests {
+    @Test func `nobody can give a caller's name but its own`() async throws {
+        try await DoorWorld.with { world in
+            let client = try await world.caller("client").connection
+            let job = try await world.owner.int("select millrace.enqueue('mine')")
+            for name in [world.names.owner, world.names.worker, world.names.admin, world.other, "", "nobody"] {
+                for call in [
+                    "select millrace.cancel(\(job), caller => '\(name)')",
+                    "select millrace.cancel(\(job), caller => '\(name)'::name)",
+                    "prepare forged(millrace.caller_name) as select millrace.cancel(\(job), caller => $1); execute forged('\(name)')",
+                    "do $$ declare me millrace.caller_name := '\(name)'; begin perform millrace.cancel(\(job), me); end $$",
+                ] {
+                    let refusal = try await client.refusal(of: call)
+                    #expect(refusal?.sqlState == "23514", "\(call): \(refusal?.message ?? "it went through")")
+                    try await client.run("deallocate all")
+                }
+            }
+            #expect(
+                try await client.refusal(of: "create temporary table t (me millrace.caller_name)")?.sqlState == "42501")
+            // A domain lets a missing row through without a check: it is nobody's name.
+            let missing = "(select current_user::millrace.caller_name where false)"
+            #expect(
+                try await client.refusal(of: "select millrace.cancel(\(job), caller => \(missing))")?.sqlState
+                    == "P0002")
+            #expect(
+                try await client.refusal(
+                    of:
+                        "select millrace.enqueue_as('theirs', '{}', null, null, null, null, 'skip', null, null, null, null, null, null, 17, \(missing))"
+                )?.sqlState == "42501")
+            #expect(try await world.owner.value("select state from millrace.job(\(job))") == "ready")
+            #expect(try await client.bool("select millrace.cancel(millrace.enqueue('mine'), caller => current_user)"))
+            await client.close()
+        }
+    }
+
+    /// The server's own autovacuum, not a superuser that stands in for it.
+    @Test func `what autovacuum runs of a client's is a client's`() async throws {
+        try await DoorWorld.with { world in
+            let job = try await world.owner.int("select millrace.enqueue('secret', '{\"secret\": 1}')")
+            let office = try await TestCluster.office()
+            let intruder = world.names.attacker
+            try await office.run("grant create on database \(world.database.name) to \(intruder)")
+            let client = try await world.caller("client").connection
+            try await TrapTests.build(client, job: job, names: [world.names.owner, world.names.worker])
+            try await client.run(
+                """
+                insert into bait select n from generate_series(1, 200) n;
+                create index on bait (spied(a));
+                alter table bait set (autovacuum_enabled = on, autovacuum_analyze_threshold = 1, autovacuum_analyze_scale_factor = 0);
+                update bait set a = a + 1
+                """)
+            try await office.run("alter system set autovacuum_naptime = '1s'; ")
+            try await office.run("alter system set autovacuum = on; ")
+            try await office.run("select pg_reload_conf()")
+            try await eventually("autovacuum analyses the table") {
+                try await client.bool("select exists (select from trap.log where session <> '\(intruder)')")
+            }
+            try await office.run("alter system reset autovacuum; ")
+            try await office.run("alter system reset autovacuum_naptime; ")
+            try await office.run("select pg_reload_conf()")
+            let gained = try await client.column(
+                """
+                select act from trap.log where gained is not null and session <> '\(intruder)'
+                except select act from trap.log where gained is not null and session = '\(intruder)'
+                """)
+            #expect(gained.isEmpty, "\(gained)")
+            #expect(try await world.owner.value("select state from millrace.job(\(job))") == "ready")
+            await client.close()
+            await office.close()
+        }
+    }
+
+    @Test func `claims count for a role that only a gateway takes on, in either form`() async throws {
+        try await DoorWorld.with { world in
+            let own = "select millrace.streak('alice')"
+            let gateway = try await world.caller("signed in").connection
+            #expect(try await gateway.refusal(of: own) == nil)
+            #expect(try await gateway.refusal(of: "select millrace.streak('bob')")?.sqlState == "42501")
+            // As gateways set them that give each claim a setting.
+            try await gateway.run("reset request.jwt.claims; set request.jwt.claim.sub = 'alice'")
+            #expect(try await gateway.refusal(of: own) == nil)
+            #expect(try await gateway.refusal(of: "select millrace.streak('bob', 'bob')")?.sqlState == "42501")
+            try await gateway.run("reset request.jwt.claim.sub; set request.jwt.claim.role = 'anon'")
+            #expect(try await gateway.refusal(of: "select millrace.streak('alice', 'alice')")?.sqlState == "42501")
+            try await gateway.run("reset request.jwt.claim.role")
+            for broken in [
+                "{", "[]", "\"alice\"", "null", "{\"sub\": \"\(String(repeating: "a", count: 200))\"}",
+                "{\"sub\": \"\"}",
+            ] {
+                try await gateway.run("select set_config('request.jwt.claims', '\(broken)', false)")
+                let refusal = try await gateway.refusal(of: own)
+                #expect(
+                    ["22023", "42501"].contains(refusal?.sqlState),
+                    "\(broken): \(refusal?.message ?? "it went through")")
+                #expect(refusal?.detail?.hasPrefix("{") == true)
+            }
+            await gateway.close()
+            // Who can run statements of its own can set any claims.
+            let client = try await world.caller("client").connection
+            try await client.run("select set_config('request.jwt.claims', '{\"sub\": \"alice\"}', false)")
+            #expect(try await client.refusal(of: own)?.sqlState == "42501")
+            await client.close()
+            let backend = try await world.caller("back end").connection
+            #expect(try await backend.refusal(of: "select millrace.streak('bob', 'bob')") == nil)
+            try await backend.run("select set_config('request.jwt.claims', '{\"sub\": \"alice\"}', false)")
+            #expect(try await backend.refusal(of: own) == nil)
+            #expect(try await backend.refusal(of: "select millrace.streak('bob', 'bob')")?.sqlState == "42501")
+            #expect(try await world.owner.bool("select millrace.revoke_backend('\(world.backend)')"))
+            #expect(try await backend.refusal(of: own)?.sqlState == "42501")
+            await backend.close()
+        }
+    }
+
+    @Test func `a key of one client stands in nobody else's way`() async throws {
+        try await DoorWorld.with { world in
+            try await world.owner.run("select millrace.limit_set('key', 'slot', '{\"concurrency\": 1}')")
+            let enqueue =
+                "select millrace.enqueue('mine', unique_key => 'receipt-8', run_at => now() + interval '9 years', on_conflict =>"
+            var holders: Set<Int> = []
+            for role in ["signed in", "client", "back end", "owner"] {
+                let caller = try await world.caller(role)
+                let first = try await caller.connection.int("\(enqueue) 'skip')")
+                #expect(holders.insert(first).inserted, "\(role) was given another's job")
+                #expect(try await caller.connection.int("\(enqueue) 'skip')") == first)
+                #expect(try await caller.connection.int("\(enqueue) 'replace')") == first)
+                #expect(try await caller.connection.refusal(of: "\(enqueue) 'error')")?.sqlState == "23505")
+                #expect(
+                    try await caller.connection.refusal(
+                        of: "select millrace.enqueue('mine', limit_key => 'slot')") == nil)
+                await caller.connection.close()
+            }
+            let bob = try await world.caller("signed in")
+            try await bob.connection.run("select set_config('request.jwt.claims', '{\"sub\": \"bob\"}', false)")
+            #expect(try await holders.insert(bob.connection.int("\(enqueue) 'skip')")).inserted)
+            try await bob.connection.run("select millrace.enqueue('mine', limit_key => 'slot')")
+            await bob.connection.close()
+            // Of each caller's one job with that limit key one may run at once: five callers, five gates.
+            #expect(
+                try await world.owner.int(
+                    "select count(distinct millrace.key_gate(limit_key, limit_scope)) from millrace.job where limit_key = 'slot'"
+                ) == 5)
+        }
+    }
+
+    /// Jobs of before have their keys without a scope.
+    @Test func `a client that holds a key from before clients had keys of their own still holds it`() async throws {
+        try await DoorWorld.with { world in
+            let client = try await world.caller("client").connection
+            let id = try await client.int("select millrace.enqueue('mine', unique_key => 'k')")
+            let before = "millrace.unique_hash('k', 'mine', 'default', null, null, null)"
+            try await world.owner.run(
+                """
+                update millrace.unique_key set hash = \(before) where hash = (select unique_hash from millrace.job where id = \(id));
+                update millrace.unique_lock set hash = \(before) where job = \(id);
+                update millrace.job set unique_hash = \(before) where id = \(id)
+                """)
+            #expect(try await client.int("select millrace.enqueue('mine', unique_key => 'k')") == id)
+            let other = try await world.caller("back end").connection
+            #expect(try await other.int("select millrace.enqueue('mine', unique_key => 'k')") != id)
+            #expect(try await client.bool("select millrace.cancel(\(id))"))
+            let next = try await client.int("select millrace.enqueue('mine', unique_key => 'k')")
+            #expect(next != id)
+            #expect(try await client.int("select millrace.enqueue('mine', unique_key => 'k')") == next)
+            for connection in [client, other] { await connection.close() }
+        }
+    }
+
+    /// A backslash in a plain literal means something else there.
+    @Test func `checks read the same whatever standard_conforming_strings is`() async throws {
+        try await DoorWorld.with { world in
+            let odd = try await world.owner.column(
+                #"""
+                select p.proname from pg_proc p
+                 where p.pronamespace = 'millrace'::regnamespace
+                   and regexp_replace(regexp_replace(p.prosrc, E'--[^\n]*', '', 'g'), E'E''([^''\\\\]|\\\\.|'''')*''', '', 'g') like E'%\\\\%'
+                """#)
+            #expect(odd.isEmpty)
+            let caller = try await world.caller("signed in").connection
+            try await caller.run("set standard_conforming_strings = off")
+            #expect(
+                try await caller.refusal(of: "select millrace.check_in_alarm(concat('al', chr(7), 'ice'))")?.sqlState
+                    == "22023")
+            #expect(
+                try await caller.refusal(
+                    of:
+                        "select millrace.notice_preferences('alice', 'UTC', '1:00', '2:00', '{\"sms\": \"+4930123456\"}', 'en')"
+                )
+                    == nil)
+            #expect(
+                try await caller.refusal(
+                    of: "select millrace.mail_send(array['a@b.example'], concat('s', chr(10)), 't')")?.sqlState
+                    == "22023")
+            await caller.close()
+        }
+    }
+}

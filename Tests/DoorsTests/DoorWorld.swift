@@ -1,0 +1,238 @@
+import Postgres
+import Queues
+import TestSupport
+
+/// A database with something of everybody's in it, and the roles to ask for it.
+struct DoorWorld {
+    enum Object { case own, others, absent }
+
+    let database: TestDatabase
+    let owner: Connection
+    let names: RoleNames
+    let gateway: String
+    let anon: String
+    let signedIn: String
+    let backend: String
+    let other: String
+
+    static let nowhere = "00000000-0000-4000-8000-000000000000"
+
+    static func with(_ body: (DoorWorld) async throws -> Void) async throws {
+        let office = try await TestCluster.office()
+        let names = RoleNames()
+        for role in names.all { try await office.run("create role \(role) login") }
+        let (gateway, anon, signedIn) = (
+            TestCluster.name("gateway"), TestCluster.name("anon"), TestCluster.name("user")
+        )
+        let (backend, other) = (TestCluster.name("backend"), TestCluster.name("other"))
+        try await office.run(
+            """
+            create role \(gateway) login noinherit; create role \(anon); create role \(signedIn);
+            create role \(backend) login; create role \(other) login;
+            grant \(anon), \(signedIn) to \(gateway);
+            grant \(names.client) to \(anon), \(signedIn), \(backend), \(other), \(names.attacker)
+            """)
+        try await withDatabase(.empty, owner: names.owner) { database in
+            let owner = try await database.connect(as: names.owner)
+            _ = try await names.migrator(testClock: true).migrate(on: owner)
+            let world = DoorWorld(
+                database: database, owner: owner, names: names, gateway: gateway, anon: anon, signedIn: signedIn,
+                backend: backend, other: other)
+            try await world.fill()
+            try await body(world)
+            await owner.close()
+        }
+        for role in [gateway, anon, signedIn, backend, other] + names.all.reversed() {
+            try await office.run("drop owned by \(role); drop role \(role)")
+        }
+        await office.close()
+    }
+
+    private func fill() async throws {
+        for role in [anon, signedIn, backend, other, names.attacker] {
+            for kind in [
+                "mine", "mail.send", "mail.password_reset", "mail.account_verification", "mail.welcome",
+                "mail.account_notification", "document.receive",
+            ] {
+                try await owner.run("select millrace.grant_enqueue('\(role)', '\(kind)')")
+            }
+            try await owner.run("select millrace.grant_publish('\(role)', 'com.example.mine')")
+        }
+        try await owner.run(
+            """
+            select millrace.grant_backend('\(backend)');
+            select millrace.family_create('fam-a', 'UTC'), millrace.family_create('fam-b', 'UTC');
+            select millrace.family_join('fam-a', 'alice', 'parent'), millrace.family_join('fam-b', 'bob', 'parent');
+            select millrace.mood_log(p, 'happy', actor => p) from unnest(array['alice', 'bob']) p;
+            select millrace.device_add(p, 'fcm', 'token-of-' || p, actor => p) from unnest(array['alice', 'bob']) p;
+            create table public.made (role text, person text, what text, id text);
+            grant all on public.made to public
+            """)
+        for (role, claims) in Self.makers(self) {
+            for person in ["alice", "bob"] {
+                let caller = try await caller(role)
+                if claims {
+                    try await caller.connection.run(
+                        "select set_config('request.jwt.claims', '{\"sub\": \"\(person)\"}', false)")
+                }
+                try await caller.connection.run(
+                    """
+                    insert into public.made select '\(role)', '\(person)', 'job', millrace.enqueue('mine')::text;
+                    insert into public.made select '\(role)', '\(person)', 'mail', millrace.mail_send(array['a@b.example'], 's', 't')::text
+                    """)
+                if !["anon", "no claims", "client"].contains(role) {
+                    try await caller.connection.run(
+                        """
+                        insert into public.made select '\(role)', '\(person)', 'document',
+                            millrace.document_register('https://a.example/x', actor => '\(person)')::text
+                        """)
+                }
+                await caller.connection.close()
+            }
+        }
+    }
+
+    private static func makers(_ world: DoorWorld) -> [(String, Bool)] {
+        [
+            ("anon", false), ("signed in", true), ("no claims", false), ("client", false), ("back end", false),
+            ("worker", false), ("admin", false), ("owner", false),
+        ]
+    }
+
+    func caller(_ role: String) async throws -> DoorCaller {
+        let login: String
+        var setting = ""
+        switch role {
+        case "none": login = names.stranger
+        case "anon":
+            login = gateway
+            setting = "set role \(anon); select set_config('request.jwt.claims', '{\"role\": \"anon\"}', false)"
+        case "signed in":
+            login = gateway
+            setting = "set role \(signedIn); select set_config('request.jwt.claims', '{\"sub\": \"alice\"}', false)"
+        case "no claims":
+            login = gateway
+            setting = "set role \(signedIn)"
+        case "client": login = names.attacker
+        case "back end": login = backend
+        case "worker": login = names.worker
+        case "admin": login = names.admin
+        default: login = names.owner
+        }
+        let connection = try await database.connect(as: login)
+        if !setting.isEmpty { try await connection.run(setting) }
+        try await connection.run("set statement_timeout = '20s'")
+        return DoorCaller(role: role, connection: connection)
+    }
+
+    /// A literal for the object of a call.
+    func literal(_ rule: String, _ object: Object, for role: String) async throws -> String {
+        switch rule {
+        case "kind": ["'mine'", "'theirs'", "'nobodys'"][object.place]
+        case "type": ["'com.example.mine'", "'com.example.theirs'", "'com.example.nobodys'"][object.place]
+        case "person": ["'alice'", "'bob'", "'nobody'"][object.place]
+        case "member", "family": ["'fam-a'", "'fam-b'", "'fam-x'"][object.place]
+        case "token": ["'token-of-alice'", "'token-of-bob'", "'token-of-nobody'"][object.place]
+        case "mood":
+            object == .absent
+                ? "'\(Self.nowhere)'::uuid"
+                : "'\(try await owner.value("select id from millrace.mood where person = '\(object == .own ? "alice" : "bob")'") ?? "")'::uuid"
+        case "job", "mail", "document":
+            try await made(rule, object, for: role)
+        default: "null"
+        }
+    }
+
+    /// Of one who signed in another's is another person's under the same role; of a back end it is another role's.
+    private func made(_ rule: String, _ object: Object, for role: String) async throws -> String {
+        let type = rule == "job" ? "bigint" : "uuid"
+        if object == .absent { return rule == "job" ? "999999999999" : "'\(Self.nowhere)'::uuid" }
+        let by =
+            object == .own || role == "signed in"
+            ? (role == "none" ? "client" : role) : role == "client" ? "back end" : "signed in"
+        let person = object == .own ? "alice" : "bob"
+        for (maker, whose) in [(by, person), ("signed in", "bob")] {
+            let id = try await owner.value(
+                "select id from public.made where role = '\(maker)' and person = '\(whose)' and what = '\(rule)'")
+            if let id { return "'\(id)'::\(type)" }
+        }
+        return "null::\(type)"
+    }
+}
+
+extension DoorWorld.Object {
+    fileprivate var place: Int {
+        switch self {
+        case .own: 0
+        case .others: 1
+        case .absent: 2
+        }
+    }
+
+    fileprivate var person: String { ["alice", "bob", "nobody"][place] }
+}
+
+/// One role's connection.
+struct DoorCaller {
+    struct Answer {
+        /// What came back, without the object's own name.
+        let text: String
+        let sqlState: String?
+        let detail: String
+
+        var isClosed: Bool { sqlState == "42501" && !detail.hasPrefix("{") }
+        var isRefused: Bool { sqlState == "42501" && detail.contains("\"permission\"") }
+        /// An error says what kind it is.
+        var isClassified: Bool { sqlState == nil || isClosed || detail.hasPrefix("{") }
+    }
+
+    let role: String
+    let connection: Connection
+
+    private var isStaff: Bool { ["worker", "admin", "owner"].contains(role) }
+
+    func answer(_ door: DoorTable.Door, object: DoorWorld.Object, in world: DoorWorld) async throws -> Answer {
+        let literal = try await world.literal(door.rule, object, for: role)
+        let named = "'\(object.person)'"
+        let person =
+            role == "signed in" ? (door.arguments.contains("{o}") || object == .own ? "null" : named) : named
+        let arguments = door.arguments.replacing("{o}", with: literal).replacing("{person}", with: person)
+            .replacing("{actor}", with: isStaff && door.rule == "document" || role == "signed in" ? "null" : "'alice'")
+        let statement =
+            "select coalesce(string_agg(t::text, ';'), '') from millrace.\(door.name)(\(arguments)) t"
+        try await connection.run("begin")
+        if door.name == "enqueue_copied" {
+            try await connection.run("create temporary table millrace_batch (line bigint, job jsonb) on commit drop")
+        }
+        let answer: Answer
+        let bare = literal.replacing("::uuid", with: "").replacing("::bigint", with: "").replacing("'", with: "")
+        func plain(_ text: String) -> String { text.replacing(bare, with: "#") }
+        if let error = try await connection.refusal(of: statement) {
+            answer = Answer(
+                text: plain("\(error.sqlState) \(error.message)"), sqlState: error.sqlState, detail: error.detail ?? "")
+        } else {
+            try await connection.run("rollback; begin")
+            if door.name == "enqueue_copied" {
+                try await connection.run(
+                    "create temporary table millrace_batch (line bigint, job jsonb) on commit drop")
+            }
+            answer = Answer(text: plain(try await connection.value(statement) ?? ""), sqlState: nil, detail: "")
+        }
+        try await connection.run("rollback")
+        return answer
+    }
+
+    /// Whether Postgres lets the role run the function of this name.
+    func reaches(_ name: String) async throws -> Bool {
+        try await reachable().contains(name)
+    }
+
+    func reachable() async throws -> Set<String> {
+        try await Set(
+            connection.column(
+                """
+                select p.proname from pg_proc p
+                 where p.pronamespace = 'millrace'::regnamespace and has_schema_privilege('millrace', 'usage') and has_function_privilege(p.oid, 'execute')
+                """))
+    }
+}

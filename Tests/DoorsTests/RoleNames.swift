@@ -1,0 +1,16 @@
+import Queues
+import TestSupport
+
+/// Roles of one test's own, for roles are the whole cluster's.
+struct RoleNames {
+    let owner = TestCluster.name("owner")
+    let client = TestCluster.name("client")
+    let worker = TestCluster.name("worker")
+    let admin = TestCluster.name("admin")
+    let attacker = TestCluster.name("attacker")
+    let stranger = TestCluster.name("stranger")
+    var all: [String] { [owner, client, worker, admin, attacker, stranger] }
+    func migrator(testClock: Bool = false) -> Migrator {
+        Migrator(roles: [("client", client), ("worker", worker), ("admin", admin)], testClock: testClock)
+    }
+}
