@@ -222,7 +222,8 @@ let package = Package(
         .testTarget(
             name: "TemplatesTests", dependencies: ["Postgres", "Queues", "Templates", "TestSupport"],
             swiftSettings: strict),
-        .testTarget(name: "DoorsTests", dependencies: ["Postgres", "Queues", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "DoorsTests", dependencies: ["Clusters", "Postgres", "Queues", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "QuestsTests", dependencies: ["Calendars", "Postgres", "Quests", "TestSupport"], swiftSettings: strict
         ),
