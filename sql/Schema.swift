@@ -46,6 +46,7 @@ package enum Schema {
         Script(name: "037_sparse_routes", bytes: Embedded._037_sparse_routes),
         Script(name: "038_turns", bytes: Embedded._038_turns),
         Script(name: "039_attested_callers", bytes: Embedded._039_attested_callers),
+        Script(name: "043_turns_by_row", bytes: Embedded._043_turns_by_row),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -55,6 +56,7 @@ package enum Schema {
         Script(name: "names", bytes: Embedded.names),
         Script(name: "sizes", bytes: Embedded.sizes),
         Script(name: "access", bytes: Embedded.access),
+        Script(name: "turns", bytes: Embedded.turns),
         Script(name: "wake", bytes: Embedded.wake),
         Script(name: "unique", bytes: Embedded.unique),
         Script(name: "sealed", bytes: Embedded.sealed),
@@ -115,6 +117,18 @@ package enum Schema {
     ]
 
     package static let testClock = Script(name: "test_clock", bytes: Embedded.test_clock)
+
+    /// Functions that migrations made and no script makes again, as `regprocedure` prints them.
+    package static let functionsOfMigrations = [
+        "millrace.mail_never()", "millrace.alarm_notice_failed()", "millrace.route_moves()",
+    ]
+
+    /// Signatures that no script makes any more and that workers of the previous version still call. A
+    /// migration drops every other function that no script makes.
+    package static let keptFunctions: [String] = []
+
+    /// Names that earlier versions shipped and this one does not.
+    package static let retiredFunctions = ["schedule_job_lives", "wake_ready"]
 
     /// The number of the last migration: the schema this program speaks.
     package static var version: Int { migrations.count }

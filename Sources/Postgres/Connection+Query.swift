@@ -69,14 +69,15 @@ extension Connection {
         }
     }
 
-    /// Runs `body` inside a transaction: committed when it returns, rolled back when it throws.
+    /// Runs `body` inside a transaction: committed when it returns, rolled back when it throws or its value is not to be kept.
     package func transaction<Value: Sendable>(
+        keeping keeps: @Sendable (Value) -> Bool = { _ in true },
         _ body: (Connection) async throws(PostgresError) -> Value
     ) async throws(PostgresError) -> Value {
         try await execute("begin isolation level read committed")
         do {
             let value = try await body(self)
-            try await execute("commit")
+            if keeps(value) { try await execute("commit") } else { rollback() }
             return value
         } catch {
             rollback()

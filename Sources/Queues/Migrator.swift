@@ -12,8 +12,18 @@ package struct Migrator: Sendable {
     package enum Failure: Error, Sendable, CustomStringConvertible {
         case newerSchema(found: Int, known: Int)
         case oldServer(Int)
+        case foreignSchema(owner: String, role: String)
+        case foreignObjects([SchemaObject], owner: String)
         case busy(PostgresError)
         case database(PostgresError)
+
+        /// The schema is not one that this program migrates.
+        package var refusesSchema: Bool {
+            switch self {
+            case .newerSchema, .foreignSchema, .foreignObjects: true
+            case .oldServer, .busy, .database: false
+            }
+        }
 
         package var description: String {
             switch self {
@@ -21,6 +31,17 @@ package struct Migrator: Sendable {
                 "The database has schema version \(found), and this program knows only up to \(known). Use a newer millrace."
             case .oldServer(let version):
                 "Postgres 14 or later is needed; this server is \(version / 10000)."
+            case .foreignSchema(let owner, let role):
+                """
+                The schema millrace belongs to the role \(owner), and this is \(role): what is in it would run with this role's rights. \
+                Migrate as \(owner); or, if nobody made it on purpose, look at it, drop it, and migrate again.
+                """
+            case .foreignObjects(let objects, let owner):
+                """
+                The schema millrace holds what no migration made: \(SchemaObject.list(objects)). Look at each. Drop it or move it to another \
+                schema (alter … set schema …); what is Millrace's own and has another owner goes back with alter … owner to \(owner). \
+                Then migrate again.
+                """
             case .busy(let error): "Other sessions kept the tables locked; try again. \(error)"
             case .database(let error): "The migration failed and changed nothing. \(error)"
             }
@@ -47,12 +68,14 @@ package struct Migrator: Sendable {
     package func migrate(on connection: Connection) async throws(Failure) -> Report {
         if await connection.serverVersion < 140_000 { throw .oldServer(Int(await connection.serverVersion)) }
         var tries = 0
+        var waitsForOlder = true
         while true {
             do {
-                return try await attempt(on: connection)
+                return try await attempt(waitsForOlder: waitsForOlder, on: connection)
             } catch .database(let error)
                 where (error.isCollision || ["55P03", "23505", "XX000"].contains(error.sqlState)) && tries < 40
             {
+                waitsForOlder = false
                 tries += 1  // locked tables, or another migrator creating the very same: it will be done soon
                 try? await Task.sleep(for: .milliseconds(50 * min(tries, 20)))
             } catch .database(let error) where error.sqlState == "55P03" {
@@ -61,26 +84,41 @@ package struct Migrator: Sendable {
         }
     }
 
-    private func attempt(on connection: Connection) async throws(Failure) -> Report {
-        let outcome: Result<Report, Failure> = await run(on: connection)
+    /// What `migrate` would refuse this database's schema for; nil when nothing.
+    package static func objection(on connection: Connection) async throws(PostgresError) -> Failure? {
+        try await connection.transaction { connection throws(PostgresError) in
+            try await useOnlyTheCatalog(on: connection)
+            return try await refusal(on: connection)
+        }
+    }
+
+    private func attempt(waitsForOlder: Bool, on connection: Connection) async throws(Failure) -> Report {
+        let outcome: Result<Report, Failure> = await run(waitsForOlder: waitsForOlder, on: connection)
         return try outcome.get()
     }
 
-    private func run(on connection: Connection) async -> Result<Report, Failure> {
+    private func run(waitsForOlder: Bool, on connection: Connection) async -> Result<Report, Failure> {
         do throws(PostgresError) {
-            return try await connection.transaction { connection throws(PostgresError) in
-                try await apply(on: connection)
+            return try await connection.transaction(keeping: { (try? $0.get()) != nil }) {
+                connection throws(PostgresError) in
+                try await apply(waitsForOlder: waitsForOlder, on: connection)
             }
         } catch {
             return .failure(.database(error))
         }
     }
 
-    private func apply(on connection: Connection) async throws(PostgresError) -> Result<Report, Failure> {
-        let deadline = Duration.seconds(120)
-        try await connection.execute("select pg_advisory_xact_lock(1297239622)", deadline: .seconds(600))
-        try await connection.execute("select set_config('lock_timeout', '2s', true), set_config('jit', 'off', true)")
+    private func apply(
+        waitsForOlder: Bool, on connection: Connection
+    ) async throws(PostgresError) -> Result<Report, Failure> {
+        try await Self.useOnlyTheCatalog(on: connection)
+        if waitsForOlder { try await waitForOlderMigrator(on: connection) }
+        // Looked at before it is locked, too: a table of another's must not make us wait.
+        if let refusal = try await Self.refusal(on: connection) { return .failure(refusal) }
         try await bootstrap(on: connection)
+        try await connection.execute(
+            "lock table millrace.migration in share row exclusive mode", deadline: .seconds(600))
+        try await connection.execute("select set_config('lock_timeout', '2s', true), set_config('jit', 'off', true)")
         let done =
             try await connection.query("select coalesce(max(number), 0) from millrace.migration") {
                 row throws(PostgresError) in Int(try row.int(0))
@@ -88,14 +126,29 @@ package struct Migrator: Sendable {
         guard done <= Schema.version else {
             return .failure(.newerSchema(found: done, known: Schema.version))
         }
+        // Now that nobody else migrates: what the last one has made is written down.
+        if done > 0, let refusal = try await Self.refusal(on: connection) { return .failure(refusal) }
         var report = Report(applied: [], refreshed: false, version: Schema.version)
         for (index, migration) in Schema.migrations.enumerated().dropFirst(done) {
-            try await connection.run(script: .shipped(migration.bytes), deadline: deadline)
+            try await connection.run(script: .shipped(migration.bytes), deadline: Self.deadline)
             try await connection.execute(
                 "insert into millrace.migration (number, name) values ($1, $2)",
                 [.int4(Int32(index + 1)), .text(migration.name)])
             report.applied.append(migration.name)
         }
+        try await refresh(on: connection)
+        report.refreshed = true
+        try await connection.execute("select millrace.maintain()", deadline: Self.deadline)
+        // Another role that may create in the schema may have done so meanwhile.
+        if let refusal = try await Self.refusal(onlyOwners: true, on: connection) { return .failure(refusal) }
+        try await SchemaContents.writeDown(on: connection)
+        return .success(report)
+    }
+
+    private static let deadline = Duration.seconds(120)
+
+    /// Settings and functions, and the grants last: they change every function, and what is stale is told by what has not changed.
+    private func refresh(on connection: Connection) async throws(PostgresError) {
         try await remember("oldest_worker", "\(Schema.oldestWorker)", on: connection)
         for (role, name) in roles {
             try await remember("role_\(role)", name, on: connection)
@@ -106,11 +159,37 @@ package struct Migrator: Sendable {
             }.first ?? false
         let functions = Schema.functions.map { $0.name == "clock" && (testClock || clockMoves) ? Schema.testClock : $0 }
         for script in functions {
-            try await connection.run(script: .shipped(script.bytes), deadline: deadline)
+            if script.name == "grants" { try await SchemaContents.dropStale(on: connection) }
+            try await connection.run(script: .shipped(script.bytes), deadline: Self.deadline)
         }
-        report.refreshed = true
-        try await connection.execute("select millrace.maintain()", deadline: deadline)
-        return .success(report)
+    }
+
+    private static func useOnlyTheCatalog(on connection: Connection) async throws(PostgresError) {
+        try await connection.execute("select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)")
+    }
+
+    private static func refusal(
+        onlyOwners: Bool = false, on connection: Connection
+    ) async throws(PostgresError) -> Failure? {
+        guard let contents = try await SchemaContents.look(on: connection) else { return nil }
+        guard contents.isOwn else { return .foreignSchema(owner: contents.owner, role: contents.role) }
+        let foreign = contents.foreign.filter { !onlyOwners || $0.owner != contents.owner }
+        return foreign.isEmpty ? nil : .foreignObjects(foreign, owner: contents.owner)
+    }
+
+    /// Migrators of earlier versions exclude each other by this advisory lock, and those of today by the table's. Any login can hold it, so
+    /// the wait is short; who goes on without it may collide with an older migrator, and then tries again.
+    private func waitForOlderMigrator(on connection: Connection) async throws(PostgresError) {
+        try await connection.run(
+            script: """
+                do $$ begin
+                    perform set_config('lock_timeout', '10s', true);
+                    perform pg_advisory_xact_lock(1297239622);
+                exception when lock_not_available then
+                    null;
+                end $$;
+                set local lock_timeout = 0
+                """, deadline: .seconds(20))
     }
 
     /// Nothing here fails when it exists already, also where we may not create schemas.

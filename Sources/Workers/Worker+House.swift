@@ -258,7 +258,9 @@ extension Worker {
                 let connection = try await listenLink.connection()
                 if generation != listenLink.generation {
                     generation = listenLink.generation
-                    try await connection.execute("select pg_advisory_lock($1)", [.int8(desk.session)])
+                    // Tried, not waited for: any login can see the number, and take the lock when our connection is lost. Without it we
+                    // are found dead only by our beat.
+                    try await connection.execute("select pg_try_advisory_lock($1)", [.int8(desk.session)])
                     try await hearing.begin(on: connection)
                 }
                 try await hearing.hear(on: connection)

@@ -184,12 +184,13 @@ import Testing
             #expect(taken.count == 2)
             let place = ask.stretches[21].lane
             #expect(
-                try await first.column(
+                try await first.int(
                     """
-                    select objid from pg_locks where locktype = 'advisory' and classid = 1297239624
-                       and database = (select oid from pg_database where datname = current_database())
-                    """)
-                    == ["\(place.queue << 6 | place.code)"])
+                    select count(*) from pg_locks
+                     where locktype = 'advisory' and objsubid = 1 and database = (select oid from pg_database where datname = current_database())
+                       and (classid::bigint << 32 | objid::bigint)
+                           = hashtextextended('claim \(place.queue << 6 | place.code)', (select value::bigint from millrace.setting where name = 'lock_secret'))
+                    """) == 1)
             let others = try await claim(second, number: 16, wanted: 2)
             #expect(others.count == 2 && Set(others).isDisjoint(with: taken))
             try await first.run("commit")

@@ -69,10 +69,7 @@ import Testing
             select job, kind, lane, attempt, 'parked' from millrace.parked where gate <> 5 order by 1
             """)
         result.locks = try await connection.int(
-            """
-            select count(*) from pg_locks
-             where pid = pg_backend_pid() and locktype = 'advisory' and classid = 1297239623
-            """)
+            "select count(*) from millrace.turn where name = 'key gate' and xmax = pg_current_xact_id()::xid")
         try await connection.run(
             "select millrace.leases_return(1, array(select number from millrace.lease))")
         #expect(try await connection.int("select coalesce(sum(n), 0) from millrace.slot") == 0)

@@ -35,7 +35,7 @@ begin
     if page is null or page not between 1 and 500 then
         perform millrace.refuse('a page has 1 to 500 changes', 'page');
     end if;
-    if exists (select from millrace.checkin_change c where c.seq is null) and pg_try_advisory_xact_lock(1297239621, 23) then
+    if exists (select from millrace.checkin_change c where c.seq is null) and millrace.turn_try('check-in changes') then
         update millrace.checkin_change c set seq = n.seq
           from (select o.place, nextval('millrace.checkin_change_seq') as seq
                   from (select x.place from millrace.checkin_change x where x.seq is null order by x.place limit 10000) o) n

@@ -20,14 +20,17 @@ end $$;
 
 -- Two who claim from one lane step over each other's jobs one by one, a microsecond each, and get in each other's way at both ends of its
 -- index; so who has enough to do for now waits until the other has committed, and goes on at that moment. Not for longer than that lasts,
--- nor for long: with many workers two at once are better than a queue before the queue.
+-- nor for long: with many workers two at once are better than a queue before the queue. This decides nothing, so an advisory lock will do:
+-- one that somebody else holds costs the wait.
 create or replace function millrace.claim_turn(the_queue int, the_lane int, wait int) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp set lock_timeout = '15ms' as $$
+declare
+    key bigint := hashtextextended('claim ' || (the_queue << 6 | the_lane), (select s.value::bigint from millrace.setting s where s.name = 'lock_secret'));
 begin
-    if not pg_try_advisory_xact_lock(1297239624, the_queue << 6 | the_lane) then
+    if not pg_try_advisory_xact_lock(key) then
         begin
             perform set_config('lock_timeout', greatest(1, least(wait, 15))::text, true);      -- in milliseconds; 0 would be for ever
-            perform pg_advisory_xact_lock(1297239624, the_queue << 6 | the_lane);
+            perform pg_advisory_xact_lock(key);
         exception when lock_not_available then
             null;                                         -- side by side, then
         end;

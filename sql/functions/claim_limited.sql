@@ -76,7 +76,7 @@ begin
          where r.gate = any (line_queue_gates || line_tenant_gates);
     end if;
     if the_gates is not null then
-        perform millrace.gates_lock(1297239622, the_gates);
+        perform millrace.gates_lock('gate', the_gates);
         select array_agg(g.room order by g.place), array_agg(g.used_until order by g.place), array_agg(g.gate) filter (where g.entries > 64),
                bool_and(g.room >= wanted)
           into rooms, ends, crowded, roomy
@@ -95,7 +95,7 @@ begin
     if uniform and roomy and (keyed_lines is null or brief and wanted >= 500 and not exists (
         select from (select from millrace.parked p order by p.gate desc, p.lane desc, p.job desc limit 1) p)) then
         if keyed_lines is not null then
-            perform millrace.gates_lock_all(1297239623);
+            perform millrace.gates_lock_all('key gate');
         end if;
         t := millrace.now();
         counting := array(select g.gate from unnest(the_gates, caps) g(gate, cap) where g.cap is not null);
@@ -225,7 +225,7 @@ begin
              cross join lateral millrace.key_rule(j.limit_key) r;
         end if;
         if key_gates is not null then
-            perform millrace.gates_lock(1297239623, key_gates);
+            perform millrace.gates_lock('key gate', key_gates);
             select array_agg(g.room order by g.place), array_agg(g.used_until order by g.place),
                    crowded || array_agg(g.gate) filter (where g.entries > 64), bool_and(key_counts[g.place] <= g.room)
               into key_rooms, key_ends, crowded, all_pass

@@ -153,7 +153,7 @@ begin
     if page not between 1 and 500 then
         perform millrace.refuse('a page has 1 to 500 changes', 'page');
     end if;
-    if exists (select from millrace.document_change c where c.seq is null) and pg_try_advisory_xact_lock(1297239621, 4) then
+    if exists (select from millrace.document_change c where c.seq is null) and millrace.turn_try('document changes') then
         update millrace.document_change c set seq = n.seq
           from (select o.place, nextval('millrace.document_change_seq') as seq
                   from (select x.place from millrace.document_change x where x.seq is null order by x.place limit 10000) o) n

@@ -124,14 +124,14 @@ begin
 end $$;
 
 -- Numbers what has been committed since. One at a time, and who finds another at it goes without: its numbers are seen before the
--- lock is free, so whoever has seen a number has seen, or can see, all below it. A publisher's open transaction holds nobody up; a
+-- turn is free, so whoever has seen a number has seen, or can see, all below it. A publisher's open transaction holds nobody up; a
 -- reader's keeps others from what came since, so a reader commits each look.
 create or replace function millrace.events_number(most int default 10000) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     numbered bigint;
 begin
-    if not exists (select from millrace.event_fresh) or not pg_try_advisory_xact_lock(1297239621, 7) then
+    if not exists (select from millrace.event_fresh) or not millrace.turn_try('events') then
         return 0;
     end if;
     with gone as (

@@ -276,8 +276,11 @@ declare
 begin
     told := 0;
     more := false;
+    if not exists (select from millrace.ending) then
+        return;
+    end if;
     -- One teller at a time: two that settle the same jobs by different ends would wait for each other in a circle.
-    perform pg_advisory_xact_lock(1297239621, 2);
+    perform millrace.turns_wait('flows');
     select array_agg(x.seq), array_agg(x.pred), array_agg(x.outcome), array_agg(x.session), array_agg(x.number)
       into seqs, preds, outcomes, sessions, numbers
       from (select e.* from millrace.ending e order by e.seq limit 1000 for update skip locked) x;
@@ -345,7 +348,10 @@ declare
     sure boolean;
     checked int := 0;
 begin
-    perform pg_advisory_xact_lock(1297239621, 2);         -- see flows_advance
+    if not exists (select from millrace.blocked b where b.fresh) then
+        return 0;
+    end if;
+    perform millrace.turns_wait('flows');                 -- see flows_advance
     for one in select b.job from millrace.blocked b where b.fresh order by b.job limit most for update skip locked loop
         sure := true;
         for pred in select e.pred from millrace.edge e where e.succ = one.job and e.outcome is null and e.number is null loop

@@ -52,9 +52,13 @@ declare
 begin
     execute 'revoke all on schema millrace from public';
     execute 'revoke all on all tables in schema millrace from public';
-    for one in select p.oid::regprocedure as signature from pg_proc p where p.pronamespace = 'millrace'::regnamespace loop
-        execute format('revoke all on function %s from public', one.signature);
-    end loop;
+    execute 'revoke all on all sequences in schema millrace from public';
+    execute 'revoke all on all routines in schema millrace from public';
+    -- What somebody has promised to everybody beforehand. That everybody may execute new functions cannot be taken back for a schema: nothing
+    -- but a migration makes functions here, and it ends with these lines.
+    execute 'alter default privileges in schema millrace revoke all on tables from public';
+    execute 'alter default privileges in schema millrace revoke all on sequences from public';
+    execute 'alter default privileges in schema millrace revoke all on routines from public';
     for one in
         select p.oid::regprocedure as signature, p.proname, r.role
           from pg_proc p

@@ -1,6 +1,6 @@
 -- Limits: how many of a queue's, a key's or a tenant's jobs may run at once in the whole fleet, and how often they may start.
--- A gate is a rule as it stands before one queue, key or tenant. Claims decide, one at a time for each gate, under an advisory
--- lock that lasts until their commit; ends only add a row and wait for nobody. 1297239622 and 1297239623 are "MRlF" and one more.
+-- A gate is a rule as it stands before one queue, key or tenant. Claims decide, one at a time for each gate, in a turn (see turns.sql)
+-- that lasts until their commit; ends only add a row and wait for nobody.
 
 create or replace function millrace.gate_of(scope text, name text) returns bigint
 language sql immutable parallel safe as $$ select pg_catalog.hashtextextended(scope || ':' || name, 0) $$;
@@ -108,18 +108,17 @@ $$;
 
 -- Who comes to a gate while somebody decides there waits for that one's commit. Buckets, for a transaction can hold only so
 -- many locks; in order, or two could wait for each other.
-create or replace function millrace.gates_lock(class int, gates bigint[]) returns void
+create or replace function millrace.gates_lock(the_turn text, gates bigint[]) returns void
 language plpgsql volatile as $$
 begin
-    perform pg_advisory_xact_lock(class, b.bucket)
-       from (select distinct (g & 63)::int as bucket from unnest(gates) g order by 1) b;
+    perform millrace.turns_wait(the_turn, array(select distinct (g & 63)::int from unnest(gates) g));
 end $$;
 
 -- The same for whoever does not know yet which gates it comes to: every bucket, in the same order.
-create or replace function millrace.gates_lock_all(class int) returns void
+create or replace function millrace.gates_lock_all(the_turn text) returns void
 language plpgsql volatile as $$
 begin
-    perform pg_advisory_xact_lock(class, b) from generate_series(0, 63) b;
+    perform from millrace.turn t where t.name = the_turn order by t.bucket for update;
 end $$;
 
 -- Folds all but the newest rows of these gates into a base, under their locks. What commits late, before a base, the sweep
@@ -300,7 +299,7 @@ declare
     began timestamptz := clock_timestamp();
 begin
     swept := 0;
-    if not pg_try_advisory_xact_lock(1297239621, 1) then
+    if not exists (select from millrace.slot) or not millrace.turn_try('slots sweep') then
         return;
     end if;
     for looked in 1 .. most loop
@@ -312,7 +311,7 @@ begin
             select b.seq from millrace.slot b where b.gate = one and b.base order by b.seq desc limit 1) b;
         if (exists (select from millrace.slot s where s.gate = one and s.seq < low)
             or (select sum(s.n) = 0 and coalesce(max(s.used_until), '-infinity') <= t from millrace.slot s where s.gate = one))
-           and pg_try_advisory_xact_lock(1297239622, (one & 63)::int) and pg_try_advisory_xact_lock(1297239623, (one & 63)::int) then
+           and millrace.turn_try('gate', (one & 63)::int) and millrace.turn_try('key gate', (one & 63)::int) then
             with gone as (
                 delete from millrace.slot s where s.gate = one returning s.n, s.used_until
             )

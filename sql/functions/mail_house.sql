@@ -17,7 +17,7 @@ declare
     m millrace.mail;
     done int := 0;
 begin
-    if not pg_try_advisory_xact_lock(1297239621, 4) then
+    if not millrace.turn_try('mail forsaken') then
         return 0;
     end if;
     since := coalesce((select s.value::timestamptz from millrace.setting s where s.name = 'mail_forsaken_at'), '-infinity');
@@ -68,7 +68,7 @@ declare
     trimmed int;
     one record;
 begin
-    if not pg_try_advisory_xact_lock(1297239621, 5) then
+    if not millrace.turn_try('mail retire') then
         return false;
     end if;
     mark := coalesce((select s.value::bigint from millrace.setting s where s.name = 'mail_retired'), 0);

@@ -167,12 +167,12 @@ declare
 begin
     perform from (select m.id from millrace.mail m where m.id = any (ids) order by m.id for update) locked;
     if sender_most > 0 then
-        perform pg_advisory_xact_lock(1297239622, s.h)
-          from (select distinct hashtext(m.sender) as h from millrace.mail m where m.id = any (ids) and m.sender is not null order by 1) s;
+        perform millrace.turns_wait('mail sender', array(
+            select distinct hashtext(m.sender) & 1023 from millrace.mail m where m.id = any (ids) and m.sender is not null));
     end if;
     if domain_most > 0 then
-        perform pg_advisory_xact_lock(1297239623, s.h)
-          from (select distinct hashtext(d) as h from millrace.mail m, unnest(m.domains) d where m.id = any (ids) order by 1) s;
+        perform millrace.turns_wait('mail domain', array(
+            select distinct hashtext(d) & 1023 from millrace.mail m, unnest(m.domains) d where m.id = any (ids)));
     end if;
     t := millrace.now();
     for one in

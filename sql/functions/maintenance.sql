@@ -1,4 +1,4 @@
--- Partitions ahead, retention behind. Any worker calls it once a minute; an advisory lock lets one through.
+-- Partitions ahead, retention behind. Any worker calls it once a minute; its turn lets one through.
 
 create or replace function millrace.retention_span(class int) returns interval
 language sql immutable as $$ select (array['1 day', '14 days', '365 days'])[class + 1]::interval $$;
@@ -15,6 +15,7 @@ begin
         return false;
     end if;
     execute format('create table millrace.%I (like millrace.history including constraints) with (autovacuum_vacuum_insert_scale_factor = 0.5)', leaf);
+    execute format('revoke all on millrace.%I from public', leaf);    -- whatever the owner's default privileges are
     execute format('create unique index on millrace.%I (id, session, number)', leaf);
     execute format('create index on millrace.%I (outcome, id) where outcome <> 1', leaf);
     -- Runs of that time that found no leaf move in from the default one.
@@ -69,6 +70,7 @@ begin
         end if;
         leaf := 'job_' || bound;
         execute format('create table millrace.%I (like millrace.job including constraints including indexes)', leaf);
+        execute format('revoke all on millrace.%I from public', leaf);
         execute format('alter table millrace.job attach partition millrace.%I for values from (%L) to (%L)', leaf, bound, bound + span);
         made := made + 1;
     end loop;
@@ -148,7 +150,7 @@ set search_path = pg_catalog, pg_temp
 set lock_timeout = '200ms' as $$
 begin
     made := 0; dropped := 0;
-    ran := pg_try_advisory_xact_lock(1297239621, 0);
+    ran := millrace.turn_try('maintain');
     if not ran then
         return;
     end if;

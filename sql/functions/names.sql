@@ -91,7 +91,7 @@ create or replace function millrace.route_keep(the_kind text, the_queue text) re
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
     if current_setting('transaction_isolation') = 'read committed'
-       and pg_try_advisory_xact_lock(1297239625, hashtext(the_kind || ' ' || the_queue)) then
+       and millrace.turn_try('route', hashtext(the_kind || ' ' || the_queue) & 63) then
         insert into millrace.route (kind_name, queue_name, kind, queue)
         select k.name, q.name, k.id, q.id
           from millrace.kind k

@@ -89,7 +89,7 @@ begin
     end if;
     perform millrace.template_check_variables(template_publish.variables);
 
-    perform pg_advisory_xact_lock(hashtextextended('millrace.template ' || template_publish.name, 0));      -- versions count up one by one
+    perform millrace.turns_wait('template', array[hashtext(template_publish.name) & 63]);      -- versions count up one by one
     select t.version into the_version
       from millrace.template_live l
       join millrace.template_version t on t.name = l.name and t.locale = l.locale and t.version = l.version
@@ -120,7 +120,7 @@ declare
     changed boolean;
 begin
     perform millrace.template_check_name(template_use.name, template_use.locale);
-    perform pg_advisory_xact_lock(hashtextextended('millrace.template ' || template_use.name, 0));
+    perform millrace.turns_wait('template', array[hashtext(template_use.name) & 63]);
     if template_use.version = 0
         and exists (select from millrace.template_built_in() b where b.name = template_use.name and b.locale = template_use.locale)
     then

@@ -80,7 +80,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     other bytea;
 begin
-    perform pg_advisory_xact_lock(1297239622, hashtext(the_upload::text));
+    perform millrace.turns_wait('upload', array[hashtext(the_upload::text) & 63]);
     select r.blob into other from millrace.blob_reference r where r.owner = 'upload:' || the_upload;
     if found then
         if other <> the_blob then

@@ -44,7 +44,7 @@ extension Command {
                 console.print("\n-- \(script.name)\n" + String(decoding: script.bytes, as: UTF8.self))
             }
             console.print("commit;")
-            return .done
+            return await objection(to: invocation)
         }
         return try await invocation.withConnection { connection in
             do {
@@ -59,15 +59,27 @@ extension Command {
                             : "the schema is at version \(report.version)")
                 }
                 return .done
-            } catch Migrator.Failure.newerSchema(let found, let known) {
-                throw Failure(
-                    .schemaMismatch, Migrator.Failure.newerSchema(found: found, known: known).description)
+            } catch let refusal as Migrator.Failure where refusal.refusesSchema {
+                throw Failure(.schemaMismatch, refusal.description)
             } catch Migrator.Failure.database(let error) {
                 let failure = DatabaseFailure(error)
                 throw Failure(
                     failure.exitCode == .schemaMismatch ? .failed : failure.exitCode,
                     "the migration failed and changed nothing: \(error)", hint: failure.hint)
             }
+        }
+    }
+
+    /// For `--dry-run`, which needs no database: of one that can be reached it is said whether a migration would refuse it.
+    private static func objection(to invocation: Invocation) async -> ExitCode {
+        do {
+            let refusal = try await invocation.withConnection { try await Migrator.objection(on: $0) }
+            guard let refusal else { return .done }
+            invocation.console.failure(refusal.description)
+            return .schemaMismatch
+        } catch {
+            invocation.console.note("the database was not looked at: \(error)")
+            return .done
         }
     }
 

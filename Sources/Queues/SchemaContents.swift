@@ -1,0 +1,185 @@
+package import Postgres
+import Schema
+
+/// Something that stands in the schema or hangs on one of its tables.
+package struct SchemaObject: Sendable, Hashable, CustomStringConvertible {
+    package var kind: String
+    package var identity: String
+    package var owner: String
+
+    package var description: String { "\(kind) \(identity), owned by \(owner)" }
+
+    package static func list(_ objects: [SchemaObject]) -> String {
+        let named = objects.prefix(20).map(\.description).joined(separator: "; ")
+        return objects.count > 20 ? "\(named); and \(objects.count - 20) more" : named
+    }
+}
+
+/// Who owns the schema, and what is in it that no migration of ours made.
+///
+/// The rule: functions of the schema run with its owner's rights, so the owner trusts everything in it. A migration therefore refuses
+/// a schema that another role owns, or that holds what another role owns or what we did not make. What we made is written down by
+/// each migration in `millrace.made`; a schema of a version that did not write it down is compared with the names that were shipped.
+package struct SchemaContents: Sendable, Equatable {
+    package var owner: String
+    package var role: String
+    package var foreign: [SchemaObject]
+
+    package var isOwn: Bool { owner == role }
+
+    /// nil: there is no schema yet. Foreign are objects of another owner than the schema's; and, where `millrace.made` can be read or
+    /// nothing was written down yet, those that we did not make.
+    package static func look(on connection: Connection) async throws(PostgresError) -> SchemaContents? {
+        let schema = try await connection.query(
+            """
+            select pg_catalog.pg_get_userbyid(n.nspowner)::pg_catalog.text, current_user::pg_catalog.text,
+                   coalesce((select pg_catalog.has_table_privilege(c.oid, 'select') from pg_catalog.pg_class c
+                              where c.relnamespace = n.oid and c.relname = 'made'), false),
+                   exists (select from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = 'made'),
+                   exists (select from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = 'migration')
+              from pg_catalog.pg_namespace n where n.nspname = 'millrace'
+            """
+        ) { row throws(PostgresError) in
+            (
+                owner: try row.string(0), role: try row.string(1), reads: try row.bool(2), wrote: try row.bool(3),
+                began: try row.bool(4)
+            )
+        }
+        guard let schema = schema.first else { return nil }
+        var contents = SchemaContents(owner: schema.owner, role: schema.role, foreign: [])
+        let found = try await objects(on: connection)
+        let others = found.filter { $0.object.owner != schema.owner }.map(\.object)
+        var unknown: [SchemaObject] = []
+        let ours = found.filter { !$0.isDerived && $0.object.owner == schema.owner }.map(\.object)
+        // A table of another's could say anything: whoever plants one named `made` is named among the others above.
+        if schema.reads, !others.contains(where: { $0.identity == "millrace.made" }) {
+            let made = Set(
+                try await connection.query("select m.kind, m.identity from millrace.made m") {
+                    row throws(PostgresError) in "\(try row.string(0)) \(try row.string(1))"
+                })
+            unknown = ours.filter { !made.contains("\($0.kind) \($0.identity)") }
+        } else if !schema.wrote {
+            let shipped = schema.began ? try await names(on: connection) : []
+            unknown = ours.filter { !shipped.contains($0.name) }
+        }
+        contents.foreign = (others + unknown).sorted { ($0.kind, $0.identity) < ($1.kind, $1.identity) }
+        return contents
+    }
+
+    /// Writes down what is there now. Nothing else may have come in meanwhile: see `look`.
+    static func writeDown(on connection: Connection) async throws(PostgresError) {
+        let objects = try await objects(on: connection).filter { !$0.isDerived }.map(\.object)
+        try await connection.execute("delete from millrace.made")
+        try await connection.execute(
+            "insert into millrace.made (kind, identity) select * from unnest($1::text[], $2::text[]) on conflict do nothing",
+            [.texts(objects.map(\.kind)), .texts(objects.map(\.identity))])
+    }
+
+    /// Drops functions that the scripts just applied have not made again, which are old signatures and old names. To be called before anything
+    /// else changes functions in this transaction.
+    static func dropStale(on connection: Connection) async throws(PostgresError) {
+        try await connection.execute(
+            "select set_config('millrace.kept', array_to_string($1::text[], ';'), true)",
+            [.texts(Schema.functionsOfMigrations + Schema.keptFunctions)])
+        try await connection.run(
+            script: """
+                do $$
+                declare
+                    kept text[] := string_to_array(current_setting('millrace.kept'), ';');
+                    one regprocedure;
+                begin
+                    for one in
+                        select p.oid from pg_proc p
+                         where p.pronamespace = 'millrace'::regnamespace and p.xmin <> pg_current_xact_id()::xid
+                           and p.oid::regprocedure::text <> all (kept)
+                    loop
+                        execute format('drop routine %s', one);
+                    end loop;
+                end $$
+                """)
+    }
+
+    /// What was ever shipped under a name in the schema, and the triggers on its tables.
+    private static func names(on connection: Connection) async throws(PostgresError) -> Set<String> {
+        let scripts = Schema.migrations + Schema.functions + [Schema.testClock]
+        let names = try await connection.query(
+            """
+            select distinct m[1] from unnest($1::text[]) script,
+                regexp_matches(script, '^ *create (?:or replace )?(?:unlogged )?(?:function|aggregate|table|view|sequence|type)(?: if not exists)? millrace[.]([a-z_0-9]+)', 'gn') m
+            union
+            select distinct m[1] from unnest($1::text[]) script, regexp_matches(script, '^ *create (?:constraint )?trigger ([a-z_0-9]+)', 'gn') m
+            """, [.texts(scripts.map { String(decoding: $0.bytes, as: UTF8.self) })]
+        ) { row throws(PostgresError) in try row.string(0) }
+        return Set(names + ["migration"] + Schema.retiredFunctions)
+    }
+
+    /// Everything in the schema and on its tables. Derived is what comes with something else: partitions, the sequences of columns.
+    private static func objects(
+        on connection: Connection
+    ) async throws(PostgresError) -> [(object: SchemaObject, isDerived: Bool)] {
+        try await connection.query(
+            """
+            with ours as (
+                select n.oid from pg_namespace n where n.nspname = 'millrace'
+            ), relations as (
+                select c.* from pg_class c join ours n on n.oid = c.relnamespace
+            ), found (class, object, owner, derived) as (
+                select 'pg_class'::regclass, c.oid, c.relowner,
+                       (c.relispartition and exists (select from pg_inherits i join relations p on p.oid = i.inhparent where i.inhrelid = c.oid))
+                       or (c.relkind = 'S' and exists (
+                           select from pg_depend d join relations t on t.oid = d.refobjid
+                            where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.refclassid = 'pg_class'::regclass and d.deptype in ('a', 'i')))
+                  from relations c where c.relkind in ('r', 'p', 'v', 'm', 'S', 'f', 'c')
+                union all
+                select 'pg_proc'::regclass, p.oid, p.proowner, false from pg_proc p join ours n on n.oid = p.pronamespace
+                union all
+                select 'pg_type'::regclass, t.oid, t.typowner, false from pg_type t join ours n on n.oid = t.typnamespace
+                 where t.typrelid = 0 and t.typtype <> 'm' and not exists (select from pg_type e where e.typarray = t.oid)
+                union all
+                select 'pg_operator'::regclass, o.oid, o.oprowner, false from pg_operator o join ours n on n.oid = o.oprnamespace
+                union all
+                select 'pg_opclass'::regclass, o.oid, o.opcowner, false from pg_opclass o join ours n on n.oid = o.opcnamespace
+                union all
+                select 'pg_opfamily'::regclass, o.oid, o.opfowner, false from pg_opfamily o join ours n on n.oid = o.opfnamespace
+                union all
+                select 'pg_collation'::regclass, o.oid, o.collowner, false from pg_collation o join ours n on n.oid = o.collnamespace
+                union all
+                select 'pg_conversion'::regclass, o.oid, o.conowner, false from pg_conversion o join ours n on n.oid = o.connamespace
+                union all
+                select 'pg_statistic_ext'::regclass, o.oid, o.stxowner, false from pg_statistic_ext o join ours n on n.oid = o.stxnamespace
+                union all
+                select 'pg_ts_config'::regclass, o.oid, o.cfgowner, false from pg_ts_config o join ours n on n.oid = o.cfgnamespace
+                union all
+                select 'pg_ts_dict'::regclass, o.oid, o.dictowner, false from pg_ts_dict o join ours n on n.oid = o.dictnamespace
+                union all
+                select 'pg_trigger'::regclass, g.oid, c.relowner, false from pg_trigger g join relations c on c.oid = g.tgrelid
+                 where not g.tgisinternal and g.tgparentid = 0
+                union all
+                select 'pg_rewrite'::regclass, r.oid, c.relowner, false from pg_rewrite r join relations c on c.oid = r.ev_class where r.rulename <> '_RETURN'
+                union all
+                select 'pg_policy'::regclass, y.oid, c.relowner, false from pg_policy y join relations c on c.oid = y.polrelid
+                union all
+                select 'pg_cast'::regclass, k.oid, coalesce(p.proowner, t.typowner), false
+                  from pg_cast k join pg_type t on t.oid = k.castsource join pg_type u on u.oid = k.casttarget left join pg_proc p on p.oid = k.castfunc
+                 where t.typnamespace in (select n.oid from ours n) or u.typnamespace in (select n.oid from ours n)
+                    or p.pronamespace in (select n.oid from ours n)
+            )
+            select i.type, i.identity, pg_get_userbyid(f.owner)::text, f.derived
+              from found f cross join lateral pg_identify_object(f.class, f.object, 0) i
+            """
+        ) { row throws(PostgresError) in
+            (
+                SchemaObject(kind: try row.string(0), identity: try row.string(1), owner: try row.string(2)),
+                try row.bool(3)
+            )
+        }
+    }
+}
+
+extension SchemaObject {
+    /// `job` of `millrace.job`, `claim` of `millrace.claim(bigint)`, `note` of `note on millrace.job`.
+    fileprivate var name: String {
+        let bare = identity.hasPrefix("millrace.") ? String(identity.dropFirst("millrace.".count)) : identity
+        return String(bare.prefix { $0 != "(" && $0 != " " })
+    }
+}

@@ -1,0 +1,31 @@
+-- Who may do what only one may do at a time. sql/locks.md lists every lock, and what each decides.
+-- The rule: what decides something is a row of millrace.turn, locked to the end of the transaction. An advisory lock, which any login
+-- can take and hold, may at most cost a bounded wait or a notification.
+
+insert into millrace.turn (name, bucket)
+select t.name, b
+  from (values ('maintain', 1), ('flows', 1), ('slots sweep', 1), ('events', 1), ('mail changes', 1), ('document changes', 1),
+               ('check-in changes', 1), ('mail forsaken', 1), ('mail retire', 1), ('template', 64), ('upload', 64), ('route', 64),
+               ('gate', 64), ('key gate', 64), ('mail sender', 1024), ('mail domain', 1024)) t(name, buckets)
+ cross join lateral generate_series(0, t.buckets - 1) b
+    on conflict do nothing;
+
+-- Mixed into the numbers of advisory locks that only functions take, so that nobody knows them before they are held.
+insert into millrace.setting (name, value)
+values ('lock_secret', (('x' || left(md5(gen_random_uuid()::text), 16))::bit(64)::bigint)::text)
+    on conflict do nothing;
+
+-- Mine now, to the end of the transaction; false when somebody else has it.
+create or replace function millrace.turn_try(the_name text, the_bucket int default 0) returns boolean
+language plpgsql volatile as $$
+begin
+    perform from millrace.turn t where t.name = the_name and t.bucket = the_bucket for update skip locked;
+    return found;
+end $$;
+
+-- Waits until all of them are mine. In order, or two could wait for each other.
+create or replace function millrace.turns_wait(the_name text, the_buckets int[] default '{0}') returns void
+language plpgsql volatile as $$
+begin
+    perform from millrace.turn t where t.name = the_name and t.bucket = any (the_buckets) order by t.bucket for update;
+end $$;
