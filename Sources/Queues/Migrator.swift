@@ -87,7 +87,7 @@ package struct Migrator: Sendable {
     /// What `migrate` would refuse this database's schema for; nil when nothing.
     package static func objection(on connection: Connection) async throws(PostgresError) -> Failure? {
         try await connection.transaction { connection throws(PostgresError) in
-            try await useOnlyTheCatalog(on: connection)
+            try await SchemaContents.useOnlyTheCatalog(on: connection)
             return try await refusal(on: connection)
         }
     }
@@ -111,7 +111,7 @@ package struct Migrator: Sendable {
     private func apply(
         waitsForOlder: Bool, on connection: Connection
     ) async throws(PostgresError) -> Result<Report, Failure> {
-        try await Self.useOnlyTheCatalog(on: connection)
+        try await SchemaContents.useOnlyTheCatalog(on: connection)
         if waitsForOlder { try await waitForOlderMigrator(on: connection) }
         // Looked at before it is locked, too: a table of another's must not make us wait.
         if let refusal = try await Self.refusal(on: connection) { return .failure(refusal) }
@@ -162,10 +162,6 @@ package struct Migrator: Sendable {
             if script.name == "grants" { try await SchemaContents.dropStale(on: connection) }
             try await connection.run(script: .shipped(script.bytes), deadline: Self.deadline)
         }
-    }
-
-    private static func useOnlyTheCatalog(on connection: Connection) async throws(PostgresError) {
-        try await connection.execute("select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)")
     }
 
     private static func refusal(

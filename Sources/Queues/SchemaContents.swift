@@ -23,30 +23,40 @@ package struct SchemaObject: Sendable, Hashable, CustomStringConvertible {
 package struct SchemaContents: Sendable, Equatable {
     package var owner: String
     package var role: String
+    package var isOwnersSuperuser: Bool
+    /// What we made is known, and not only who owns what is there.
+    package var isComplete: Bool
     package var foreign: [SchemaObject]
 
     package var isOwn: Bool { owner == role }
+
+    /// To the end of the transaction. Before anything that asks about a schema others may have made: their operators are not found then.
+    package static func useOnlyTheCatalog(on connection: Connection) async throws(PostgresError) {
+        try await connection.execute("select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)")
+    }
 
     /// nil: there is no schema yet. Foreign are objects of another owner than the schema's; and, where `millrace.made` can be read or
     /// nothing was written down yet, those that we did not make.
     package static func look(on connection: Connection) async throws(PostgresError) -> SchemaContents? {
         let schema = try await connection.query(
             """
-            select pg_catalog.pg_get_userbyid(n.nspowner)::pg_catalog.text, current_user::pg_catalog.text,
+            select pg_catalog.pg_get_userbyid(n.nspowner)::pg_catalog.text, current_user::pg_catalog.text, r.rolsuper,
                    coalesce((select pg_catalog.has_table_privilege(c.oid, 'select') from pg_catalog.pg_class c
                               where c.relnamespace = n.oid and c.relname = 'made'), false),
                    exists (select from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = 'made'),
                    exists (select from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = 'migration')
-              from pg_catalog.pg_namespace n where n.nspname = 'millrace'
+              from pg_catalog.pg_namespace n join pg_catalog.pg_roles r on r.oid = n.nspowner where n.nspname = 'millrace'
             """
         ) { row throws(PostgresError) in
             (
-                owner: try row.string(0), role: try row.string(1), reads: try row.bool(2), wrote: try row.bool(3),
-                began: try row.bool(4)
+                owner: try row.string(0), role: try row.string(1), superuser: try row.bool(2), reads: try row.bool(3),
+                wrote: try row.bool(4), began: try row.bool(5)
             )
         }
         guard let schema = schema.first else { return nil }
-        var contents = SchemaContents(owner: schema.owner, role: schema.role, foreign: [])
+        var contents = SchemaContents(
+            owner: schema.owner, role: schema.role, isOwnersSuperuser: schema.superuser,
+            isComplete: schema.reads || !schema.wrote, foreign: [])
         let found = try await objects(on: connection)
         let others = found.filter { $0.object.owner != schema.owner }.map(\.object)
         var unknown: [SchemaObject] = []

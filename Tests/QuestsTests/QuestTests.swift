@@ -284,8 +284,8 @@ import Testing
                 "create function millrace.letters_erase_person(person text) returns bigint language sql as 'select 3::bigint'"
             )
             let answer = try await connection.value("millrace.person_erase('kid', 'f-mum')") ?? ""
-            #expect(
-                answer.contains(#""letters": 3"#) && answer.contains(#""quests""#) && answer.contains(#""notices""#))
+            #expect(!answer.contains("letters"), "a function is not called for its name")
+            #expect(answer.contains(#""quests""#) && answer.contains(#""notices""#))
             let tables = try await connection.column(
                 "select table_name || '.' || column_name from information_schema.columns where table_schema = 'millrace' and column_name in ('person', 'key', 'actor')"
             )

@@ -9,6 +9,10 @@ enum Subject: String, Sendable, CaseIterable {
     case server
     case roles
     case rights
+    case schemaOwner = "schema owner"
+    case schemaContents = "schema contents"
+    case searchPaths = "search paths"
+    case rightsOfOthers = "rights of others"
     case openTransactions = "open transactions"
     case partitions
     case deadRows = "dead rows"

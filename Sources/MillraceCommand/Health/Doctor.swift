@@ -34,6 +34,7 @@ struct Doctor {
         checks.append(await look(.notifications) { () throws(PostgresError) in try await notifications() })
         checks += await server()
         checks.append(await look(.roles) { () throws(PostgresError) in try await roles() })
+        checks += await trust()
         // A test clock is a problem of a schema that can be asked all the same.
         if case .problem(_, let advice) = schema.result, advice.contains("migrate") { return checks }
         checks.append(await look(.rights) { () throws(PostgresError) in try await rights() })
@@ -72,7 +73,7 @@ struct Doctor {
         return checks
     }
 
-    private func look(_ subject: Subject, _ body: () async throws(PostgresError) -> Check.Result) async -> Check {
+    func look(_ subject: Subject, _ body: () async throws(PostgresError) -> Check.Result) async -> Check {
         do throws(PostgresError) {
             return Check(subject: subject, result: try await body())
         } catch {

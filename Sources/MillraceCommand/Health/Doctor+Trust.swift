@@ -1,0 +1,71 @@
+import Postgres
+import Queues
+
+/// Whether the schema is its owner's alone: its functions run with the owner's rights, and the owner trusts what is in it.
+extension Doctor {
+    func trust() async -> [Check] {
+        let settings = invocation.settings
+        let configured = [settings.clientRole, settings.workerRole, settings.adminRole]
+        do throws(PostgresError) {
+            let (contents, rights) = try await connection.transaction { connection throws(PostgresError) in
+                try await SchemaContents.useOnlyTheCatalog(on: connection)
+                return (
+                    try await SchemaContents.look(on: connection),
+                    try await SchemaRights.look(configured: configured, on: connection)
+                )
+            }
+            guard let contents else { return [] }
+            return [
+                Check(subject: .schemaOwner, result: Self.judgeOwner(contents)),
+                Check(subject: .schemaContents, result: Self.judge(contents)),
+                Check(subject: .searchPaths, result: Self.judgePaths(rights)),
+                Check(subject: .rightsOfOthers, result: Self.judge(rights)),
+            ]
+        } catch {
+            return [await look(.schemaContents) { () throws(PostgresError) in throw error }]
+        }
+    }
+
+    static func judgeOwner(_ contents: SchemaContents) -> Check.Result {
+        contents.isOwnersSuperuser
+            ? .ok("\(contents.owner), a superuser; a role of its own that is none would do")
+            : .ok(contents.owner)
+    }
+
+    static func judge(_ contents: SchemaContents) -> Check.Result {
+        guard contents.foreign.isEmpty else {
+            return .problem(
+                "what no migration made: \(SchemaObject.list(contents.foreign))",
+                advice: "look at each, and drop it or move it to another schema; millrace migrate refuses until then")
+        }
+        return contents.isComplete
+            ? .ok("only what migrations made") : .ok("all the owner's; which of it migrations made, the owner can tell")
+    }
+
+    static func judgePaths(_ rights: SchemaRights) -> Check.Result {
+        rights.unfixed.isEmpty
+            ? .ok("fixed in every function that runs with the owner's rights")
+            : .problem(
+                "the caller chooses what these find, and they run with the owner's rights: \(few(rights.unfixed))",
+                advice:
+                    "run: millrace migrate; of functions that are not Millrace's: alter function … set search_path = pg_catalog, pg_temp"
+            )
+    }
+
+    static func judge(_ rights: SchemaRights) -> Check.Result {
+        if !rights.creators.isEmpty {
+            return .problem(
+                "\(few(rights.creators)) may make objects in the schema, which its owner trusts",
+                advice: "revoke create on schema millrace from each")
+        }
+        if !rights.everybody.isEmpty {
+            return .problem(
+                "everybody may use \(few(rights.everybody))", advice: "run: millrace migrate, which takes it back")
+        }
+        return .ok(rights.others.isEmpty ? "none" : "granted to \(few(rights.others)) beside the configured roles")
+    }
+
+    private static func few(_ names: [String]) -> String {
+        names.prefix(10).joined(separator: ", ") + (names.count > 10 ? " and \(names.count - 10) more" : "")
+    }
+}

@@ -1,0 +1,48 @@
+package import Postgres
+import Schema
+
+/// Who may do what in the schema beside the roles that are configured; read from the catalogs, which every role may read.
+package struct SchemaRights: Sendable, Equatable {
+    /// Functions that run with the owner's rights on whatever search_path the caller has.
+    package var unfixed: [String]
+    /// What everybody may execute, read or change.
+    package var everybody: [String]
+    /// Roles beside the owner that may make objects in the schema.
+    package var creators: [String]
+    /// Roles that are not configured and hold rights on single objects.
+    package var others: [String]
+
+    package static func look(
+        configured: [String], on connection: Connection
+    ) async throws(PostgresError) -> SchemaRights {
+        let rows = try await connection.query(
+            """
+            with schema as (
+                select n.oid, n.nspowner, n.nspacl from pg_namespace n where n.nspname = 'millrace'
+            ), rights (object, grantee, privilege) as (
+                select 'the schema', a.grantee, a.privilege_type from schema n cross join lateral aclexplode(n.nspacl) a where a.grantee <> n.nspowner
+                union all
+                select p.oid::regprocedure::text, a.grantee, a.privilege_type
+                  from pg_proc p join schema n on n.oid = p.pronamespace cross join lateral aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+                 where a.grantee <> p.proowner
+                union all
+                select c.oid::regclass::text, a.grantee, a.privilege_type
+                  from pg_class c join schema n on n.oid = c.relnamespace cross join lateral aclexplode(c.relacl) a where a.grantee <> c.relowner
+            )
+            select array(select p.oid::regprocedure::text from pg_proc p join schema n on n.oid = p.pronamespace
+                          where p.prosecdef and p.proname <> all ($1)
+                            and not exists (select from unnest(p.proconfig) c where starts_with(c, 'search_path=')) order by 1),
+                   array(select distinct r.object from rights r where r.grantee = 0 order by 1),
+                   array(select distinct case r.grantee when 0 then 'public' else pg_get_userbyid(r.grantee) end::text
+                           from rights r where r.object = 'the schema' and r.privilege = 'CREATE' order by 1),
+                   array(select distinct pg_get_userbyid(r.grantee)::text from rights r
+                          where r.grantee <> 0 and pg_get_userbyid(r.grantee) <> all ($2) order by 1)
+            """, [.texts(Schema.callersPathFunctions), .texts(configured)]
+        ) { row throws(PostgresError) in
+            SchemaRights(
+                unfixed: try row.strings(0), everybody: try row.strings(1), creators: try row.strings(2),
+                others: try row.strings(3))
+        }
+        return try Queue.one(rows)
+    }
+}
