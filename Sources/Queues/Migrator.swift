@@ -50,6 +50,8 @@ package struct Migrator: Sendable {
 
     package var roles: [(role: String, name: String)]
     package var testClock: Bool
+    /// For how long to wait for a migrator of an earlier version.
+    package var patience = Duration.seconds(10)
 
     package init(roles: [(role: String, name: String)] = [], testClock: Bool = false) {
         self.roles = roles
@@ -176,16 +178,17 @@ package struct Migrator: Sendable {
     /// Migrators of earlier versions exclude each other by this advisory lock, and those of today by the table's. Any login can hold it, so
     /// the wait is short; who goes on without it may collide with an older migrator, and then tries again.
     private func waitForOlderMigrator(on connection: Connection) async throws(PostgresError) {
+        let milliseconds = max(1, Int(patience / .milliseconds(1)))
+        try await connection.execute("select set_config('lock_timeout', $1, true)", [.text("\(milliseconds)")])
         try await connection.run(
             script: """
                 do $$ begin
-                    perform set_config('lock_timeout', '10s', true);
                     perform pg_advisory_xact_lock(1297239622);
                 exception when lock_not_available then
                     null;
                 end $$;
                 set local lock_timeout = 0
-                """, deadline: .seconds(20))
+                """, deadline: patience + .seconds(10))
     }
 
     /// Nothing here fails when it exists already, also where we may not create schemas.

@@ -1,5 +1,6 @@
 import Foundation
 import Postgres
+import Queues
 import TestSupport
 import Testing
 
@@ -135,6 +136,23 @@ import Testing
             try await connection.enqueue("'test', queue => 'other'")
             #expect(
                 try await connection.int("select count(*) from millrace.route where queue_name = 'other'") == 1)
+        }
+    }
+
+    @Test func `a migration waits for an outsider's lock for a while only, and then excludes others all the same`()
+        async throws
+    {
+        try await Self.withOutsider { connection, outsider in
+            try await outsider.run("select pg_advisory_lock(1297239622)")
+            var migrator = Migrator()
+            migrator.patience = .milliseconds(20)
+            #expect(try await migrator.migrate(on: connection).refreshed)
+            // Whoever migrates holds this; nobody but the owner can.
+            try await connection.run("begin; lock table millrace.migration in share row exclusive mode")
+            #expect(
+                try await outsider.refusal(of: "begin; lock table millrace.migration in share row exclusive mode")?
+                    .sqlState == "42501")
+            try await connection.run("rollback")
         }
     }
 
