@@ -89,7 +89,7 @@ package struct Migrator: Sendable {
     /// What `migrate` would refuse this database's schema for; nil when nothing.
     package static func objection(on connection: Connection) async throws(PostgresError) -> Failure? {
         try await connection.transaction { connection throws(PostgresError) in
-            try await SchemaContents.useOnlyTheCatalog(on: connection)
+            try await SchemaContents.useOneSnapshot(on: connection)
             return try await refusal(on: connection)
         }
     }
@@ -115,8 +115,8 @@ package struct Migrator: Sendable {
     ) async throws(PostgresError) -> Result<Report, Failure> {
         try await SchemaContents.useOnlyTheCatalog(on: connection)
         if waitsForOlder { try await waitForOlderMigrator(on: connection) }
-        // Looked at before it is locked, too: a table of another's must not make us wait.
-        if let refusal = try await Self.refusal(on: connection) { return .failure(refusal) }
+        // Before anything is made or waited for. What is there may change until nobody else migrates, so only its owners count yet.
+        if let refusal = try await Self.refusal(onlyOwners: true, on: connection) { return .failure(refusal) }
         try await bootstrap(on: connection)
         try await connection.execute(
             "lock table millrace.migration in share row exclusive mode", deadline: .seconds(600))
@@ -128,8 +128,7 @@ package struct Migrator: Sendable {
         guard done <= Schema.version else {
             return .failure(.newerSchema(found: done, known: Schema.version))
         }
-        // Now that nobody else migrates: what the last one has made is written down.
-        if done > 0, let refusal = try await Self.refusal(on: connection) { return .failure(refusal) }
+        if let refusal = try await Self.refusal(began: done > 0, on: connection) { return .failure(refusal) }
         var report = Report(applied: [], refreshed: false, version: Schema.version)
         for (index, migration) in Schema.migrations.enumerated().dropFirst(done) {
             try await connection.run(script: .shipped(migration.bytes), deadline: Self.deadline)
@@ -167,9 +166,9 @@ package struct Migrator: Sendable {
     }
 
     private static func refusal(
-        onlyOwners: Bool = false, on connection: Connection
+        onlyOwners: Bool = false, began: Bool? = nil, on connection: Connection
     ) async throws(PostgresError) -> Failure? {
-        guard let contents = try await SchemaContents.look(on: connection) else { return nil }
+        guard let contents = try await SchemaContents.look(began: began, on: connection) else { return nil }
         guard contents.isOwn else { return .foreignSchema(owner: contents.owner, role: contents.role) }
         let foreign = contents.foreign.filter { !onlyOwners || $0.owner != contents.owner }
         return foreign.isEmpty ? nil : .foreignObjects(foreign, owner: contents.owner)

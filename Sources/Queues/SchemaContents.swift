@@ -35,9 +35,18 @@ package struct SchemaContents: Sendable, Equatable {
         try await connection.execute("select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)")
     }
 
+    /// For who only looks, first in its transaction: a migration that commits meanwhile is seen whole or not at all.
+    package static func useOneSnapshot(on connection: Connection) async throws(PostgresError) {
+        try await connection.execute("set transaction isolation level repeatable read, read only")
+        try await useOnlyTheCatalog(on: connection)
+    }
+
     /// nil: there is no schema yet. Foreign are objects of another owner than the schema's; and, where `millrace.made` can be read or
     /// nothing was written down yet, those that we did not make.
-    package static func look(on connection: Connection) async throws(PostgresError) -> SchemaContents? {
+    /// - Parameter began: whether a migration was ever applied; nil: when there is a table of them.
+    package static func look(
+        began: Bool? = nil, on connection: Connection
+    ) async throws(PostgresError) -> SchemaContents? {
         let schema = try await connection.query(
             """
             select pg_catalog.pg_get_userbyid(n.nspowner)::pg_catalog.text, current_user::pg_catalog.text, r.rolsuper,
@@ -69,7 +78,7 @@ package struct SchemaContents: Sendable, Equatable {
                 })
             unknown = ours.filter { !made.contains("\($0.kind) \($0.identity)") }
         } else if !schema.wrote {
-            let shipped = schema.began ? try await names(on: connection) : []
+            let shipped = began ?? schema.began ? try await names(on: connection) : ["migration"]
             unknown = ours.filter { !shipped.contains($0.name) }
         }
         contents.foreign = (others + unknown).sorted { ($0.kind, $0.identity) < ($1.kind, $1.identity) }

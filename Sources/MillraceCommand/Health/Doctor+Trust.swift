@@ -8,7 +8,7 @@ extension Doctor {
         let configured = [settings.clientRole, settings.workerRole, settings.adminRole]
         do throws(PostgresError) {
             let (contents, rights) = try await connection.transaction { connection throws(PostgresError) in
-                try await SchemaContents.useOnlyTheCatalog(on: connection)
+                try await SchemaContents.useOneSnapshot(on: connection)
                 return (
                     try await SchemaContents.look(on: connection),
                     try await SchemaRights.look(configured: configured, on: connection)
