@@ -112,7 +112,6 @@ package enum Schema {
         Script(name: "retention", bytes: Embedded.retention),
         Script(name: "maintenance", bytes: Embedded.maintenance),
         Script(name: "schema", bytes: Embedded.schema),
-        Script(name: "replaced", bytes: Embedded.replaced),
         Script(name: "grants", bytes: Embedded.grants),
     ]
 
@@ -128,7 +127,9 @@ package enum Schema {
     package static let keptFunctions: [String] = []
 
     /// Names that earlier versions shipped and this one does not.
-    package static let retiredFunctions = ["schedule_job_lives", "wake_ready"]
+    package static let retiredFunctions = [
+        "caller", "caller_is_admin", "caller_is_trusted", "quest_subject", "schedule_job_lives", "wake_ready",
+    ]
 
     /// Functions that run with the owner's rights and on the caller's search_path, because a setting costs each call too much. They write
     /// every name in full, and tests set a trap for each that is not.

@@ -94,8 +94,8 @@ package struct SchemaContents: Sendable, Equatable {
             [.texts(objects.map(\.kind)), .texts(objects.map(\.identity))])
     }
 
-    /// Drops functions that the scripts just applied have not made again, which are old signatures and old names. To be called before anything
-    /// else changes functions in this transaction.
+    /// Drops functions that the scripts just applied have not made again, which are old signatures and old names. Who was given one by name gets
+    /// what has that name now. To be called before anything else changes functions in this transaction.
     static func dropStale(on connection: Connection) async throws(PostgresError) {
         try await connection.execute(
             "select set_config('millrace.kept', array_to_string($1::text[], ';'), true)",
@@ -105,14 +105,23 @@ package struct SchemaContents: Sendable, Equatable {
                 do $$
                 declare
                     kept text[] := string_to_array(current_setting('millrace.kept'), ';');
-                    one regprocedure;
+                    now_xid constant xid := pg_current_xact_id()::xid;
+                    old record;
+                    granted record;
                 begin
-                    for one in
-                        select p.oid from pg_proc p
-                         where p.pronamespace = 'millrace'::regnamespace and p.xmin <> pg_current_xact_id()::xid
-                           and p.oid::regprocedure::text <> all (kept)
+                    for old in
+                        select p.oid::regprocedure as signature, p.proname as name, p.proacl as acl from pg_proc p
+                         where p.pronamespace = 'millrace'::regnamespace and p.xmin <> now_xid and p.oid::regprocedure::text <> all (kept)
                     loop
-                        execute format('drop routine %s', one);
+                        for granted in
+                            select p.oid::regprocedure as signature, a.grantee::regrole as role
+                              from pg_proc p cross join lateral aclexplode(old.acl) a
+                             where p.pronamespace = 'millrace'::regnamespace and p.proname = old.name and p.xmin = now_xid
+                               and a.privilege_type = 'EXECUTE' and a.grantee <> 0 and a.grantee <> p.proowner
+                        loop
+                            execute format('grant execute on routine %s to %s', granted.signature, granted.role);
+                        end loop;
+                        execute format('drop routine %s', old.signature);
                     end loop;
                 end $$
                 """)
@@ -124,7 +133,7 @@ package struct SchemaContents: Sendable, Equatable {
         let names = try await connection.query(
             """
             select distinct m[1] from unnest($1::text[]) script,
-                regexp_matches(script, '^ *create (?:or replace )?(?:unlogged )?(?:function|aggregate|table|view|sequence|type)(?: if not exists)? millrace[.]([a-z_0-9]+)', 'gn') m
+                regexp_matches(script, '^ *create (?:or replace )?(?:unlogged )?(?:function|aggregate|table|view|sequence|type|domain)(?: if not exists)? millrace[.]([a-z_0-9]+)', 'gn') m
             union
             select distinct m[1] from unnest($1::text[]) script, regexp_matches(script, '^ *create (?:constraint )?trigger ([a-z_0-9]+)', 'gn') m
             """, [.texts(scripts.map { String(decoding: $0.bytes, as: UTF8.self) })]

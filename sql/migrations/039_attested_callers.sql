@@ -5,11 +5,5 @@ create domain millrace.caller_name as name
     constraint a_caller_names_itself check (value is not null and value = current_user);
 revoke usage on type millrace.caller_name from public;
 
--- What a role may do beyond a client follows from who may execute these three. They do nothing.
-create function millrace.right_staff() returns void language sql immutable as 'select null::void';
-create function millrace.right_admin() returns void language sql immutable as 'select null::void';
-create function millrace.right_backend() returns void language sql immutable as 'select null::void';
-revoke all on function millrace.right_staff(), millrace.right_admin(), millrace.right_backend() from public;
-
 -- Whose limit key a job has: a client's tenant and role, null for staff. See key_gate.
 alter table millrace.job add column limit_scope text;
