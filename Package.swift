@@ -49,7 +49,7 @@ let package = Package(
 
         .target(name: "CCage", linkerSettings: [.linkedLibrary("seccomp")]),
         .target(name: "Frames", swiftSettings: strict),
-        .target(name: "Cage", dependencies: ["CCage", "CLinux", "Frames"], swiftSettings: strict),
+        .target(name: "Cage", dependencies: ["CCage", "Frames"], swiftSettings: strict),
         .target(
             name: "Sandbox", dependencies: ["CLinux", "Frames", "Telemetry", "Threads"], swiftSettings: strict),
 
@@ -187,7 +187,7 @@ let package = Package(
         .executableTarget(
             name: "Prisoner", dependencies: ["CCage", "Cage", "Frames"], path: "Tests/Prisoner", swiftSettings: strict),
         .testTarget(
-            name: "SandboxTests", dependencies: ["Prisoner", "Sandbox", "TestSupport", "Threads"],
+            name: "SandboxTests", dependencies: ["CLinux", "Prisoner", "Sandbox", "TestSupport", "Threads"],
             swiftSettings: strict),
         .testTarget(name: "PagesTests", dependencies: ["Pages"], swiftSettings: strict),
         .testTarget(

@@ -9,6 +9,7 @@
 #include <linux/prctl.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -37,10 +38,22 @@ static bool limits(const struct millrace_cage *cage) {
     return done;
 }
 
-// Whoever is root here is root for the files outside too, namespace or not.
-static bool become_nobody(void) {
+static bool become(uid_t user) { return setresgid(user, user, user) == 0 && setresuid(user, user, user) == 0; }
+
+// Root in a namespace is root for the files outside too. The user has the number of the process added to it, so that two children that
+// live at once never share one: above what systemd gives to containers. Where so high a number is not mapped, it is nobody.
+static bool become_another_user(void) {
     if (geteuid() != 0) return true;
-    return setgroups(0, NULL) == 0 && setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0;
+    if (setgroups(0, NULL) != 0) return false;
+    return become(1879048192u + (uid_t)getpid()) || become(65534);
+}
+
+// The kernel forgets the wish whenever the user or the capabilities change, and the filter refuses to utter it again: so it is uttered
+// between them. The parent may have gone before.
+static bool die_with(pid_t parent) {
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return false;
+    if (parent != 0 && getppid() != parent) _exit(0);
+    return true;
 }
 
 static bool drop_privileges(void) {
@@ -71,8 +84,7 @@ static bool close_files(const struct millrace_cage *cage) {
     bool done = true;
     for (int i = 0; cage->opens_files && i < cage->readable_count; i++) {
         struct landlock_path_beneath_attr rule = {
-            .allowed_access = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR
-                | (cage->starts_programs ? LANDLOCK_ACCESS_FS_EXECUTE : 0),
+            .allowed_access = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR,
             .parent_fd = open(cage->readable[i], O_PATH | O_CLOEXEC),
         };
         if (rule.parent_fd < 0) continue;  // what does not exist can not be read either
@@ -92,11 +104,11 @@ static bool close_files(const struct millrace_cage *cage) {
 static const int always[] = {
     SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64), SCMP_SYS(preadv), SCMP_SYS(write), SCMP_SYS(writev),
     SCMP_SYS(pwrite64), SCMP_SYS(pwritev), SCMP_SYS(close), SCMP_SYS(lseek), SCMP_SYS(fstat), SCMP_SYS(newfstatat),
-    SCMP_SYS(statx), SCMP_SYS(ftruncate), SCMP_SYS(fsync), SCMP_SYS(fdatasync), SCMP_SYS(fcntl), SCMP_SYS(dup),
+    SCMP_SYS(statx), SCMP_SYS(ftruncate), SCMP_SYS(fsync), SCMP_SYS(fdatasync), SCMP_SYS(dup),
     SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect),
     SCMP_SYS(madvise), SCMP_SYS(brk), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn),
     SCMP_SYS(sigaltstack), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(futex), SCMP_SYS(set_robust_list),
-    SCMP_SYS(get_robust_list), SCMP_SYS(rseq), SCMP_SYS(set_tid_address), SCMP_SYS(arch_prctl), SCMP_SYS(membarrier),
+    SCMP_SYS(rseq), SCMP_SYS(set_tid_address), SCMP_SYS(arch_prctl), SCMP_SYS(membarrier),
     SCMP_SYS(clock_gettime), SCMP_SYS(clock_getres), SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep),
     SCMP_SYS(gettimeofday), SCMP_SYS(time), SCMP_SYS(times), SCMP_SYS(getrusage), SCMP_SYS(getrandom),
     SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getppid), SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid),
@@ -118,23 +130,32 @@ static bool allow(scmp_filter_ctx filter, const int *calls, size_t count) {
     return done;
 }
 
+// What a call may be asked for by its arguments. A call that names a process names this one, and none sends a signal to another one by
+// way of a descriptor: fcntl has no owner, no signal and no O_ASYNC here, and ioctl is no call at all.
+static bool allow_in_part(scmp_filter_ctx filter) {
+    static const int commands[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL};
+    bool done = true;
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        done = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)commands[i])) == 0 && done;
+    done = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 2, SCMP_A1(SCMP_CMP_EQ, F_SETFL), SCMP_A2(SCMP_CMP_MASKED_EQ, O_ASYNC, 0)) == 0
+        && done;
+    // abort() says what happened.
+    done = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid())) == 0 && done;
+    // Its own limits, to read them and not to set them.
+    done = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2, SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A2(SCMP_CMP_EQ, 0)) == 0 && done;
+    return done;
+}
+
 static bool close_calls(const struct millrace_cage *cage) {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
     if (!filter) return false;
     bool done = allow(filter, always, sizeof always / sizeof always[0]);
-    if (cage->opens_files || cage->starts_programs) done = allow(filter, for_files, sizeof for_files / sizeof for_files[0]) && done;
-    // Raising a signal goes to itself alone: abort() says what happened.
-    done = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid())) == 0 && done;
-    // Reading a limit, not setting one.
-    done = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, SCMP_A2(SCMP_CMP_EQ, 0)) == 0 && done;
+    if (cage->opens_files) done = allow(filter, for_files, sizeof for_files / sizeof for_files[0]) && done;
+    done = allow_in_part(filter) && done;
     // glibc falls back from clone3, whose flags a filter can not see.
     done = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0) == 0 && done;
     if (cage->starts_threads)
         done = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD)) == 0 && done;
-    if (cage->starts_programs) {
-        static const int programs[] = {SCMP_SYS(execve), SCMP_SYS(prctl), SCMP_SYS(pipe2), SCMP_SYS(dup2), SCMP_SYS(dup3), SCMP_SYS(ioctl)};
-        done = allow(filter, programs, sizeof programs / sizeof programs[0]) && done;
-    }
     done = seccomp_load(filter) == 0 && done;
     seccomp_release(filter);
     return done;
@@ -143,9 +164,10 @@ static bool close_calls(const struct millrace_cage *cage) {
 uint32_t millrace_cage_enter(const struct millrace_cage *cage) {
     uint32_t refused = 0;
     if (!limits(cage)) refused |= MILLRACE_CAGE_LIMITS;
-    if (!become_nobody()) refused |= MILLRACE_CAGE_USER;
+    if (!become_another_user()) refused |= MILLRACE_CAGE_USER;
     if (unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC) != 0) refused |= MILLRACE_CAGE_NAMESPACES;
     if (!drop_privileges()) refused |= MILLRACE_CAGE_PRIVILEGES;
+    if (!die_with(cage->parent)) refused |= MILLRACE_CAGE_PRIVILEGES;
     if (!close_files(cage)) refused |= MILLRACE_CAGE_FILES;
     if (!close_calls(cage)) refused |= MILLRACE_CAGE_CALLS;
     return refused;
@@ -162,4 +184,8 @@ int millrace_cage_refuse_layers(void) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || seccomp_load(filter) != 0) result = -1;
     seccomp_release(filter);
     return result;
+}
+
+long millrace_cage_call(long number, const long arguments[_Nonnull 6]) {
+    return syscall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
 }

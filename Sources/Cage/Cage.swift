@@ -1,5 +1,4 @@
 import CCage
-import CLinux
 package import Frames
 import Glibc
 
@@ -43,7 +42,6 @@ package struct Cage: Sendable {
 
     /// Goes in, and says so. There is no way out.
     package func enter() {
-        millrace_die_with_parent(SIGKILL)
         let words = readable.map { strdup($0) }
         let refused = words.map { $0.map { UnsafePointer($0) } }.withUnsafeBufferPointer { pointers in
             pointers.withMemoryRebound(to: UnsafePointer<CChar>.self) { folders in
@@ -53,6 +51,7 @@ package struct Cage: Sendable {
                 cage.file_size = fileSize
                 cage.descriptors = descriptors
                 cage.niceness = Int32(niceness)
+                cage.parent = parent
                 cage.opens_files = !readable.isEmpty
                 cage.starts_threads = startsThreads
                 cage.readable = folders.baseAddress
@@ -60,9 +59,6 @@ package struct Cage: Sendable {
                 return millrace_cage_enter(&cage)
             }
         }
-        // Becoming nobody has taken the wish back. Whoever started us may have gone before it was uttered.
-        millrace_die_with_parent(SIGKILL)
-        if parent != 0, getppid() != parent { _exit(0) }
         Self.answer(.hello, withUnsafeBytes(of: refused.littleEndian, Array.init))
     }
 

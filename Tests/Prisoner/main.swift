@@ -12,6 +12,20 @@ if CommandLine.arguments.count > 2, CommandLine.arguments[1] == "refuse-layers" 
     execv(CommandLine.arguments[2], &words)
     exit(71)
 }
+// A parent like any other, which starts one more of us, says who that is, and waits to be killed.
+if CommandLine.arguments.contains("starts-another") {
+    var requests: [Int32] = [0, 0]
+    guard pipe(&requests) == 0 else { exit(72) }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    posix_spawn_file_actions_adddup2(&actions, requests[0], Cage.Descriptor.requests)
+    var child = pid_t()
+    let words = ["prisoner", "parent=\(getpid())", "file=1000000"].map { strdup(String($0)) } + [nil]
+    // The kernel ties a child to the thread that started it.
+    guard posix_spawn(&child, CommandLine.arguments[0], &actions, nil, words, environ) == 0 else { exit(73) }
+    write(2, "\(child)\n", "\(child)\n".utf8.count)
+    while true { pause() }
+}
 if CommandLine.arguments.contains("without-layers"), millrace_cage_refuse_layers() != 0 { exit(70) }
 var cage = Cage()
 cage.readable = CommandLine.arguments.compactMap { $0.hasPrefix("reads=") ? String($0.dropFirst(6)) : nil }
@@ -39,6 +53,19 @@ while let bytes = Cage.request(longest: 1 << 20) {
         execv("/bin/true", &arguments)
         Cage.answer(.result, sentence(false))
     case "kill": Cage.answer(.result, sentence(kill(getppid(), 0) == 0))
+    case "call":
+        // A system call by its number, and up to six arguments: numbers, or whom it concerns.
+        var numbers = words[1].split(separator: " ").map { word in
+            switch word {
+            case "parent": Int(getppid())
+            case "self": Int(getpid())
+            default: Int(word) ?? -1
+            }
+        }
+        let call = numbers.removeFirst()
+        numbers += [Int](repeating: 0, count: 6 - numbers.count)
+        Cage.answer(.result, sentence(millrace_cage_call(call, &numbers) >= 0))
+    case "user": Cage.answer(.result, Array("\(getuid()) \(geteuid())".utf8))
     case "uncage":
         var rule = rlimit(rlim_cur: rlim_t.max, rlim_max: rlim_t.max)
         Cage.answer(.result, sentence(setrlimit(__rlimit_resource_t(9), &rule) == 0))

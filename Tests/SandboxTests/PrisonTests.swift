@@ -1,3 +1,4 @@
+import CLinux
 import Foundation
 import Sandbox
 import Testing
@@ -17,6 +18,92 @@ import Testing
         }
         #expect(try await ask("create /tmp/millrace-prisoner", arguments) == refused)
         #expect(!FileManager.default.fileExists(atPath: "/tmp/millrace-prisoner"))
+    }
+
+    /// Whatever one process can do to another, by a call of its own or by way of a descriptor.
+    private static let deeds: [(name: String, number: Int32, arguments: String)] = [
+        ("own a pipe for the parent", SYS_fcntl, "0 8 parent"), ("the same, F_SETOWN_EX", SYS_fcntl, "0 15 0"),
+        ("choose a pipe's signal", SYS_fcntl, "0 10 9"), ("ask for signals", SYS_fcntl, "0 4 8192"),
+        ("ask for signals without waits", SYS_fcntl, "0 4 10240"), ("watch a folder", SYS_fcntl, "0 1026 1"),
+        ("take a lease", SYS_fcntl, "0 1024 0"), ("FIOASYNC", SYS_ioctl, "0 21586 0"),
+        ("FIOSETOWN", SYS_ioctl, "0 35073 0"), ("SIOCSPGRP", SYS_ioctl, "0 35074 0"),
+        ("kill", SYS_kill, "parent 0"), ("kill all", SYS_kill, "-1 0"), ("tkill", SYS_tkill, "parent 0"),
+        ("tgkill", SYS_tgkill, "parent parent 0"), ("queue a signal", SYS_rt_sigqueueinfo, "parent 0 0"),
+        ("queue one for a thread", SYS_rt_tgsigqueueinfo, "parent parent 0 0"),
+        ("open a process", SYS_pidfd_open, "parent 0"), ("signal by a descriptor", SYS_pidfd_send_signal, "0 0 0 0"),
+        ("take a descriptor", SYS_pidfd_getfd, "0 0 0"), ("trace", SYS_ptrace, "16 parent 0 0"),
+        ("read another's memory", SYS_process_vm_readv, "parent 0 0 0 0 0"),
+        ("write another's memory", SYS_process_vm_writev, "parent 0 0 0 0 0"),
+        ("read another's limits", SYS_prlimit64, "parent 7 0 0"), ("set its own limits", SYS_prlimit64, "0 7 1 0"),
+        ("outlive its parent", SYS_prctl, "1 0 0 0 0"), ("be dumped", SYS_prctl, "4 1 0 0 0"),
+        ("let others trace it", SYS_prctl, "1499557217 -1 0 0 0"), ("set a timer", SYS_timer_create, "0 0 0"),
+        ("push others back", SYS_setpriority, "0 parent 19"),
+        ("bind another to a core", SYS_sched_setaffinity, "parent 0 0"),
+        ("leave its group", SYS_setpgid, "0 0"), ("leave its session", SYS_setsid, ""),
+        ("another namespace", SYS_unshare, "268435456"), ("go into a namespace", SYS_setns, "0 0"),
+        ("a ring of calls", SYS_io_uring_setup, "1 0"), ("watch a processor", SYS_perf_event_open, "0 parent -1 -1 0"),
+        ("run in the kernel", SYS_bpf, "0 0 0"), ("share memory", SYS_shmget, "1 4096 1023"),
+        ("another's robust locks", SYS_get_robust_list, "parent 0 0"),
+    ]
+
+    @Test(arguments: [[], ["without-layers"]])
+    func `it does nothing to another process, nor by way of a descriptor`(_ arguments: [String]) async throws {
+        let child = try await Child.start(Child.Program(prisoner().path, arguments))
+        for deed in Self.deeds {
+            let answer = try await child.ask(Array("call \(deed.number) \(deed.arguments)".utf8)).payload
+            #expect(String(decoding: answer, as: UTF8.self) == "Operation not permitted", "\(deed.name)")
+        }
+        // What a library asks for is still there.
+        for (name, number, rest) in [
+            ("F_GETFD", SYS_fcntl, "0 1"), ("F_GETFL", SYS_fcntl, "0 3"), ("F_SETFL", SYS_fcntl, "1 4 0"),
+            ("its own limits", SYS_prlimit64, "0 7 0 0"), ("a signal to itself", SYS_tgkill, "self self 0"),
+        ] {
+            let answer = try await child.ask(Array("call \(number) \(rest)".utf8)).payload
+            #expect(String(decoding: answer, as: UTF8.self) == "done", "\(name)")
+        }
+        await child.end()
+    }
+
+    @Test func `one that root starts has a user of its own, which no other child has`() async throws {
+        guard getuid() == 0 else { return }
+        func owner(_ child: Child) throws -> uid_t {
+            var about = stat()
+            try #require(stat("/proc/\(try #require(child.pid))/status", &about) == 0)
+            let status = try String(contentsOfFile: "/proc/\(try #require(child.pid))/status", encoding: .utf8)
+            let line = status.split(separator: "\n").first { $0.hasPrefix("Uid:") }
+            let users = Set(try #require(line).split(separator: "\t").dropFirst().compactMap { uid_t($0) })
+            try #require(users.count == 1)
+            return try #require(users.first)
+        }
+        let first = try await Child.start(prisoner())
+        let second = try await Child.start(prisoner())
+        let users = [try owner(first), try owner(second)]
+        #expect(!users.contains(0) && users[0] != users[1], "\(users)")
+        #expect(first.refusedLayers & 2 == 0)
+        await first.end()
+        await second.end()
+    }
+
+    /// 1. A parent, root or not, starts a child, which shuts itself in. 2. The parent is killed. 3. The child is gone as well.
+    @Test func `it does not outlive its parent, whoever that is`() async throws {
+        let parent = Process()
+        let (said, heard) = (Pipe(), Pipe())
+        parent.executableURL = URL(fileURLWithPath: prisoner().path)
+        parent.arguments = ["starts-another"]
+        parent.standardError = said
+        parent.standardOutput = heard
+        try parent.run()
+        let line = String(decoding: said.fileHandleForReading.availableData, as: UTF8.self)
+        let child = try #require(pid_t(line.trimmingCharacters(in: .whitespacesAndNewlines)))
+        // Its first words: it is shut in.
+        #expect(!heard.fileHandleForReading.availableData.isEmpty)
+        let watch = millrace_pidfd(child)
+        try #require(watch >= 0)
+        defer { close(watch) }
+        kill(parent.processIdentifier, SIGKILL)
+        var ended = pollfd(fd: watch, events: Int16(POLLIN), revents: 0)
+        #expect(poll(&ended, 1, 60_000) == 1, "it lives on")
+        if ended.revents == 0 { kill(child, SIGKILL) }
     }
 
     @Test func `it reads the folders that it was given, and no other`() async throws {

@@ -1,4 +1,5 @@
 import Documents
+import FoundationEssentials
 import Glibc
 import Sandbox
 
@@ -25,9 +26,9 @@ extension Doctor {
         guard !workshop.lacksPrograms else { return .ok("nothing to be shut in: no programs that read documents") }
         do throws(ChildFailure) {
             let child = try await Child.start(workshop.program(.probe), limits: workshop.limits(.probe))
-            let refused = child.refusedLayers
+            let (refused, user) = (child.refusedLayers, child.pid.flatMap { owner(of: $0) })
             await child.end()
-            return judge(refusedLayers: refused)
+            return judge(refusedLayers: refused, user: user)
         } catch {
             return .problem(
                 "a program that reads documents does not start: \(error.sentence)",
@@ -35,10 +36,19 @@ extension Doctor {
         }
     }
 
-    static func judge(refusedLayers: UInt32) -> Check.Result {
+    /// Whom a process runs as; nil when it is gone.
+    private static func owner(of process: Int32) -> uid_t? {
+        // The folder itself is root's where a process can not be looked into.
+        guard let text = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8) else { return nil }
+        return text.split(separator: "\n").first { $0.hasPrefix("Uid:") }?.split(separator: "\t").dropFirst().first
+            .flatMap { uid_t($0) }
+    }
+
+    /// - Parameter user: whom the program ran as. Only root can give it a user of its own.
+    static func judge(refusedLayers: UInt32, user: uid_t?, ours: uid_t = getuid()) -> Check.Result {
+        let apart = user.map { $0 == ours ? "the worker's own user" : "user \($0)" } ?? "another user"
         let layers: [(UInt32, String)] = [
-            (1, "limits"), (2, "another user"), (4, "no new privileges"), (8, "namespaces"), (16, "Landlock"),
-            (32, "seccomp"),
+            (1, "limits"), (2, apart), (4, "no new privileges"), (8, "namespaces"), (16, "Landlock"), (32, "seccomp"),
         ]
         let refused = layers.filter { refusedLayers & $0.0 != 0 }.map(\.1)
         return refused.isEmpty
