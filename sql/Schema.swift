@@ -46,6 +46,7 @@ package enum Schema {
         Script(name: "037_sparse_routes", bytes: Embedded._037_sparse_routes),
         Script(name: "038_turns", bytes: Embedded._038_turns),
         Script(name: "039_attested_callers", bytes: Embedded._039_attested_callers),
+        Script(name: "041_blob_grants", bytes: Embedded._041_blob_grants),
         Script(name: "043_turns_by_row", bytes: Embedded._043_turns_by_row),
     ]
 

@@ -7,11 +7,14 @@ package struct BlobLinks: Sendable {
         package var id: String
         package var size: Int
         package var type: String
+        /// When the link is over, in seconds since 1970.
+        package var expiry: Int
 
-        package init(id: String, size: Int, type: String) {
+        package init(id: String, size: Int, type: String, expiry: Int) {
             self.id = id
             self.size = size
             self.type = type
+            self.expiry = expiry
         }
     }
 
@@ -53,8 +56,8 @@ package struct BlobLinks: Sendable {
         return sign(text.joined(separator: ".")).map { "\(publicURL)/v1/blobs/\($0)" }
     }
 
-    package func upload(_ what: Upload, until expiry: Int) -> String? {
-        let text = ["u", what.id.filter { $0 != "-" }, "\(what.size)", "\(expiry)", Self.hex(what.type)]
+    package func upload(_ what: Upload) -> String? {
+        let text = ["u", what.id.filter { $0 != "-" }, "\(what.size)", "\(what.expiry)", Self.hex(what.type)]
         return sign(text.joined(separator: ".")).map { "\(publicURL)/v1/uploads/\($0)" }
     }
 
@@ -65,7 +68,7 @@ package struct BlobLinks: Sendable {
         guard now <= expiry else { return .expired }
         let digits = Array(parts[1])
         let id = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(digits[$0]) }.joined(separator: "-")
-        return .open(Upload(id: id, size: size, type: type))
+        return .open(Upload(id: id, size: size, type: type, expiry: expiry))
     }
 
     package func openDownload(_ token: String, at now: Int) -> Opened<Download> {

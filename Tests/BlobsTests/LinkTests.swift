@@ -41,9 +41,9 @@ import Testing
             let row = try await connection.records(
                 "select id, url, storage_url, extract(epoch from expires_at)::bigint from millrace.upload_link(5, 'text/plain')"
             )[0].dropFirst().dropLast().split(separator: ",").map(String.init)
-            let upload = BlobLinks.Upload(id: row[0], size: 5, type: "text/plain")
             let expiry = try #require(Int(row[3]))
-            #expect(row[1] == Self.links.upload(upload, until: expiry) && row[2] == "upload:\(row[0])")
+            let upload = BlobLinks.Upload(id: row[0], size: 5, type: "text/plain", expiry: expiry)
+            #expect(row[1] == Self.links.upload(upload) && row[2] == "upload:\(row[0])")
             #expect(Self.links.openUpload(Self.token(row[1]), at: expiry) == .open(upload))
             for bad in ["0, 'text/plain'", "5, 'text'", "5, 'a/b; c=d'", "5, 'a/b', '2 days'"] {
                 #expect(
@@ -80,5 +80,93 @@ import Testing
             await pool.close()
             await connection.close()
         }
+    }
+
+    @Test func `a link is one put's at a time, until it ends, is given up, or says nothing for five minutes`()
+        async throws
+    {
+        try await withDatabase(.movableClock) { database in
+            let connection = try await database.connect()
+            try await connection.run("select millrace.link_key_set(sha256('k'), 'https://app.example', 1000)")
+            let large = try await connection.refusal(of: "select millrace.upload_link(1001, 'text/plain')")
+            #expect(large?.sqlState == "53400" && large?.message.contains("at most 1000 bytes") == true)
+            let id = try await connection.value("select id from millrace.upload_link(1000, 'text/plain')") ?? ""
+            let expiry = Int(Date().timeIntervalSince1970) + 3600
+            let pool = Pool(database.options, size: 3)
+            let store = BlobPlace.postgres.store(pool: pool)
+            let blob = try await store.put([1, 2, 3])
+            func reserve() async throws -> UploadHold {
+                try await UploadHold.reserve(id, expiry: expiry, pool: pool)
+            }
+            let first = try await reserve()
+            await #expect(throws: UploadHold.Refused.busy) { _ = try await reserve() }
+            await first.release()
+            let second = try await reserve()
+            // The one that was given up does nothing to the one that goes on.
+            await first.release()
+            await #expect(throws: UploadHold.Refused.used) { try await first.arrived(blob) }
+            await #expect(throws: UploadHold.Refused.busy) { _ = try await reserve() }
+            try await connection.run("select millrace.test_clock_advance('6 minutes')")
+            let third = try await reserve()
+            // Late, it is not stored at all.
+            let bytes = AsyncStream<[UInt8]> { continuation in
+                continuation.yield([9, 9, 9])
+                continuation.finish()
+            }
+            await #expect(throws: UploadHold.Refused.busy) {
+                _ = try await store.put(second.counted(bytes, size: 3), limit: 3)
+            }
+            #expect(try await connection.int("select count(*) from millrace.blob") == 1)
+            try await third.arrived(blob)
+            await #expect(throws: UploadHold.Refused.used) { _ = try await reserve() }
+            // It stays used when what came has been taken over.
+            try await connection.run("select millrace.blob_release('\\x\(blob)', 'upload:\(id)')")
+            await #expect(throws: UploadHold.Refused.used) { _ = try await reserve() }
+            try await connection.run("select millrace.test_clock_advance('3 days')")
+            try await connection.run("select millrace.blob_sweep_turn()")
+            #expect(try await connection.int("select count(*) from millrace.upload") == 0)
+            await pool.close()
+            await connection.close()
+        }
+    }
+
+    @Test(arguments: ["postgres", "dir"]) func `a body of another size leaves nothing behind`(_ kind: String)
+        async throws
+    {
+        try await withDatabase { database in
+            let directory = FileManager.default.temporaryDirectory.appending(path: "blobs-\(UUID().uuidString)").path
+            defer { try? FileManager.default.removeItem(atPath: directory) }
+            let connection = try await database.connect()
+            let pool = Pool(database.options, size: 3)
+            let store = try #require(BlobPlace(kind == "dir" ? "dir:\(directory)" : kind)).store(pool: pool)
+            let hold = try await UploadHold.reserve(UUID().uuidString, expiry: 4_000_000_000, pool: pool)
+            for pieces in [0, 1, 29, 31, 1000] {
+                let taken = Counter()
+                let body = AsyncStream<[UInt8]>(unfolding: {
+                    await taken.next() < pieces ? [UInt8](repeating: 7, count: 10_000) : nil
+                })
+                await #expect(throws: BlobError.wrongSize(expected: 300_000)) {
+                    _ = try await store.put(hold.counted(body, size: 300_000), limit: 300_000)
+                }
+                // As soon as it is too much it is read no further.
+                #expect(await taken.count <= 31, "\(pieces)")
+            }
+            for table in ["blob", "blob_piece", "blob_upload", "blob_reference"] {
+                #expect(try await connection.int("select count(*) from millrace.\(table)") == 0, "\(table)")
+            }
+            let files = FileManager.default.enumerator(atPath: directory)?.compactMap { $0 as? String } ?? []
+            #expect(files.allSatisfy { $0 == "tmp" }, "\(files)")
+            await pool.close()
+            await connection.close()
+        }
+    }
+}
+
+private actor Counter {
+    private(set) var count = 0
+
+    func next() -> Int {
+        defer { count += 1 }
+        return count
     }
 }

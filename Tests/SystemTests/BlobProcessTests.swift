@@ -128,7 +128,8 @@ import Testing
             #expect(try await ask("PUT", link[0], pdf, content.dropLast()).status == 400)
             #expect(try await ask("PUT", link[0] + "0", pdf, content).status == 404)
             #expect(fake.keys.isEmpty)
-            for _ in 0..<2 { #expect(try await ask("PUT", link[0], pdf, content).status == 201) }
+            #expect(try await ask("PUT", link[0], pdf, content).status == 201)
+            #expect(try await ask("PUT", link[0], pdf, content).status == 409)
             #expect(try await ask("PUT", link[0], pdf, Data(count: 100_000)).status == 409)
             let blob = try await owner.value("encode(millrace.upload_blob('\(link[1])'), 'hex')") ?? ""
             #expect(fake.object("files/\(blob.prefix(2))/\(blob.dropFirst(2))") == Array(content))
@@ -148,6 +149,60 @@ import Testing
             let over = try await owner.value("millrace.blob_link('\\x\(blob)', 'a/b', null, '-1 hour')") ?? ""
             #expect(try await ask("GET", over).status == 410)
             #expect(!worker.output.contains(String(down.suffix(64))))
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended() == 0)
+            await owner.close()
+        }
+    }
+
+    /// 1. A link is used. 2. Eight more put by it, each something else. 3. There is one blob, and the link takes no more than a document has.
+    @Test func `a link stores what it was made for, once, and nothing else`() async throws {
+        try await withDatabase { database in
+            let port = try freePort()
+            let worker = try await MillraceProcess.worker(
+                "blobs", database: database.url, ["--listen", "127.0.0.1:\(port)"],
+                environment: [
+                    "MILLRACE_PUBLIC_URL": "http://127.0.0.1:\(port)", "MILLRACE_SECRET": "a secret of some length",
+                    "MILLRACE_DOCUMENT_BYTES": "400K",
+                ])
+            let owner = try await database.connect()
+            try await eventually("the database knows how links are made; \(worker.output)") {
+                try await owner.bool(
+                    "select count(*) = 3 from millrace.setting where name in ('link_key', 'link_url', 'document_bytes')"
+                )
+            }
+            let large = try await owner.refusal(
+                of: "select millrace.document_upload('a.pdf', 'application/pdf', 400001, actor => 'p')")
+            #expect(large?.sqlState == "53400" && large?.message.contains("400000") == true)
+            let link = try await owner.column(
+                "select unnest(array[url, storage_url]) from millrace.document_upload('a.pdf', 'application/pdf', 300000, actor => 'p')"
+            )
+            /// In pieces whose number is not said.
+            func put(_ size: Int, of byte: UInt8) async throws -> String {
+                let file = FileManager.default.temporaryDirectory.appending(path: "body-\(UUID().uuidString)")
+                try Data(repeating: byte, count: size).write(to: file)
+                defer { try? FileManager.default.removeItem(at: file) }
+                let answer = try await Program.run(
+                    "curl",
+                    [
+                        "-s", "-o", "/dev/null", "-w", "%{http_code}", "-X", "PUT", "-H", "Transfer-Encoding: chunked",
+                        "-H", "Content-Type: application/pdf", "-T", file.path, link[0],
+                    ])
+                return answer.text
+            }
+            func stored() async throws -> [String] {
+                try await owner.column(
+                    "select (select count(*) from millrace.blob) || ' ' || (select count(*) from millrace.blob_piece) || ' ' || (select count(*) from millrace.blob_upload)"
+                )
+            }
+            for size in [299_999, 300_001, 390_000] { #expect(try await put(size, of: 1) == "400", "\(size)") }
+            #expect(try await stored() == ["0 0 0"])
+            #expect(try await put(300_000, of: 2) == "201")
+            #expect(try await stored() == ["1 2 0"])
+            for byte in UInt8(3)..<11 { #expect(try await put(300_000, of: byte) == "409") }
+            try await owner.run("select millrace.document_register('\(link[1])', actor => 'p')")
+            #expect(try await put(300_000, of: 11) == "409")
+            #expect(try await stored() == ["1 2 0"])
             worker.signal(SIGTERM)
             #expect(try await worker.ended() == 0)
             await owner.close()

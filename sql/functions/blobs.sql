@@ -158,3 +158,37 @@ begin
     delete from millrace.blob_piece p where p.upload = any (gone);
     return cardinality(gone);
 end $$;
+
+-- Whether what was given to this role and tenant is given to the caller. As elsewhere: claims keep a caller within its tenant, and one without
+-- claims has what is its role's.
+create or replace function millrace.blob_grant_is_for(the_owner text, the_tenant text, me text, my_tenant text) returns boolean
+language sql immutable parallel safe as $$
+    select coalesce(case when the_owner is null then the_tenant = my_tenant
+                         else the_owner = me and (my_tenant is null or my_tenant = the_tenant) end, false)
+$$;
+
+-- May the caller name this blob? Staff may name any. For a blob that is not there the answer is no, as for another's.
+create or replace function millrace.blob_may_use(the_blob bytea, me text, me_is_staff boolean, my_tenant text) returns boolean
+language sql stable as $$
+    select me_is_staff
+        or exists (select from millrace.blob_grant g where g.blob = the_blob and millrace.blob_grant_is_for(g.owner, g.tenant, me, my_tenant))
+$$;
+
+-- From here on callers of this role may name the blob; with a tenant, those within it; without a role, whoever is within the tenant.
+-- For rooms that content comes to, and for staff. False when it was so already.
+create or replace function millrace.blob_allow(the_blob bytea, the_role text, the_tenant text default null) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if the_role is null and the_tenant is null then
+        perform millrace.refuse('nobody is named who may use the blob', 'role', 'Give a role, a tenant, or both.');
+    end if;
+    if length(the_role) not between 1 and 63 or length(the_tenant) not between 1 and 128 then
+        perform millrace.refuse('the role or the tenant is empty or too long', 'role', 'A role has 1 to 63 characters, a tenant 1 to 128.');
+    end if;
+    perform from millrace.blob b where b.id = the_blob for key share;
+    if not found then
+        perform millrace.refuse(format('there is no blob %s', encode(the_blob, 'hex')), 'blob', 'Put its content first.', 'P0002', 'not_found');
+    end if;
+    insert into millrace.blob_grant (blob, owner, tenant, at) values (the_blob, the_role, the_tenant, millrace.now()) on conflict do nothing;
+    return found;
+end $$;

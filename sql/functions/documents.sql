@@ -81,8 +81,9 @@ begin
     if length(document_upload.tenant) not between 1 and 128 or document_upload.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
-    perform millrace.tenant_of(document_upload.tenant, document_upload.caller);
-    return query select l.url, l.storage_url, l.expires_at from millrace.upload_link(document_upload.size, lower(document_upload.mime_type)) l;
+    return query select l.url, l.storage_url, l.expires_at
+        from millrace.upload_link(document_upload.size, lower(document_upload.mime_type), the_owner => document_upload.caller,
+            the_tenant => millrace.tenant_of(document_upload.tenant, document_upload.caller)) l;
 end $$;
 
 -- The id, given or new. With an id that is known and the same content it answers as the first time.
@@ -152,7 +153,12 @@ begin
             end if;
         end if;
         if the_blob is not null then
-            select x.size into b from millrace.blob x where x.id = the_blob for key share;
+            -- A hash opens nothing by itself: for another's blob the answer is that of one that is not there. What came by a link is named by
+            -- the link, which nobody guesses.
+            select x.size into b from millrace.blob x
+             where x.id = the_blob
+               and (storage_url like 'upload:%' or millrace.blob_may_use(the_blob, document_register.caller, millrace.is_staff(document_register.caller), millrace.caller_tenant()))
+               for key share;
             if not found then
                 perform millrace.refuse(format('there is no blob %s', substr(storage_url, 6)), 'storage_url', 'Put its content first.', 'P0002', 'not_found');
             end if;
@@ -172,6 +178,7 @@ begin
             end if;
             if the_blob is not null then
                 perform millrace.blob_keep(the_blob, 'document:' || the_id);
+                perform millrace.blob_allow(the_blob, document_register.caller, the_tenant);
             end if;
             if storage_url like 'upload:%' then
                 perform millrace.blob_release(the_blob, storage_url);

@@ -108,6 +108,7 @@ begin
     end if;
     if d.blob is distinct from the_blob then
         perform millrace.blob_keep(the_blob, 'document:' || d.id);
+        perform millrace.blob_allow(the_blob, d.caller, d.tenant);
     end if;
     update millrace.document x set blob = the_blob, size = the_size, source = null, stage = case when d.stage = 'receive' then 'sniff' else d.stage end, changed_at = millrace.now()
      where x.id = d.id;
@@ -316,6 +317,7 @@ begin
     for one in select o.kind, decode(o.blob, 'hex') as blob, o.size from jsonb_to_recordset(document_ended.outputs) o(kind text, blob text, size bigint) loop
         perform millrace.document_output_drop(d.id, one.kind, one.blob);
         perform millrace.blob_keep(one.blob, 'document:' || d.id || ':' || one.kind);
+        perform millrace.blob_allow(one.blob, d.caller, d.tenant);
         insert into millrace.document_output (document, kind, blob, size) values (d.id, one.kind, one.blob, one.size) on conflict do nothing;
     end loop;
     perform millrace.quota_use(d.tenant, 'cpu_seconds', spent / 1000.0, false);

@@ -97,7 +97,7 @@ begin
 end $$;
 
 -- Contents go to the blobs; what is left names them by their hash. The size that counts is that in base64.
-create or replace function millrace.mail_attachments(given jsonb, the_owner text) returns jsonb
+create or replace function millrace.mail_attachments(given jsonb, the_owner text, the_tenant text, caller name) returns jsonb
 language plpgsql volatile as $$
 declare
     most constant bigint := 40000000;
@@ -153,13 +153,18 @@ begin
                 perform millrace.refuse('blob is no SHA-256 in 64 small hexadecimal digits', 'attachments');
             end if;
             the_id := decode(one ->> 'blob', 'hex');
-            select b.size into the_size from millrace.blob b where b.id = the_id;
+            -- A hash opens nothing by itself: for another's blob the answer is that of one that is not there.
+            select b.size into the_size from millrace.blob b
+             where b.id = the_id and millrace.blob_may_use(the_id, mail_attachments.caller, millrace.is_staff(mail_attachments.caller), the_tenant);
             if not found then
                 perform millrace.refuse(format('there is no blob %s', one ->> 'blob'), 'attachments', 'Put its content first.', 'P0002', 'not_found');
             end if;
             total := total + (the_size + 2) / 3 * 4;
         end if;
         perform millrace.blob_keep(the_id, the_owner);
+        if one ? 'data' then
+            perform millrace.blob_allow(the_id, mail_attachments.caller, the_tenant);
+        end if;
         kept := kept || jsonb_build_object('filename', one ->> 'filename', 'content_type', lower(one ->> 'content_type'), 'blob', encode(the_id, 'hex'),
             'size', the_size, 'content_id', one ->> 'content_id');
     end loop;
@@ -403,7 +408,8 @@ begin
         end if;
         return the_id;
     end if;
-    attached := millrace.mail_attachments(coalesce(args -> 'attachments', '[]'), 'mail:' || the_id);
+    attached := millrace.mail_attachments(coalesce(args -> 'attachments', '[]'), 'mail:' || the_id,
+        coalesce(millrace.caller_tenant(), (select j.tenant from millrace.job j where j.id = the_job)), mail_put.caller);
     insert into millrace.mail_content (message, recipients, cc, bcc, reply_to, subject, body_text, body_html, data, headers, attachments, tags, addresses)
     values (the_id, recipients, cc, bcc, args ->> 'reply_to', args ->> 'subject', args ->> 'body_text', args ->> 'body_html',
         case when args ? 'template' then args -> 'data' end, coalesce(args -> 'headers', '{}'), attached, coalesce(args -> 'tags', '{}'), everybody);

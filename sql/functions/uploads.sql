@@ -18,8 +18,8 @@ begin
     return sha256(outside || sha256(inside || the_text));
 end $$;
 
--- What links are made with, as a worker has it configured. The last one to say so counts.
-create or replace function millrace.link_key_set(the_key bytea, the_url text) returns void
+-- What links are made with, and how large a document may be, as a worker has it configured. The last one to say so counts.
+create or replace function millrace.link_key_set(the_key bytea, the_url text, the_largest bigint default null) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if the_key is null or octet_length(the_key) <> 32 or the_url is null or length(the_url) > 2048 then
@@ -27,21 +27,31 @@ begin
     end if;
     insert into millrace.setting (name, value) values ('link_key', encode(the_key, 'hex')), ('link_url', rtrim(the_url, '/'))
         on conflict (name) do update set value = excluded.value where setting.value <> excluded.value;
+    if the_largest is not null then
+        insert into millrace.setting (name, value) values ('document_bytes', the_largest::text)
+            on conflict (name) do update set value = excluded.value where setting.value <> excluded.value;
+    end if;
 end $$;
 
--- A link to which whoever has it puts one blob, of exactly this size and type. For rooms that take uploads: `storage_url` names what came.
-create or replace function millrace.upload_link(the_size bigint, the_type text, valid interval default '1 hour', out id uuid, out url text, out storage_url text, out expires_at timestamptz)
+-- A link to which whoever has it puts one blob, of exactly this size and type. For rooms that take uploads: `storage_url` names what came, and
+-- the role and tenant for whom it was made may name the blob. No link takes more than a document may have, as the workers said last.
+create or replace function millrace.upload_link(the_size bigint, the_type text, valid interval default '1 hour', the_owner text default null, the_tenant text default null, out id uuid, out url text, out storage_url text, out expires_at timestamptz)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
     the_key bytea := (select decode(s.value, 'hex') from millrace.setting s where s.name = 'link_key');
     base text := (select s.value from millrace.setting s where s.name = 'link_url');
     token text;
+    largest bigint := least(5368709120, (select s.value::bigint from millrace.setting s where s.name = 'document_bytes'));
 begin
     if the_key is null or base is null then
         perform millrace.refuse('nobody has said how links are made', 'url', 'Run a worker with MILLRACE_PUBLIC_URL and MILLRACE_SECRET.', '55000', 'unsupported');
     end if;
-    if the_size is null or the_size not between 1 and 5368709120 then
-        perform millrace.refuse('the size is out of range', 'size', 'Give 1 to 5368709120 bytes.');
+    if the_size is null or the_size < 1 then
+        perform millrace.refuse('the size is out of range', 'size', format('Give 1 to %s bytes.', largest));
+    end if;
+    if the_size > largest then
+        perform millrace.refuse(format('a link takes at most %s bytes, not %s', largest, the_size), 'size',
+            'A document may not be larger: MILLRACE_DOCUMENT_BYTES of the workers.', '53400', 'too_large');
     end if;
     if the_type is null or length(the_type) > 127 or the_type !~ '^[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+$' then
         perform millrace.refuse('the type is no media type', 'mime_type', 'Give for example application/pdf, in lower case and without parameters.');
@@ -55,6 +65,7 @@ begin
     token := token || '.' || encode(millrace.hmac_sha256(the_key, convert_to('millrace link 1:' || token, 'UTF8')), 'hex');
     url := base || '/v1/uploads/' || token;
     storage_url := 'upload:' || id;
+    insert into millrace.upload (id, owner, tenant, expires_at) values (upload_link.id, the_owner, the_tenant, upload_link.expires_at);
 end $$;
 
 -- A link from which whoever has it reads this blob.
@@ -73,20 +84,70 @@ begin
     return base || '/v1/blobs/' || token || '.' || encode(millrace.hmac_sha256(the_key, convert_to('millrace link 1:' || token, 'UTF8')), 'hex');
 end $$;
 
--- What came by a link is kept under the link's name until a room takes it over, for two days. A link is used once: false when the same
--- content has come again.
-create or replace function millrace.upload_arrived(the_upload uuid, the_blob bytea) returns boolean
+-- Before a byte is stored: this put has the link to itself, until it ends or has not said for five minutes that it goes on. A link that was
+-- used is refused here. A link from before has no row yet: its signature says all there is to know.
+create or replace function millrace.upload_reserve(the_upload uuid, the_expiry timestamptz) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    other bytea;
+    u millrace.upload := millrace.upload_locked(the_upload, the_expiry);
+    hold uuid := gen_random_uuid();
 begin
-    perform millrace.turns_wait('upload', array[hashtext(the_upload::text) & 63]);
-    select r.blob into other from millrace.blob_reference r where r.owner = 'upload:' || the_upload;
-    if found then
-        if other <> the_blob then
-            perform millrace.refuse('this link was used already', 'token', 'Ask for another.', '23505', 'conflict');
+    if millrace.upload_is_used(u) then
+        perform millrace.refuse('this link was used already', 'token', 'Ask for another.', '23505', 'conflict');
+    end if;
+    if u.held_until > millrace.now() then
+        perform millrace.refuse('something is being put by this link', 'token', 'Wait until it has come, or has been given up.', '55006', 'conflict');
+    end if;
+    update millrace.upload x set held = hold, held_until = millrace.now() + interval '5 minutes' where x.id = the_upload;
+    return hold;
+end $$;
+
+create or replace function millrace.upload_locked(the_upload uuid, the_expiry timestamptz) returns millrace.upload
+language plpgsql volatile as $$
+declare
+    u millrace.upload;
+begin
+    insert into millrace.upload (id, expires_at) values (the_upload, the_expiry) on conflict do nothing;
+    select * into strict u from millrace.upload x where x.id = the_upload for update;
+    return u;
+end $$;
+
+-- By a worker from before it is kept without a word here.
+create or replace function millrace.upload_is_used(u millrace.upload) returns boolean
+language sql stable as $$
+    select u.used_at is not null or exists (select from millrace.blob_reference r where r.owner = 'upload:' || u.id)
+$$;
+
+-- The put goes on. False: another one has the link, or it was used.
+create or replace function millrace.upload_renew(the_upload uuid, the_hold uuid) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    update millrace.upload u set held_until = millrace.now() + interval '5 minutes' where u.id = the_upload and u.held = the_hold;
+    return found;
+end $$;
+
+-- Nothing came of it: the link is as it was.
+create or replace function millrace.upload_release(the_upload uuid, the_hold uuid) returns void
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    update millrace.upload u set held = null, held_until = null where u.id = the_upload and u.held = the_hold
+$$;
+
+-- What came by a link is kept under the link's name until a room takes it over, for two days. Those for whom the link was made may name it.
+-- A link is used once: by the put that has reserved it. A worker from before reserves nothing: false when the same content has come again.
+create or replace function millrace.upload_arrived(the_upload uuid, the_blob bytea, the_hold uuid default null) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    u millrace.upload := millrace.upload_locked(the_upload, millrace.now() + interval '1 day');
+begin
+    if millrace.upload_is_used(u) or u.held is distinct from coalesce(the_hold, u.held) then
+        if the_hold is null and exists (select from millrace.blob_reference r where r.owner = 'upload:' || the_upload and r.blob = the_blob) then
+            return false;
         end if;
-        return false;
+        perform millrace.refuse('this link was used already', 'token', 'Ask for another.', '23505', 'conflict');
+    end if;
+    update millrace.upload x set used_at = millrace.now(), held = null, held_until = null where x.id = the_upload;
+    if u.owner is not null or u.tenant is not null then
+        perform millrace.blob_allow(the_blob, u.owner, u.tenant);
     end if;
     return millrace.blob_keep(the_blob, 'upload:' || the_upload);
 end $$;
@@ -113,5 +174,6 @@ begin
     for one in select r.blob, r.owner from millrace.blob_reference r where r.owner like 'upload:%' and r.at <= t - interval '2 days' limit 10000 loop
         perform millrace.blob_release(one.blob, one.owner);
     end loop;
+    delete from millrace.upload u where u.id = any (array(select x.id from millrace.upload x where x.expires_at <= t - interval '2 days' order by x.expires_at limit 10000));
     return true;
 end $$;

@@ -8,21 +8,24 @@ import Telemetry
 struct BlobRoutes: Sendable {
     let links: BlobLinks
     let store: any BlobStore
+    /// How many bytes a document may have: no link takes more.
+    let largest: Int
     let log: Log
 
     var all: [Route] {
         [
-            Route(.put, "/v1/uploads/{token}", access: .verified, limit: 5 << 30) { try await put($0) },
+            Route(.put, "/v1/uploads/{token}", access: .verified, limit: largest) { try await put($0) },
             Route(.get, "/v1/blobs/{token}", access: .verified) { try await get($0) },
         ]
     }
 
-    /// SQL makes links with the same key.
+    /// SQL makes links with the same key, and none for more than a document may have.
     func tellDatabase() async throws {
         guard let key = links.newestKey else { return }
         try await store.pool.withConnection { connection throws(PostgresError) in
             _ = try await connection.query(
-                "select millrace.link_key_set($1, $2)", [.bytea(key), .text(links.publicURL)]
+                "select millrace.link_key_set($1, $2, $3)",
+                [.bytea(key), .text(links.publicURL), .int8(Int64(largest))]
             ) { _ throws(PostgresError) in true }
         }
     }
@@ -41,24 +44,27 @@ struct BlobRoutes: Sendable {
         if let length = request.headers["content-length"], length != "\(wanted.size)" {
             return Self.refusal(400, "invalid", "this link takes exactly \(wanted.size) bytes")
         }
+        guard wanted.size <= largest else {
+            return Self.refusal(413, "too_large", "a document has at most \(largest) bytes")
+        }
+        let hold: UploadHold
+        do {
+            hold = try await UploadHold.reserve(wanted.id, expiry: wanted.expiry, pool: store.pool)
+        } catch let refused as UploadHold.Refused {
+            return Self.refusal(refused)
+        }
         let id: BlobID
         do {
-            let stored = try await store.put(request.body, limit: wanted.size)
-            guard stored.size == wanted.size else {
+            id = try await store.put(hold.counted(request.body, size: wanted.size), limit: wanted.size).id
+            try await hold.arrived(id)
+        } catch {
+            await hold.release()
+            switch error {
+            case let refused as UploadHold.Refused: return Self.refusal(refused)
+            case BlobError.wrongSize:
                 return Self.refusal(400, "invalid", "this link takes exactly \(wanted.size) bytes")
+            default: throw error
             }
-            id = stored.id
-        } catch BlobError.tooLarge {
-            return Self.refusal(413, "too_large", "this link takes exactly \(wanted.size) bytes")
-        }
-        do {
-            try await store.pool.withConnection { connection throws(PostgresError) in
-                _ = try await connection.query(
-                    "select millrace.upload_arrived($1::text::uuid, $2)", [.text(wanted.id), .bytea(id.bytes)]
-                ) { _ throws(PostgresError) in true }
-            }
-        } catch let error as PostgresError where error.sqlState == "23505" {
-            return Self.refusal(409, "conflict", "this link was used already")
         }
         let answer: JSONValue = [
             "id": .string(id.description), "size": .int(wanted.size), "storage_url": .string("upload:\(wanted.id)"),
@@ -129,6 +135,13 @@ struct BlobRoutes: Sendable {
     }
 
     private static var now: Int { Int(Date().timeIntervalSince1970) }
+
+    private static func refusal(_ refused: UploadHold.Refused) -> Listeners.Response {
+        switch refused {
+        case .used: refusal(409, "conflict", "this link was used already")
+        case .busy: refusal(409, "conflict", "something is being put by this link; wait until it has come")
+        }
+    }
 
     private static func refusal(_ status: Int, _ error: String, _ message: String) -> Listeners.Response {
         let body: JSONValue = ["error": .string(error), "message": .string(message)]

@@ -7,17 +7,19 @@ import Telemetry
 struct BlobWiring: Sendable {
     let store: any BlobStore
     let links: BlobLinks?
+    /// How many bytes a document may have.
+    let largest: Int
     let sweeps: Bool
     let log: Log
 
-    var routes: [Route] { links.map { BlobRoutes(links: $0, store: store, log: log).all } ?? [] }
+    var routes: [Route] { links.map { BlobRoutes(links: $0, store: store, largest: largest, log: log).all } ?? [] }
 
     /// Until cancelled.
     func run() async {
         if let links {
             // SQL makes links with the same key. When the database is away now, the next worker to start says it.
             do {
-                try await BlobRoutes(links: links, store: store, log: log).tellDatabase()
+                try await BlobRoutes(links: links, store: store, largest: largest, log: log).tellDatabase()
             } catch {
                 log.warning("the database was not told how links are signed", [("error", "\(error)")])
             }
@@ -30,6 +32,6 @@ extension Invocation {
     func blobs(pool: Pool) -> BlobWiring {
         BlobWiring(
             store: settings.blobStore(pool: pool), links: settings.blobLinks,
-            sweeps: settings.isOn(.blobsSweep), log: settings.log)
+            largest: settings.largestDocument, sweeps: settings.isOn(.blobsSweep), log: settings.log)
     }
 }

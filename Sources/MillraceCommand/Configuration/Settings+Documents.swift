@@ -59,12 +59,15 @@ enum AmountText {
 }
 
 extension Settings {
+    /// How many bytes a document may have, and what a link takes at most.
+    var largestDocument: Int { AmountText.read(string(.documentBytes)) ?? 100_000_000 }
+
     /// - Parameter program: this very one, beside which the others are looked for.
     func workshop(beside program: String) -> Workshop {
         var environment = ["MILLRACE_TESSDATA": string(.tessdata)]
         environment["MILLRACE_CHILDREN"] = text(.children)
         var workshop = Workshop(environment: environment, beside: program)
-        workshop.quotas.bytes = AmountText.read(string(.documentBytes)) ?? workshop.quotas.bytes
+        workshop.quotas.bytes = largestDocument
         workshop.quotas.pages = integer(.documentPages)
         workshop.quotas.pixels = AmountText.read(string(.documentPixels)) ?? workshop.quotas.pixels
         workshop.pageCPU = duration(.documentPageCPU)

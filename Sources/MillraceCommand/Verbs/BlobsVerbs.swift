@@ -220,7 +220,7 @@ extension BlobError {
         switch self {
         case .notFound:
             Failure(.notFound, description, hint: "see millrace blobs list, and MILLRACE_BLOBS in millrace config")
-        case .tooLarge, .misconfigured: Failure(.misused, description)
+        case .tooLarge, .wrongSize, .misconfigured: Failure(.misused, description)
         case .damaged, .goneMeanwhile, .system, .away: Failure(description)
         case .database(let error): DatabaseFailure(error)
         }

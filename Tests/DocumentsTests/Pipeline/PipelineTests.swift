@@ -23,6 +23,13 @@ import Testing
             #expect(!json.text.contains("JavaScript"))
             #expect(try await bench.output(id, "preview").starts(with: [0x89, 0x50, 0x4e, 0x47]))
             #expect(try await bench.output(id, "report").starts(with: Array("%PDF".utf8)))
+            // Whoever handed it in may name it, and what was made of it, for its tenant.
+            let granted = try await bench.connection.column(
+                """
+                select distinct coalesce(g.tenant || ' ' || (g.owner = current_user), 'nobody')
+                  from millrace.blob_reference r left join millrace.blob_grant g on g.blob = r.blob
+                """)
+            #expect(granted == ["acme true"])
             let original = try await bench.connection.value("select sha256 from millrace.documents where id = '\(id)'")
             let stored = try await bench.store.put(active)
             #expect(original == "\(stored)")

@@ -1,0 +1,107 @@
+import FoundationEssentials
+package import Postgres
+
+/// An upload link while one put has it to itself. It is taken before a byte is stored, and given back when nothing came of the put.
+package struct UploadHold: Sendable {
+    package enum Refused: Error, Sendable, Equatable {
+        case used
+        /// Another put goes on.
+        case busy
+    }
+
+    private let pool: Pool
+    private let upload: String
+    private let hold: String
+
+    /// - Parameter expiry: of the link, in seconds since 1970.
+    package static func reserve(_ upload: String, expiry: Int, pool: Pool) async throws -> UploadHold {
+        do {
+            let hold = try await pool.withConnection { connection throws(PostgresError) in
+                try await connection.query(
+                    "select millrace.upload_reserve($1::text::uuid, $2)::text",
+                    [.text(upload), .timestamp(Date(timeIntervalSince1970: Double(expiry)))]
+                ) { row throws(PostgresError) in try row.string(0) }.first ?? ""
+            }
+            return UploadHold(pool: pool, upload: upload, hold: hold)
+        } catch let error as PostgresError where error.sqlState == "23505" {
+            throw Refused.used
+        } catch let error as PostgresError where error.sqlState == "55006" {
+            throw Refused.busy
+        }
+    }
+
+    /// The body while it streams, of exactly this size: it throws as soon as more comes, when less came, and when the link is lost. A store
+    /// that reads it to its end keeps what came; one that it throws at keeps nothing.
+    package func counted<Body: AsyncSequence & Sendable>(_ body: Body, size: Int) -> CountedBody<Body>
+    where Body.Element == [UInt8] {
+        CountedBody(hold: self, body: body, size: size)
+    }
+
+    /// What came is the link's, which is used now.
+    package func arrived(_ id: BlobID) async throws {
+        do {
+            try await pool.withConnection { connection throws(PostgresError) in
+                _ = try await connection.query(
+                    "select millrace.upload_arrived($1::text::uuid, $2, $3::text::uuid)",
+                    [.text(upload), .bytea(id.bytes), .text(hold)]
+                ) { _ throws(PostgresError) in true }
+            }
+        } catch let error as PostgresError where error.sqlState == "23505" {
+            throw Refused.used
+        }
+    }
+
+    /// Not for a cancelled task to skip. When the database is away, the hold runs out.
+    package func release() async {
+        await Task {
+            try? await pool.withConnection { connection throws(PostgresError) in
+                _ = try await connection.query(
+                    "select millrace.upload_release($1::text::uuid, $2::text::uuid)", [.text(upload), .text(hold)]
+                ) { _ throws(PostgresError) in true }
+            }
+        }.value
+    }
+
+    fileprivate func renew() async throws {
+        let isOurs = try await pool.withConnection { connection throws(PostgresError) in
+            try await connection.query(
+                "select millrace.upload_renew($1::text::uuid, $2::text::uuid)", [.text(upload), .text(hold)]
+            ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+        }
+        if !isOurs { throw Refused.busy }
+    }
+}
+
+package struct CountedBody<Body: AsyncSequence & Sendable>: AsyncSequence, Sendable where Body.Element == [UInt8] {
+    let hold: UploadHold
+    let body: Body
+    let size: Int
+
+    package struct Iterator: AsyncIteratorProtocol {
+        let hold: UploadHold
+        var chunks: Body.AsyncIterator
+        let size: Int
+        var seen = 0
+        var renewed = ContinuousClock.now
+
+        package mutating func next() async throws -> [UInt8]? {
+            guard let chunk = try await chunks.next() else {
+                guard seen == size else { throw BlobError.wrongSize(expected: size) }
+                // Nothing is kept by a put that has lost its link meanwhile.
+                try await hold.renew()
+                return nil
+            }
+            seen += chunk.count
+            guard seen <= size else { throw BlobError.wrongSize(expected: size) }
+            if renewed.duration(to: .now) > .seconds(60) {
+                try await hold.renew()
+                renewed = .now
+            }
+            return chunk
+        }
+    }
+
+    package func makeAsyncIterator() -> Iterator {
+        Iterator(hold: hold, chunks: body.makeAsyncIterator(), size: size)
+    }
+}
