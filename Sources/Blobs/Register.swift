@@ -17,6 +17,15 @@ package enum Register {
         try await answer("select millrace.blob_release($1, $2)", id, owner, on: connection)
     }
 
+    /// From here on callers of the role, or within the tenant, may name it. False when they might already.
+    package static func allow(
+        _ id: BlobID, role: String?, tenant: String?, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        try await connection.query(
+            "select millrace.blob_allow($1, $2, $3)", [.bytea(id.bytes), .text(role), .text(tenant)]
+        ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+    }
+
     static func forget(_ id: BlobID, grace: Duration, on connection: Connection) async throws(PostgresError) -> Bool {
         try await connection.query(
             "select millrace.blob_forget($1, make_interval(secs => $2))",

@@ -4,6 +4,7 @@
 // Swift's Glibc module is built without _GNU_SOURCE, so what glibc adds to POSIX is invisible to Swift, and stays so
 // whatever a header that imports the module defines. These shims declare the originals themselves.
 
+#include <linux/openat2.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <spawn.h>
@@ -11,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 
 extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *_Nonnull actions, int from);
 extern int pthread_setname_np(pthread_t thread, const char *_Nonnull name);
@@ -69,6 +71,19 @@ static inline int millrace_epoll_wait(
         events[i] = found[i].events;
     }
     return count;
+}
+
+/// Opens what lies beneath a directory, and follows no symbolic link on the way, nor one of procfs. Debian 12's glibc has no openat2.
+static inline int millrace_open_beneath(int directory, const char *_Nonnull path, int flags) {
+    struct open_how how = {
+        .flags = (unsigned long long)flags, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+    return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+}
+
+/// What kind of file system a file lies on, as statfs(2) numbers them; -1 when that can not be told.
+static inline long millrace_file_system(int descriptor) {
+    struct statfs about;
+    return fstatfs(descriptor, &about) == 0 ? (long)about.f_type : -1;
 }
 
 #endif

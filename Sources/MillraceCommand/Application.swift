@@ -43,6 +43,9 @@ enum Application {
         var settings = Settings()
         if parsed.command.settings != .unused {
             settings = .load(parsed: parsed, surroundings: surroundings, known: tree.environmentNames)
+            surroundings.forget(
+                SecretVariables.names(in: surroundings.environment, settings: settings.entries.map(\.setting)),
+                settings.entries.compactMap { $0.isSecretFlag ? $0.text : nil })
             for warning in settings.warnings { console.warning(warning) }
         }
         if parsed.command.settings == .checked, !settings.problems.isEmpty {

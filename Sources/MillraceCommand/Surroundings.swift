@@ -12,6 +12,8 @@ struct Surroundings: Sendable {
     var chunks: @Sendable (_ path: String) throws(FileProblem) -> Chunks
     /// Asks the person at the terminal; nil when there is none, or no answer came.
     var ask: @Sendable (_ question: String) -> String?
+    /// Takes variables out of the process's environment, and values out of its command line, where others could see them.
+    var forget: @Sendable (_ variables: [String], _ values: [String]) -> Void = { _, _ in }
 }
 
 /// Why a file could not be read; the sentence names the cause, never the content.
@@ -31,7 +33,7 @@ extension Surroundings {
                 guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else { return nil }
                 _ = Descriptor.write(Array(question.utf8), to: STDERR_FILENO)
                 return readLine()
-            })
+            }, forget: { variables, values in SecretVariables.forget(variables, values) })
     }
 
     private static func isDirectory(_ path: String) -> Bool {

@@ -14,16 +14,20 @@ package struct ConnectionOptions: Sendable {
     package var connectDeadline: Duration
     package var statementDeadline: Duration
     package var applicationName: String
+    /// For a location without one: PGPASSWORD as it was at the start, for libpq looks for it with every connection, and it is gone then.
+    package var password: String?
 
     package init(
         location: String, prepare: Prepare = .auto, connectDeadline: Duration = .seconds(10),
-        statementDeadline: Duration = .seconds(10), applicationName: String = "millrace"
+        statementDeadline: Duration = .seconds(10), applicationName: String = "millrace",
+        password: String? = nil
     ) {
         self.location = location
         self.prepare = prepare
         self.connectDeadline = connectDeadline
         self.statementDeadline = statementDeadline
         self.applicationName = applicationName
+        self.password = password
     }
 
     /// The parameters for libpq: the location as `dbname`, and our defaults for what it leaves open.
@@ -41,6 +45,7 @@ package struct ConnectionOptions: Sendable {
         if hosts.contains(","), given["target_session_attrs"] == nil {
             pairs.append(("target_session_attrs", "read-write"))
         }
+        if let password, given["password"] == nil { pairs.append(("password", password)) }
         pairs.append(("client_encoding", "UTF8"))
         if !location.isEmpty {
             pairs.append(("dbname", location))

@@ -69,6 +69,10 @@ import Testing
             }
             let put = try await run("blobs", "put", directory + "/in")
             #expect(put.code == 0 && put.output.count == 64)
+            #expect(try await run("blobs", "put", directory + "/in", "--role", "shop", "--tenant", "acme").code == 0)
+            let owner = try await database.connect()
+            #expect(try await owner.column("select owner || ' ' || tenant from millrace.blob_grant") == ["shop acme"])
+            await owner.close()
             let out = try await run("blobs", "get", put.output, "--verify", "-o", directory + "/out")
             #expect(out.code == 0, "\(out.output)")
             #expect(FileManager.default.contentsEqual(atPath: directory + "/in", andPath: directory + "/out"))

@@ -101,6 +101,82 @@ import Testing
         }
     }
 
+    /// The programs that a worker has started and not buried.
+    private static func children(of parent: pid_t) -> [pid_t] {
+        let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return all.compactMap { pid_t($0) }.filter { process in
+            let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
+            return status?.contains("\nPPid:\t\(parent)\n") == true
+        }
+    }
+
+    /// 1. A worker reads a page: the program that read it stays warm. 2. It has nothing of the worker's. 3. The worker is killed: it is gone.
+    @Test func `a program that reads documents has no secret of the worker's, and dies with it`() async throws {
+        try await withDatabase { database in
+            let secret = "what-signs-all-the-links"
+            let worker = try await MillraceProcess.worker(
+                "parent", database: database.url, environment: ["MILLRACE_SECRET": secret])
+            try await Self.withFile(Self.frames(1), "frame.tiff") { path in
+                let submit = try MillraceProcess(["documents", "submit", path, "--watch"], database: database.url)
+                #expect(try await submit.ended(within: .seconds(120)) == 0, "\(submit.output)")
+            }
+            let children = Self.children(of: worker.pid)
+            #expect(!children.isEmpty)
+            for child in children {
+                // Only root may look into one that has another user.
+                guard let bytes = try? Data(contentsOf: URL(filePath: "/proc/\(child)/environ")) else { continue }
+                let shown = String(decoding: bytes, as: UTF8.self)
+                #expect(!shown.contains(secret) && !shown.contains("DATABASE_URL"), "\(shown)")
+            }
+            worker.signal(SIGKILL)
+            _ = try await worker.ended()
+            try await eventually("the programs are gone") { children.allSatisfy { kill($0, 0) != 0 && errno == ESRCH } }
+        }
+    }
+
+    /// As an admin names it: what is not beneath a listed directory is read by nobody, and what is, is.
+    @Test func `a worker reads the files that its operator has listed, and no others`() async throws {
+        try await withDatabase { database in
+            try await Self.withFile(Self.hello, "letter.pdf") { path in
+                let folder = String(path.dropLast("/letter.pdf".count))
+                let connection = try await database.connect()
+                func ended(_ source: String) async throws -> String {
+                    let id = try await connection.value("millrace.document_register('file:\(source)')") ?? ""
+                    let state =
+                        "select status || ' ' || coalesce(reason, '') from millrace.documents where id = '\(id)'"
+                    try await eventually("the document has ended") {
+                        try await connection.value(state)?.hasPrefix("processing") == false
+                    }
+                    return try await connection.value(state) ?? ""
+                }
+                let closed = try await MillraceProcess.worker("closed", database: database.url)
+                #expect(try await ended(path) == "failed unsupported")
+                #expect(try await ended("/proc/self/environ") == "failed unsupported")
+                closed.signal(SIGTERM)
+                #expect(try await closed.ended() == 0)
+                let open = try await MillraceProcess.worker(
+                    "open", database: database.url, environment: ["MILLRACE_DOCUMENT_DIRS": folder])
+                #expect(try await ended(path) == "completed ")
+                #expect(try await ended("/proc/self/environ") == "failed unsupported")
+                #expect(try await ended("/etc/passwd") == "failed unsupported")
+                let submit = try MillraceProcess(["documents", "submit", "file:\(path)"], database: database.url)
+                #expect(try await submit.ended() == 0, "\(submit.output)")
+                #expect(
+                    try await connection.int(
+                        "select count(*) from millrace.document where source is null and blob is not null") >= 2)
+                open.signal(SIGTERM)
+                #expect(try await open.ended() == 0)
+                for setting in ["/proc", "srv", "/"] {
+                    let wrong = try MillraceProcess(
+                        ["worker"], database: database.url, environment: ["MILLRACE_DOCUMENT_DIRS": setting])
+                    #expect(try await wrong.ended() == 2)
+                    #expect(wrong.output.contains("MILLRACE_DOCUMENT_DIRS takes absolute paths"), "\(wrong.output)")
+                }
+                await connection.close()
+            }
+        }
+    }
+
     @Test func `a newcomer submits, watches, reads, searches, fetches and deletes`() async throws {
         try await withDatabase { database in
             let worker = try await MillraceProcess.worker("one", database: database.url)

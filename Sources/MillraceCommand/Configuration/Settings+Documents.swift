@@ -5,6 +5,7 @@ import Pages
 extension Setting {
     static let documents: [Setting] = [
         children, tessdata, ocrEngine, documentBytes, documentPages, documentPixels, documentPageCPU, documentCPU,
+        documentDirectories,
     ]
 
     static let children = Setting(
@@ -28,6 +29,14 @@ extension Setting {
     static let documentCPU = Setting(
         "document-cpu", .duration(.seconds(1) ... .seconds(604_800)), fallback: "1h", valueName: "DURATION",
         help: "How long a document may be computed on in all.")
+
+    static let documentDirectories = Setting(
+        "document-dirs",
+        .custom(expects: DocumentDirectories.expectation) { text in
+            DocumentDirectories(text) == nil
+                ? "takes \(DocumentDirectories.expectation), and neither / nor one in /proc, /sys or /dev" : nil
+        }, valueName: "DIR[:DIR…]",
+        help: "Where a worker may read files that an admin names as file:<path>; nowhere if not given.")
 
     private static func amount(_ name: String, _ range: ClosedRange<Int>, fallback: String, _ help: String) -> Setting {
         Setting(
@@ -61,6 +70,10 @@ enum AmountText {
 extension Settings {
     /// How many bytes a document may have, and what a link takes at most.
     var largestDocument: Int { AmountText.read(string(.documentBytes)) ?? 100_000_000 }
+
+    var documentDirectories: DocumentDirectories {
+        text(.documentDirectories).flatMap { DocumentDirectories($0) } ?? DocumentDirectories()
+    }
 
     /// - Parameter program: this very one, beside which the others are looked for.
     func workshop(beside program: String) -> Workshop {

@@ -11,6 +11,12 @@ struct Settings: Sendable {
         var note: String?
 
         var shown: String? { text.map(setting.shown) }
+
+        /// A secret that was given on the command line, which everybody on the machine sees.
+        var isSecretFlag: Bool {
+            guard setting.secrecy != .open, case .flag = origin else { return false }
+            return true
+        }
     }
 
     var entries: [Entry] = []

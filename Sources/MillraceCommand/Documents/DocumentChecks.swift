@@ -46,7 +46,7 @@ extension Doctor {
 
     /// - Parameter user: whom the program ran as. Only root can give it a user of its own.
     static func judge(refusedLayers: UInt32, user: uid_t?, ours: uid_t = getuid()) -> Check.Result {
-        let apart = user.map { $0 == ours ? "the worker's own user" : "user \($0)" } ?? "another user"
+        let apart = user.map { $0 == ours ? "the user who starts it" : "user \($0)" } ?? "another user"
         let layers: [(UInt32, String)] = [
             (1, "limits"), (2, apart), (4, "no new privileges"), (8, "namespaces"), (16, "Landlock"), (32, "seccomp"),
         ]

@@ -8,8 +8,9 @@ import Supervision
 struct DocumentFetch: Sendable {
     private let client = HTTPClient(.strict())
     let supervisor: Supervisor
+    let directories: DocumentDirectories
 
-    /// A file of this machine, which only an admin may have named; or an address, which anybody may, and which must be public.
+    /// A file of this machine, which only an admin may have named, in a directory that an operator has listed; or an address, which anybody may, and which must be public.
     func callAsFunction(
         _ source: String, _ most: Int, _ store: any BlobStore
     ) async throws -> (id: BlobID, size: Int) {
@@ -48,9 +49,9 @@ struct DocumentFetch: Sendable {
     ) async throws -> (id: BlobID, size: Int) {
         let chunks: Chunks
         do throws(FileProblem) {
-            chunks = try Chunks(path: String(source.dropFirst("file:".count)))
+            chunks = Chunks(descriptor: try directories.open(String(source.dropFirst("file:".count))))
         } catch {
-            throw DocumentFailure(Pages.Refusal(.internal, "the file \(error.complaint)"))
+            throw DocumentFailure(Pages.Refusal(.unsupported, "the file \(error.complaint)"))
         }
         return try await store.put(FilePieces(chunks: chunks), limit: most)
     }

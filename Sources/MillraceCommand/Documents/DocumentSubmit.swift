@@ -9,7 +9,8 @@ extension Command {
         summary: "Hand in a document to be read",
         discussion: """
             The content of a file, or of standard input for -, goes among the blobs; a worker reads it page by page. Its id is \
-            printed. A file: or https:// address is fetched by the worker. With --watch its progress is shown until it has \
+            printed. An https:// address is fetched by the worker, and so is a file: address of a file that is not on this machine, \
+            from the directories of the worker's MILLRACE_DOCUMENT_DIRS. With --watch its progress is shown until it has \
             ended: exit 0 when it was read, 8 when it was not, 7 when --timeout is over.
             """,
         arguments: [Argument("file", .one, .path, help: "the file, an address, or - for standard input")],
@@ -38,7 +39,7 @@ extension Command {
     ) { invocation in
         let name = invocation.parsed.string("file") ?? "-"
         let isAddress = ["https://", "file:/", "blob:"].contains { name.hasPrefix($0) }
-        let source = isAddress ? name : "blob:\(try await invocation.stored(name))"
+        let source = try await invocation.source(name, isAddress: isAddress)
         let request = try invocation.registration(source, title: isAddress || name == "-" ? nil : name)
         let id = try await invocation.withSchema { connection in
             try await DocumentDesk.register(Array(request.compact.utf8), on: connection)
@@ -53,7 +54,16 @@ extension Command {
 }
 
 extension Invocation {
-    fileprivate func stored(_ name: String) async throws -> String {
+    /// What the person who types can read goes among the blobs: a worker reads only the files that its operator lets it read.
+    fileprivate func source(_ name: String, isAddress: Bool) async throws -> String {
+        guard isAddress else { return "blob:\(try await stored(name))" }
+        guard name.hasPrefix("file:/") else { return name }
+        let path = String(name.dropFirst("file:".count))
+        guard (try? surroundings.chunks(path)) != nil else { return name }
+        return "blob:\(try await stored(path))"
+    }
+
+    private func stored(_ name: String) async throws -> String {
         let chunks: Chunks
         do throws(FileProblem) {
             chunks = try surroundings.chunks(name)

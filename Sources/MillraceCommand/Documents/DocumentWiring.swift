@@ -24,7 +24,8 @@ struct DocumentWiring {
         options.spool = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
         room = ReadingRoom(
             pool: pool, store: settings.blobStore(pool: pool), workshop: workshop, options: options,
-            fetch: DocumentFetch(supervisor: supervisor).callAsFunction, log: settings.log)
+            fetch: DocumentFetch(supervisor: supervisor, directories: settings.documentDirectories).callAsFunction,
+            log: settings.log)
     }
 
     var handlers: [Handler] {

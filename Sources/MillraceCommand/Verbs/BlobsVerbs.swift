@@ -9,11 +9,21 @@ extension Command {
         summary: "Store a file's content, and print its hash",
         discussion: """
             The content of a file, or of standard input for -, in pieces, however large. The SHA-256 of it is its id; the same content \
-            is stored once. What nobody refers to is deleted by a sweep, a day after it was last put or read.
+            is stored once. What nobody refers to is deleted by a sweep, a day after it was last put or read. Applications may not \
+            name it by its hash, unless --role or --tenant says whose it is.
             """,
         arguments: [Argument("file", .one, .path, help: "the file, or - for standard input")],
-        flags: [Setting.blobs.flag],
-        examples: [Example("millrace blobs put scan.pdf", "its id on standard output")]
+        flags: [
+            .single("role", "ROLE", environment: .none, help: "A client role that may name it."),
+            .single(
+                "tenant", "TENANT", environment: .none,
+                help: "Within this tenant; without --role, whichever role it comes by."),
+            Setting.blobs.flag,
+        ],
+        examples: [
+            Example("millrace blobs put scan.pdf", "its id on standard output"),
+            Example("millrace blobs put terms.pdf --role shop", "shop attaches it to mails by its hash"),
+        ]
     ) { invocation in
         let name = invocation.parsed.string("file") ?? "-"
         return try await invocation.withBlobs { store in
@@ -24,6 +34,12 @@ extension Command {
                 throw Failure(.misused, "\(Secrets.quoted(name)) \(error.complaint)")
             }
             let (id, size) = try await store.put(Pieces(chunks: chunks), limit: .max)
+            let (role, tenant) = (invocation.parsed.string("role"), invocation.parsed.string("tenant"))
+            if role != nil || tenant != nil {
+                try await store.pool.withConnection { connection throws(PostgresError) in
+                    _ = try await Register.allow(id, role: role, tenant: tenant, on: connection)
+                }
+            }
             invocation.console.show(["id": .string(id.description), "size": .int(size)]) {
                 invocation.console.print(id.description)
             }

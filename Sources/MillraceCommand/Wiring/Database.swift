@@ -28,7 +28,8 @@ extension Invocation {
     func options(at location: String) -> ConnectionOptions {
         ConnectionOptions(
             location: location, prepare: ConnectionOptions.Prepare(rawValue: settings.prepare) ?? .auto,
-            statementDeadline: settings.statementTimeout, applicationName: "millrace")
+            statementDeadline: settings.statementTimeout, applicationName: "millrace",
+            password: environment["PGPASSWORD"])
     }
 
     /// Opens a connection, lends it, closes it. Errors of the database become failures with their exit codes.

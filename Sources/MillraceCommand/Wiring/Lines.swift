@@ -23,6 +23,12 @@ final class Chunks: Sendable {
         }
     }
 
+    /// A file that is open already, and is closed with this.
+    init(descriptor: Int32) {
+        canned = Mutex([])
+        (self.descriptor, owns) = (descriptor, true)
+    }
+
     /// Pieces that are there already, for tests.
     init(_ pieces: [[UInt8]]) {
         canned = Mutex(pieces.filter { !$0.isEmpty })
