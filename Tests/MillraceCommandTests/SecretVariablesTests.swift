@@ -7,7 +7,8 @@ import Testing
         let secret = [
             "DATABASE_URL": "host=/tmp", "MILLRACE_DIRECT_URL": "postgresql://h/d", "PGPASSWORD": "p",
             "MILLRACE_SECRET": "s", "MILLRACE_SECRET_PREVIOUS": "s", "MILLRACE_TOKEN": "t",
-            "MILLRACE_ENCRYPTION_KEY": "k", "RESEND_API_KEY": "k", "RESEND_WEBHOOK_SECRET": "s", "MILLRACE_MAIL_SMTP_URL": "smtp://h",
+            "MILLRACE_ENCRYPTION_KEY": "k", "RESEND_API_KEY": "k", "RESEND_WEBHOOK_SECRET": "s",
+            "MILLRACE_MAIL_SMTP_URL": "smtp://h",
             "AWS_ACCESS_KEY_ID": "i", "AWS_SECRET_ACCESS_KEY": "k", "AWS_SESSION_TOKEN": "t",
             "SUPABASE_SERVICE_ROLE_KEY": "k", "STRIPE_SECRET": "s", "GITHUB_TOKEN": "t", "SIGNING_KEY": "k",
             "OTHER_URL": "https://user:p@h/", "REDIS": "redis://:p@h",
