@@ -11,7 +11,7 @@ import Testing
         "MILLRACE_SECRET": "what-signs-all-the-links", "MILLRACE_TOKEN": "what-all-callers-must-send",
         "MILLRACE_ENCRYPTION_KEY":
             "k1:\(Data("thirty-two-bytes-of-what-encrypts".utf8.prefix(32)).base64EncodedString())",
-        "MILLRACE_MAIL_SMTP_URL": "smtp://user:what-the-relay-asks@127.0.0.1:1",
+        "MILLRACE_MAIL_SMTP_URL": "smtps://user:what-the-relay-asks@relay.example",
         "RESEND_WEBHOOK_SECRET": "whsec_\(Data("what-the-provider-signs-with".utf8).base64EncodedString())",
         "PGPASSWORD": "what-postgres-asks", "OTHER_SERVICE_TOKEN": "what-another-asks",
         "OTHER_URL": "https://user:what-a-third-asks@other.example/",
@@ -32,6 +32,7 @@ import Testing
             environment["PGHOST"] = try await owner.value("current_setting('unix_socket_directories')")
             environment["PGPORT"] = try await owner.value("current_setting('port')")
             environment["PGUSER"] = "app"
+            environment["EMAIL_FROM_ADDRESS"] = "house@app.example"
             environment["PGDATABASE"] = "millrace"
             let key = "k2:\(Data(repeating: 7, count: 32).base64EncodedString())"
             let worker = try await MillraceProcess.worker(
