@@ -283,6 +283,7 @@ declare
     claimed text;
     old record;
     the_owner text := mail_put.caller;
+    job_tenant text := (select j.tenant from millrace.job j where j.id = the_job);   -- where the job came first
     attached jsonb;
     is_new boolean;
 begin
@@ -409,7 +410,7 @@ begin
         return the_id;
     end if;
     attached := millrace.mail_attachments(coalesce(args -> 'attachments', '[]'), 'mail:' || the_id,
-        coalesce(millrace.caller_tenant(), (select j.tenant from millrace.job j where j.id = the_job)), mail_put.caller);
+        coalesce(millrace.caller_tenant(), job_tenant), mail_put.caller);
     insert into millrace.mail_content (message, recipients, cc, bcc, reply_to, subject, body_text, body_html, data, headers, attachments, tags, addresses)
     values (the_id, recipients, cc, bcc, args ->> 'reply_to', args ->> 'subject', args ->> 'body_text', args ->> 'body_html',
         case when args ? 'template' then args -> 'data' end, coalesce(args -> 'headers', '{}'), attached, coalesce(args -> 'tags', '{}'), everybody);
