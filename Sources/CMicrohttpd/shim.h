@@ -3,6 +3,7 @@
 // libmicrohttpd takes its options and gives its facts through variadic functions, which Swift cannot call.
 
 #include <microhttpd.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -14,16 +15,26 @@ static inline size_t millrace_mhd_keep_escapes(void *_Nullable context, struct M
     return strlen(text);
 }
 
+/// Ours, in Swift: the library is about to answer by itself.
+void millrace_mhd_answers_itself(void *_Nonnull context);
+
+/// Of all complaints the one that says so. They come with a va_list, which Swift cannot take.
+static inline void millrace_mhd_complain(void *_Nonnull context, const char *_Nonnull format, va_list arguments) {
+    (void)arguments;
+    if (strncmp(format, "Error processing request", 24) == 0) millrace_mhd_answers_itself(context);
+}
+
 /// One thread that waits with epoll; all callbacks are called on it, with `context`. The daemon owns `listener` from then on.
+/// Not strict for clients: strict, it answers a request without Host by itself, and with two heads.
 static inline struct MHD_Daemon *_Nullable millrace_mhd_start(
     int listener, unsigned int connections, size_t memory, MHD_AcceptPolicyCallback _Nonnull accept,
     MHD_NotifyConnectionCallback _Nonnull visit, MHD_RequestCompletedCallback _Nonnull completed,
     void *_Nullable (*_Nonnull named)(void *_Nullable, const char *_Nonnull, struct MHD_Connection *_Nonnull),
     MHD_AccessHandlerCallback _Nonnull handle, void *_Nonnull context) {
     return MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, accept, context, handle, context,
-        MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        memory, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, visit, context,
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, accept, context, handle,
+        context, MHD_OPTION_EXTERNAL_LOGGER, millrace_mhd_complain, context, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        memory, MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_NOTIFY_CONNECTION, visit, context,
         MHD_OPTION_NOTIFY_COMPLETED, completed, context, MHD_OPTION_URI_LOG_CALLBACK, named, context,
         MHD_OPTION_UNESCAPE_CALLBACK, millrace_mhd_keep_escapes, NULL, MHD_OPTION_END);
 }
@@ -32,6 +43,13 @@ static inline struct MHD_Daemon *_Nullable millrace_mhd_start(
 static inline int millrace_mhd_socket(struct MHD_Connection *_Nonnull connection) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     return info ? info->connect_fd : -1;
+}
+
+/// Bytes of the request line and the headers, with the empty line behind them, as they were sent. 0 when it does not know.
+static inline size_t millrace_mhd_head_size(struct MHD_Connection *_Nonnull connection) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return info ? info->header_size : 0;
 }
 
 /// What the callback for new connections has left there.

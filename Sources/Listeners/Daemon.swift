@@ -105,7 +105,7 @@ final class Daemon: Sendable {
             context, target, connection in
             guard let daemon = own(context) else { return nil }
             let exchange = Exchange(
-                target: String(cString: target), connection: connection,
+                target: String(cString: target), targetSize: strlen(target), connection: connection,
                 visitor: Int(bitPattern: millrace_mhd_visitor(connection)), visitors: daemon.visitors)
             daemon.live.withLock { $0[ObjectIdentifier(exchange)] = exchange }
             if daemon.handle.withLock({ $0 == nil }) && daemon.isClosing.withLock({ $0 }) { exchange.abort() }
@@ -128,10 +128,13 @@ final class Daemon: Sendable {
         guard let daemon = own(context), let connection, let size, let held = slot?.pointee else { return .NO }
         let exchange = Unmanaged<Exchange>.fromOpaque(held).takeUnretainedValue()
         if exchange.begins() {
+            guard let method, let version else { return .NO }
+            let found = HeaderReading(of: connection)
+            let line = strlen(method) + 1 + exchange.targetSize + 1 + strlen(version) + 2
             let head = Head(
-                method: method.map { String(cString: $0) } ?? "", target: exchange.target,
-                version: version.map { String(cString: $0) } ?? "", headers: headers(connection),
-                peer: daemon.visitors.peer(exchange.visitor))
+                method: String(cString: method), target: exchange.target, version: String(cString: version),
+                headers: found.headers, peer: daemon.visitors.peer(exchange.visitor),
+                isExact: found.isContiguous && line + found.size + 2 == millrace_mhd_head_size(connection))
             return daemon.begin(exchange, head, on: connection) ? .YES : .NO
         }
         if size.pointee > 0, let bytes {
@@ -149,23 +152,20 @@ final class Daemon: Sendable {
         }
     }
 
-    private static func headers(_ connection: OpaquePointer) -> [Header] {
-        var headers: [Header] = []
-        withUnsafeMutablePointer(to: &headers) { pointer in
-            _ = MHD_get_connection_values(
-                connection, .HEADER_KIND,
-                { context, _, name, value in
-                    guard let context, let name else { return .NO }
-                    let header = Header(String(cString: name), value.map { String(cString: $0) } ?? "")
-                    context.assumingMemoryBound(to: [Header].self).pointee.append(header)
-                    return .YES
-                }, UnsafeMutableRawPointer(pointer))
+    /// The library is about to answer by itself, and for some malformed headers it does so with two heads. It does not say whom,
+    /// but calls here before it sends: whoever has sent malformed headers has our answer now, and the library's goes nowhere.
+    fileprivate func refuseWhatIsMalformed() {
+        for exchange in exchanges {
+            exchange.refuseBeforeItBegins { reception.malformed(HeaderReading(of: $0).headers) }
         }
-        return headers
     }
 
     private func begin(_ exchange: Exchange, _ head: Head, on connection: OpaquePointer) -> Bool {
-        exchange.note.withLock { $0.method = head.method }
+        exchange.note.withLock { note in
+            note.method = head.method
+            // Where the last piece ends is read leniently by some: what comes behind it is never taken for a request.
+            note.isLast = head.isChunked
+        }
         if head.hasBody {
             visitors.change(exchange.visitor) { $0.received(0, at: .now) }
         } else {
@@ -174,7 +174,7 @@ final class Daemon: Sendable {
         switch reception.decide(head) {
         case .answer(let response, let pattern):
             exchange.note.withLock { $0.pattern = pattern }
-            if head.hasLittleBody {
+            if head.hasLittleBody, response.headers["Connection"] == nil {
                 exchange.settle(response)
                 return true
             }
@@ -191,7 +191,15 @@ final class Daemon: Sendable {
     }
 
     private func answer(_ response: Response, _ exchange: Exchange, on connection: OpaquePointer) -> Bool {
-        exchange.note.withLock { $0.status = response.status }
-        return response.send(on: connection, of: exchange, closing: isClosing.withLock { $0 })
+        let isLast = exchange.note.withLock { note in
+            note.status = response.status
+            return note.isLast
+        }
+        return response.send(on: connection, of: exchange, closing: isLast || isClosing.withLock { $0 })
     }
+}
+
+@_cdecl("millrace_mhd_answers_itself")
+func answersItself(_ context: UnsafeMutableRawPointer) {
+    Unmanaged<Daemon>.fromOpaque(context).takeUnretainedValue().refuseWhatIsMalformed()
 }

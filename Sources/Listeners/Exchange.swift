@@ -1,4 +1,5 @@
 import CMicrohttpd
+import Glibc
 import Synchronization
 import Threads
 
@@ -46,6 +47,8 @@ package final class Exchange: Sendable {
     private static let most = 65_536
 
     let target: String
+    /// In bytes as they came.
+    let targetSize: Int
     let visitor: Int
     let visitors: Visitors
     let began = ContinuousClock.now
@@ -61,10 +64,13 @@ package final class Exchange: Sendable {
         var method = ""
         var pattern: String?
         var status = 0
+        /// The connection closes behind the answer.
+        var isLast = false
     }
 
-    init(target: String, connection: OpaquePointer, visitor: Int, visitors: Visitors) {
+    init(target: String, targetSize: Int, connection: OpaquePointer, visitor: Int, visitors: Visitors) {
         self.target = target
+        self.targetSize = targetSize
         self.visitor = visitor
         self.visitors = visitors
         let held = LibraryHandle(connection)
@@ -79,6 +85,19 @@ package final class Exchange: Sendable {
             defer { hasBegun = true }
             return !hasBegun
         }
+    }
+
+    /// Answers on the socket itself, before the library does, and cuts the connection; only while the library reads the head.
+    func refuseBeforeItBegins(_ judge: (OpaquePointer) -> Refusal?) {
+        guard !hasBegun.withLock({ $0 }) else { return }
+        guard let connection = state.withLock({ $0.connection }), let refusal = judge(connection.pointer) else {
+            return
+        }
+        note.withLock { $0.status = refusal.status }
+        let socket = millrace_mhd_socket(connection.pointer)
+        let bytes = refusal.response.wholeMessage
+        _ = send(socket, bytes, bytes.count, Int32(truncatingIfNeeded: MSG_NOSIGNAL | MSG_DONTWAIT))
+        shutdown(socket, Int32(SHUT_RDWR))
     }
 
     func serve(upTo limit: Int, _ start: () -> Task<Void, Never>) {

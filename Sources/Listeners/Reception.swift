@@ -10,8 +10,7 @@ struct Reception: Sendable {
     var largestHead = 16_384
 
     func decide(_ head: Head) -> Decision {
-        if var refusal = malformed(head) {
-            refusal.headers.append(Header("Connection", "close"))  // who knows what its other half is
+        if let refusal = malformed(head) {
             return .answer(refusal.response, pattern: nil)
         }
         if head.method == "OPTIONS", head.target == "*" { return .answer(allowing(everyMethod), pattern: "*") }
@@ -57,29 +56,6 @@ struct Reception: Sendable {
         return .serve(route, parameters: parameters, query: query)
     }
 
-    /// What the library lets through and we do not. Two lengths, or a length beside pieces, are how one request is hidden in another.
-    private func malformed(_ head: Head) -> Refusal? {
-        let size = head.headers.reduce(head.target.utf8.count) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
-        if size > largestHead || head.headers.count > 100 {
-            return Refusal(
-                .tooLarge, "the headers take more than \(largestHead) bytes, or are more than 100", status: 431)
-        }
-        let lengths = head.headers.all("Content-Length")
-        let encodings = head.headers.all("Transfer-Encoding")
-        if lengths.count > 1 || encodings.count > 1 || !lengths.isEmpty && !encodings.isEmpty {
-            return Refusal(.invalid, "the length of the body is said twice")
-        }
-        if let encoding = encodings.first, encoding.lowercased() != "chunked" {
-            return Refusal(.unsupported, "no transfer encoding but chunked is understood", status: 501)
-        }
-        if let length = lengths.first, length.isEmpty || !length.utf8.allSatisfy({ (48...57).contains($0) }) {
-            return Refusal(.invalid, "Content-Length is no number")
-        }
-        if lengths.first != nil, head.length == nil { return Refusal(.tooLarge, "the body is too large") }
-        if head.headers.all("Host").count > 1 { return Refusal(.invalid, "there is more than one Host") }
-        return nil
-    }
-
     private func refused(_ head: Head, by route: Route) -> Refusal? {
         guard route.access == .token else { return nil }
         if let token {
@@ -95,7 +71,7 @@ struct Reception: Sendable {
         }
         // Only this machine can reach us; but so can a page of somebody else's in a browser on it, under its own name or as a guest.
         let host = head.headers["Host"] ?? ""
-        guard head.version == "HTTP/1.0" && host.isEmpty || Self.isThisMachine(host) else {
+        guard head.version == "HTTP/1.0" && host.isEmpty || Authority(host)?.isThisMachine == true else {
             return Refusal(
                 .permission, "without a token only localhost is answered here", field: "Host",
                 hint: "set MILLRACE_TOKEN to be reached by another name")
@@ -107,17 +83,6 @@ struct Reception: Sendable {
             return Refusal(.permission, "without a token no other page may ask here", field: "Sec-Fetch-Site")
         }
         return nil
-    }
-
-    static func isThisMachine(_ host: String) -> Bool {
-        if host.hasPrefix("[") {
-            guard let end = host.firstIndex(of: "]") else { return false }
-            return host[host.index(after: host.startIndex)..<end] == "::1"
-        }
-        let name = host.prefix { $0 != ":" }
-        if name == "localhost" { return true }
-        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
-        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
     }
 
     private var everyMethod: String { allow(Method.allCases) }

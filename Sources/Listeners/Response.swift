@@ -36,6 +36,15 @@ package struct Response: Sendable {
         Header("X-Frame-Options", "DENY"),
     ]
 
+    /// Head and body of an answer that goes around the library; its headers say that the connection closes.
+    var wholeMessage: [UInt8] {
+        guard case .bytes(let bytes) = body else { return [] }
+        let lines =
+            ["HTTP/1.1 \(status) Refused", "Content-Length: \(bytes.count)"]
+            + allHeaders.map { "\($0.name): \($0.value)" }
+        return Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8) + bytes
+    }
+
     var allHeaders: [Header] { headers + Self.careful.filter { headers[$0.name] == nil } }
 }
 

@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import Listeners
 import Synchronization
@@ -28,6 +29,7 @@ import Testing
             #expect(
                 answer.hasPrefix("HTTP/1.1 \(status)") || answer.hasPrefix("HTTP/1.0 \(status)"),
                 "\(answer.prefix(200))")
+            #expect(answer.components(separatedBy: "HTTP/1.").count == 2, "one head: \(answer)")
             #expect(try await get(listener, "/hello").hasSuffix("hello\n"))
         }
     }
