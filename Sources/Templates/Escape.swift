@@ -5,12 +5,10 @@ enum Escape: Sendable, Equatable {
     case plain
     /// The text of HTML, or an attribute in quotes.
     case markup
-    /// An attribute without quotes; the first thing in it must not vanish.
-    case unquoted(isFirst: Bool)
     /// The beginning of an address.
-    case address(unquoted: Bool)
+    case address
     /// A later part of an address.
-    case component(unquoted: Bool)
+    case component
     /// A style's value.
     case style
 }
@@ -21,10 +19,9 @@ extension Escape {
         switch self {
         case .none: out.append(contentsOf: bytes)
         case .plain, .markup: Self.markup(bytes, to: &out)
-        case .unquoted(let isFirst): Self.unquoted(bytes, isFirst: isFirst, to: &out)
-        case .address(let unquoted):
+        case .address:
             guard bytes.isEmpty || Address.isSafe(bytes) else { return false }
-            if unquoted { Self.unquoted(bytes, isFirst: true, to: &out) } else { Self.markup(bytes, to: &out) }
+            Self.markup(bytes, to: &out)
         case .component: Self.percent(bytes, to: &out)
         case .style:
             guard bytes.allSatisfy(Self.isStyle) else { return false }
@@ -58,21 +55,6 @@ extension Escape {
             }
         }
         out.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[start...]))
-    }
-
-    private static func unquoted(_ bytes: UnsafeBufferPointer<UInt8>, isFirst: Bool, to out: inout [UInt8]) {
-        if bytes.isEmpty {
-            // Else the next attribute would become this one's value.
-            if isFirst { out.append(contentsOf: "\"\"".utf8) }
-            return
-        }
-        for byte in bytes {
-            if isLetterOrDigit(byte) || byte >= 0x80 {
-                out.append(byte)
-            } else {
-                out.append(contentsOf: byte == 0 ? Array("\u{FFFD}".utf8) : Array("&#\(byte);".utf8))
-            }
-        }
     }
 
     private static let digits = Array("0123456789ABCDEF".utf8)

@@ -82,8 +82,6 @@ package enum Lint {
         case .address:
             ("an address that begins with javascript:, vbscript: or data: runs code", "link to a page with https:")
         case .imageWithoutText: ("an image has no alt text", "say in alt what it shows; alt=\"\" where it only adorns")
-        case .unquoted:
-            ("a variable stands in an attribute without quotes", "put the attribute's value into double quotes")
         }
     }
 

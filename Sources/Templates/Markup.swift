@@ -2,14 +2,8 @@
 struct Markup: Equatable {
     enum Attribute: Equatable {
         case plain, address, style
-        /// Code, or a list of addresses: nothing can be made safe there.
+        /// Not known to be text that is shown: nothing can be made safe there.
         case closed
-    }
-    /// How much of an address there is already.
-    enum Part: Equatable {
-        case start, rest
-        /// A section may have written its beginning, or not.
-        case either
     }
     enum State: Equatable {
         case text
@@ -35,7 +29,6 @@ struct Markup: Equatable {
         case remote(String)
         case address(String)
         case imageWithoutText
-        case unquoted
     }
 
     var state = State.text
@@ -43,17 +36,18 @@ struct Markup: Equatable {
     private(set) var isClosing = false
     private(set) var attribute: [UInt8] = []
     private(set) var kind = Attribute.plain
-    var part = Part.start
-    private(set) var isValueEmpty = true
+    private var link = LinkPlace.start
+    private var style = StylePlace()
+    /// Elements of other languages that are open: their attributes and their text mean something else.
+    private var foreign = 0
     private var value: [UInt8] = []
     private var hasText = false
     private(set) var notices: [(Notice, at: Int)] = []
 
     static func == (left: Markup, right: Markup) -> Bool {
         left.state == right.state && left.element == right.element && left.kind == right.kind
-            && left.part == right.part
+            && left.link == right.link && left.style == right.style && left.foreign == right.foreign
             && (left.attribute == right.attribute || left.state == .text || left.state == .beforeAttribute)
-            && (left.isValueEmpty == right.isValueEmpty || left.state != .value(quote: nil))
     }
 
     private static let shut: Set<String> = [
@@ -64,8 +58,19 @@ struct Markup: Equatable {
         "href", "src", "action", "formaction", "background", "cite", "poster", "longdesc", "xlink:href", "data",
         "manifest", "icon", "profile", "classid", "codebase", "usemap", "dynsrc", "lowsrc",
     ]
-    private static let closed: Set<String> = [
-        "srcset", "srcdoc", "imagesrcset", "ping", "archive", "http-equiv", "content-type",
+    /// Of those the ones that a value may stand in.
+    private static let links: Set<String> = ["href", "src", "background", "cite", "poster", "longdesc"]
+    /// What is shown, or measures it. An attribute that is not known here takes no value.
+    private static let texts: Set<String> = [
+        "title", "alt", "summary", "abbr", "label", "placeholder", "value", "datetime", "id", "class", "lang", "dir",
+        "role", "align",
+        "valign", "width", "height", "border", "cellpadding", "cellspacing", "colspan", "rowspan", "headers", "scope",
+        "start",
+        "span", "hspace", "vspace", "bgcolor", "bordercolor", "color", "face", "size", "text", "link", "vlink", "alink",
+    ]
+    /// What they do is decided by their attributes.
+    private static let closedElements: Set<String> = [
+        "script", "iframe", "frame", "object", "embed", "applet", "param", "base", "meta", "link", "svg", "math",
     ]
 
     private var name: String { String(decoding: element, as: UTF8.self) }
@@ -160,33 +165,30 @@ struct Markup: Equatable {
     mutating func beginValue(quote: UInt8?, at place: Int) {
         classify(at: place)
         state = .value(quote: quote)
-        part = .start
-        isValueEmpty = true
+        link = .start
+        style = StylePlace()
         value = []
     }
 
     private mutating func classify(at place: Int) {
         let name = String(decoding: attribute, as: UTF8.self)
-        kind = .plain
-        if name == "style" { kind = .style }
-        if Self.addresses.contains(name) { kind = .address }
-        if name.hasPrefix("on") || Self.closed.contains(name) { kind = .closed }
-        // What a meta element says may be an order: content="0;url=…".
-        if self.name == "meta", name == "content" { kind = .closed }
+        kind =
+            if name == "style" { .style } else if Self.addresses.contains(name) {
+                .address
+            } else if Self.texts.contains(name)
+                || name.hasPrefix("aria-") || name.hasPrefix("data-")
+            { .plain } else { .closed }
         if name.hasPrefix("on") { notices.append((.handler(name), place)) }
         if name == "alt" { hasText = true }
     }
 
     private mutating func inValue(_ byte: UInt8) {
-        isValueEmpty = false
-        if part == .start || value.count < 64 { value.append(byte) }
-        if !Self.isSpace(byte) { part = .rest }
-    }
-
-    /// A variable was written here.
-    mutating func passed() {
-        isValueEmpty = false
-        if case .value = state { part = .rest }
+        if value.count < 64 { value.append(byte) }
+        switch kind {
+        case .address: link.take(byte)
+        case .style: style.take(byte)
+        case .plain, .closed: break
+        }
     }
 
     private mutating func takeValue(_ byte: UInt8, quote: UInt8?, at place: Int) {
@@ -194,6 +196,8 @@ struct Markup: Equatable {
         noteValue(place)
         state = .beforeAttribute
         attribute = []
+        link = .start
+        style = StylePlace()
         if quote == nil, byte == 0x3E { endTag(place) }
     }
 
@@ -216,6 +220,8 @@ struct Markup: Equatable {
 
     private mutating func endTag(_ place: Int) {
         if name == "img", !isClosing, !hasText { notices.append((.imageWithoutText, place)) }
+        if name == "svg" || name == "math" { foreign = isClosing ? max(foreign - 1, 0) : foreign + 1 }
+        style = StylePlace()
         state = isRaw ? .raw(0) : .text
         if state == .text {
             element = []
@@ -236,10 +242,9 @@ struct Markup: Equatable {
             state = .raw(0)
             return takeRaw(byte, seen: 0)
         }
+        if name == "style" { style.take(byte) }
         state = .raw(Self.lower(byte) == end[seen] ? seen + 1 : byte == 0x3C ? 1 : 0)
     }
-
-    mutating func noteUnquoted(at place: Int) { notices.append((.unquoted, place)) }
 
     private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (9...13).contains(byte) }
     private static func lower(_ byte: UInt8) -> UInt8 { byte &- 65 < 26 ? byte | 0x20 : byte }
@@ -248,41 +253,40 @@ struct Markup: Equatable {
 extension Markup {
     /// How a value must be escaped here; nil and a reason where none can stand.
     mutating func escape(at place: Int) -> (Escape?, why: String) {
+        if foreign > 0 { return (nil, "inside <svg> or <math>") }
         switch state {
         case .text: return (.markup, "")
         case .raw(let seen):
-            if name == "style" { return seen == 0 ? (.style, "") : (nil, "in the middle of a tag") }
-            if name == "title" || name == "textarea" {
-                return seen == 0 ? (.markup, "") : (nil, "in the middle of a tag")
-            }
+            guard seen == 0 else { return (nil, "in the middle of a tag") }
+            if name == "style" { return style.takesValue ? (.style, "") : (nil, Self.withinStyle) }
+            if name == "title" || name == "textarea" { return (.markup, "") }
             return (nil, "inside <\(name)>")
         case .tagOpen, .tagName: return (nil, "as the name of a tag")
         case .beforeAttribute, .attributeName, .afterAttributeName: return (nil, "as the name of an attribute")
         case .beforeValue:
             beginValue(quote: nil, at: place)
-            return escapeInValue(quote: nil, at: place)
-        case .value(let quote): return escapeInValue(quote: quote, at: place)
+            return escapeInValue(quote: nil)
+        case .value(let quote): return escapeInValue(quote: quote)
         case .markupOpen, .comment, .bogus: return (nil, "inside a comment")
         }
     }
 
-    private mutating func escapeInValue(quote: UInt8?, at place: Int) -> (Escape?, why: String) {
-        let isUnquoted = quote == nil
-        if isUnquoted { noteUnquoted(at: place) }
+    private static let withinStyle = "in brackets, quotes or a comment of a style"
+
+    private mutating func escapeInValue(quote: UInt8?) -> (Escape?, why: String) {
         let name = String(decoding: attribute, as: UTF8.self)
+        // An empty value would make the next attribute its own, and a space would end it.
+        guard quote != nil else { return (nil, "in an attribute without quotes") }
+        guard !Self.closedElements.contains(self.name) else { return (nil, "in an attribute of <\(self.name)>") }
         switch kind {
-        case .plain: return (isUnquoted ? .unquoted(isFirst: isValueEmpty) : .markup, "")
-        case .style:
-            // Without quotes a space would end it.
-            return isUnquoted ? (nil, "in a style without quotes") : (.style, "")
+        case .plain: return (.markup, "")
+        case .style: return style.takesValue ? (.style, "") : (nil, Self.withinStyle)
         case .closed: return (nil, "in the attribute \(name)")
         case .address:
+            guard Self.links.contains(name) else { return (nil, "in the attribute \(name)") }
             if Address.isForbidden(value) { return (nil, "in an address that runs code") }
-            switch part {
-            case .start: return (.address(unquoted: isUnquoted), "")
-            case .rest: return (.component(unquoted: isUnquoted), "")
-            case .either: return (nil, "in an address whose beginning is not certain")
-            }
+            let found = link.takeValue()
+            return (found, found == nil ? "in an address whose scheme and host are not certain before it" : "")
         }
     }
 
@@ -291,8 +295,8 @@ extension Markup {
         if self == other { return self }
         var (left, right) = (self, other)
         if case .value = state, kind == .address {
-            left.part = .either
-            right.part = .either
+            left.link = link.joined(with: other.link)
+            right.link = left.link
         }
         return left == right ? left : nil
     }

@@ -107,9 +107,11 @@ extension Program {
         guard let found else {
             throw problem(
                 "the variable \(path.text) stands \(why), where no value is safe", at: place,
-                hint: "put it into the text or a quoted attribute", context: true, variable: path.text)
+                hint: why.hasPrefix("in an address")
+                    ? "write https://, the host and a slash before it, or give the whole address as one variable"
+                    : "put it into the text, or into a quoted attribute such as title, alt or href", context: true,
+                variable: path.text)
         }
-        markup.passed()
         guard raw else { return found }
         guard isHTML, markup.state == .text else {
             throw problem(

@@ -13,18 +13,13 @@ import Testing
         ("<p>{{v}}</p>", "<b> & \"'`", "<p>&lt;b&gt; &amp; &quot;&#39;&#96;</p>"),
         ("<p title=\"{{v}}\">", "a\"b>", "<p title=\"a&quot;b&gt;\">"),
         ("<p title='{{v}}'>", "a'b", "<p title='a&#39;b'>"),
-        ("<p title={{v}} id=i>", "a b>", "<p title=a&#32;b&#62; id=i>"),
-        ("<p title={{v}} id=i>", "", "<p title=\"\" id=i>"),
-        ("<p title=x{{v}} id=i>", "", "<p title=x id=i>"),
         ("<a href=\"{{v}}\">", "https://a.example/?x=1&y=\"", ""),
         ("<a href=\"{{v}}\">", "https://a.example/?x=1&y=2", "<a href=\"https://a.example/?x=1&amp;y=2\">"),
-        ("<a href={{v}}>", "mailto:a@b.example", "<a href=mailto&#58;a&#64;b&#46;example>"),
         ("<a href=\"https://a.example/{{v}}\">", "a/../b c", "<a href=\"https://a.example/a%2F..%2Fb%20c\">"),
         (
             "<a href=\"https://a.example/?q={{v}}#f\">", "é&\"<>'",
             "<a href=\"https://a.example/?q=%C3%A9%26%22%3C%3E%27#f\">"
         ),
-        ("<a href=\"java{{v}}\">", "script:alert(1)", "<a href=\"javascript%3Aalert%281%29\">"),
         ("<img src=\"cid:{{v}}\" alt=\"\">", "logo", "<img src=\"cid:logo\" alt=\"\">"),
         ("<p style=\"color:{{v}}\">", "#12ab34", "<p style=\"color:#12ab34\">"),
         ("<style>.a { width: {{v}} }</style><p>{{v}}", "50%", "<style>.a { width: 50% }</style><p>50%"),
@@ -74,6 +69,95 @@ import Testing
     func `where no value is safe none may stand`(_ source: String) throws {
         let error = #expect(throws: TemplateError.self) { try Template(source, mode: .html) }
         #expect(error?.kind == .context && error?.line == 1, "\(error?.description ?? "-")")
+    }
+
+    @Test(arguments: [
+        "<p title={{v}} class=\"{{v}}\">", "<p title=x{{v}} id=i>", "<p title= {{v}}>", "<p title=\n{{v}}>",
+        "<a href={{v}}>",
+        "<p title={{v}}>", "<p title={{#v}}{{v}}{{/v}} class=\"{{v}}\">", "<a href=https://a.example/{{v}}>",
+    ])
+    func `a value stands in no attribute without quotes, where an empty one would swallow the next`(
+        _ source: String
+    ) throws {
+        let error = #expect(throws: TemplateError.self) { try Template(source, mode: .html) }
+        #expect(
+            error?.kind == .context && error?.sentence.contains("without quotes") == true,
+            "\(error?.description ?? "-")")
+    }
+
+    @Test(arguments: [
+        "<svg><a><animate attributeName=\"href\" values=\"{{v}}\"/></a></svg>",
+        "<animate attributeName=href values={{v}}>",
+        "<svg><set attributeName=\"href\" to=\"{{v}}\"/></svg>", "<set to=\"{{v}}\">", "<animate from=\"{{v}}\">",
+        "<animate by=\"{{v}}\">", "<animateTransform values=\"{{v}}\">", "<svg><a xlink:href=\"{{v}}\">",
+        "<a xlink:href=\"{{v}}\">", "<a xlink:href=\"https://a.example/{{v}}\">", "<svg><text>{{v}}</text></svg>",
+        "<svg title=\"{{v}}\">", "<math href=\"{{v}}\">", "<math><mi title=\"{{v}}\">", "<a ping=\"{{v}}\">",
+        "<button formaction=\"{{v}}\">", "<form action=\"{{v}}\">", "<img imagesrcset=\"{{v}}\">",
+        "<p onfoo=\"{{v}}\">",
+        "<p attributeName=\"{{v}}\">", "<p unheard-of=\"{{v}}\">", "<a target=\"{{v}}\">", "<a rel=\"{{v}}\">",
+        "<input type=\"{{v}}\">",
+        "<base href=\"{{v}}\">", "<script src=\"{{v}}\"></script>", "<iframe src=\"{{v}}\">", "<object data=\"{{v}}\">",
+        "<param value=\"{{v}}\">", "<link href=\"{{v}}\">", "<embed src=\"{{v}}\">", "<SVG><G TITLE=\"{{v}}\">",
+        "<p style=\"background:url({{v}})\">", "<p style=\"background:url(https://a.example{{v}})\">",
+        "<p style=\"background:url&#40;https://a.example{{v}})\">", "<p style=\"font:'{{v}}'\">",
+        "<style>a { background: url(https://a.example{{v}}) }</style>", "<style>/* {{v}} */</style>",
+        "<style>@import \"https://a.example{{v}}\"</style>", "<p style=\"width:expr\\65 ssion{{v}}\">",
+    ])
+    func `a value stands only in attributes that are known to take text or an address`(_ source: String) throws {
+        let error = #expect(throws: TemplateError.self) { try Template(source, mode: .html) }
+        #expect(error?.kind == .context && error?.line == 1, "\(error?.description ?? "-")")
+    }
+
+    @Test(arguments: [
+        "https://shop.example{{v}}", "https://shop.example{{v}}/", "https://{{v}}", "https://{{v}}.example/",
+        "https:{{v}}",
+        "https:/{{v}}", "https:\\{{v}}", "HTTPS://a.example{{v}}", "ht\ttps://a.example{{v}}", "https://u@{{v}}/",
+        "https://{{v}}@shop.example/", "https://shop.example:{{v}}/", "//{{v}}", "//shop.example{{v}}", "/\\{{v}}",
+        "/ /{{v}}",
+        "java{{v}}", "java{{v}}:x", "javascript&colon;{{v}}", "https&colon;//a.example{{v}}",
+        "https://a.example&#46;{{v}}/",
+        "https:///{{v}}", "https:?{{v}}", "app:{{v}}", "app://{{v}}", "{{v}}{{v}}", "{{v}}.example/{{v}}{{v}}//{{v}}",
+        "{{v}}//{{v}}", "{{v}}/{{v}}/{{v}}", "/{{v}}/{{v}}", "{{#v}}https://a.example{{/v}}{{v}}",
+        "https://a.example{{#v}}/x{{/v}}{{v}}", "{{#v}}https:{{/v}}//{{v}}", "{{#v}}https:{{/v}}/{{v}}",
+        "{{#v}}/{{/v}}/{{v}}", "vbscript:{{v}}", "data:,{{v}}",
+    ])
+    func `no value decides where an address leads`(_ address: String) throws {
+        let error = #expect(throws: TemplateError.self) { try Template("<a href=\"\(address)\">", mode: .html) }
+        #expect(error?.kind == .context, "\(error?.description ?? "-")")
+    }
+
+    @Test(arguments: [
+        ("https://shop.example/{{v}}", "https://shop.example/.evil.example"),
+        ("https://shop.example?{{v}}", "https://shop.example?.evil.example"),
+        ("https://shop.example#{{v}}", "https://shop.example#.evil.example"),
+        ("https://shop.example:8443/a/{{v}}/{{v}}", "https://shop.example:8443/a/.evil.example/.evil.example"),
+        ("mailto:{{v}}@shop.example", "mailto:.evil.example@shop.example"), ("cid:{{v}}", "cid:.evil.example"),
+        ("/{{v}}", "/.evil.example"), ("/a/{{v}}/{{v}}", "/a/.evil.example/.evil.example"),
+        ("#{{v}}", "#.evil.example"),
+        ("a/{{v}}", "a/.evil.example"), ("app://open/{{v}}", "app://open/.evil.example"),
+        ("{{#v}}https://a.example{{/v}}?{{v}}", "https://a.example?.evil.example"),
+        ("https://a.example/{{#v}}x/{{/v}}{{v}}", "https://a.example/x/.evil.example"),
+    ])
+    func `a value behind the host stays behind it`(_ address: String, _ expected: String) throws {
+        #expect(try Self.html("<a href=\"\(address)\">", ".evil.example") == "<a href=\"\(expected)\">")
+    }
+
+    @Test func `a whole address may go on behind its host`() throws {
+        for (address, expected) in [
+            ("{{v}}/x?y={{v}}", "https://a.example/x?y=https%3A%2F%2Fa.example"),
+            ("{{v}}/{{v}}", "https://a.example/https%3A%2F%2Fa.example"),
+            ("{{#v}}{{v}}{{/v}}/x/{{v}}", "https://a.example/x/https%3A%2F%2Fa.example"),
+        ] {
+            #expect(try Self.html("<a href=\"\(address)\">", "https://a.example") == "<a href=\"\(expected)\">")
+        }
+    }
+
+    @Test func `known attributes take values, and foreign elements end`() throws {
+        for name in ["title", "alt", "id", "class", "width", "bgcolor", "aria-label", "data-x"] {
+            #expect(try Self.html("<td \(name)=\"{{v}}\">", "\"") == "<td \(name)=\"&quot;\">")
+        }
+        #expect(try Self.html("<svg><path d=\"M0\"/></svg><p>{{v}}", "<") == "<svg><path d=\"M0\"/></svg><p>&lt;")
+        #expect(try Self.html("<style>@media (x) { a { width: {{v}} } }</style>", "1px").contains("width: 1px"))
     }
 
     @Test(arguments: [
@@ -127,7 +211,7 @@ import Testing
 
     /// Whatever is put in, the tags of the result are those of the template.
     @Test func `no value adds a tag or an attribute`() throws {
-        let source = "<p title=\"{{v}}\" id={{v}}>{{v}}<a href='https://a.example/?q={{v}}'>{{v}}</a></p>"
+        let source = "<p title=\"{{v}}\" id=\"{{v}}\">{{v}}<a href='https://a.example/?q={{v}}'>{{v}}</a></p>"
         let template = try Template(source, mode: .html)
         func shape(_ value: String) throws -> [Character] {
             String(decoding: try template.render(["v": .string(value)]), as: UTF8.self).filter {
