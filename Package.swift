@@ -102,7 +102,7 @@ let package = Package(
             name: "Supervision", dependencies: ["Faults", "Postgres", "Telemetry", "Threads"], swiftSettings: strict),
 
         .target(
-            name: "Templates", dependencies: ["Postgres"], resources: [.embedInCode("Resources")],
+            name: "Templates", dependencies: ["Postgres", "Threads"], resources: [.embedInCode("Resources")],
             swiftSettings: strict),
 
         .target(
@@ -220,7 +220,7 @@ let package = Package(
                 "TestSupport",
             ], swiftSettings: strict),
         .testTarget(
-            name: "TemplatesTests", dependencies: ["Postgres", "Queues", "Templates", "TestSupport"],
+            name: "TemplatesTests", dependencies: ["Postgres", "Queues", "Schema", "Templates", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "DoorsTests", dependencies: ["Clusters", "Postgres", "Queues", "TestSupport"], swiftSettings: strict),

@@ -47,6 +47,7 @@ package enum Schema {
         Script(name: "038_turns", bytes: Embedded._038_turns),
         Script(name: "039_attested_callers", bytes: Embedded._039_attested_callers),
         Script(name: "041_blob_grants", bytes: Embedded._041_blob_grants),
+        Script(name: "042_checked_templates", bytes: Embedded._042_checked_templates),
         Script(name: "043_turns_by_row", bytes: Embedded._043_turns_by_row),
     ]
 

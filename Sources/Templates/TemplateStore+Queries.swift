@@ -26,7 +26,7 @@ extension TemplateStore {
         return place(published) <= place(builtIn) ? published : builtIn
     }
 
-    /// Returns the version; that of the live one where nothing has changed.
+    /// Publishes what was compiled, so it is live at once. Returns the version; that of the live one where nothing has changed.
     package static func publish(
         _ source: MailSource, note: String?, on connection: Connection
     ) async throws(PostgresError) -> Int {
@@ -37,7 +37,10 @@ extension TemplateStore {
                 .json(source.variables), .text(source.locale), .text(note),
             ]
         ) { row throws(PostgresError) in Int(try row.int(0)) }
-        return versions.first ?? 0
+        var published = source
+        published.version = versions.first ?? 0
+        try await hand(Lint.problem(with: source), to: published, on: connection)
+        return published.version
     }
 
     /// False where it is live already.

@@ -1,5 +1,6 @@
 package import Postgres
 import Synchronization
+import Threads
 
 /// Mail templates by name and locale: what is published in the database, else what is built in. Compiled ones are kept.
 package struct TemplateStore: Sendable {
@@ -19,8 +20,10 @@ package struct TemplateStore: Sendable {
     }
     private final class Shelf: Sendable {
         let state = Mutex(State())
+        let changed = Signal()
 
         func forget(hears: Bool) {
+            defer { changed.fire() }
             state.withLock { state in
                 state.entries = [:]
                 state.generation += 1
@@ -57,10 +60,14 @@ package struct TemplateStore: Sendable {
         let asked = ContinuousClock.now
         let chain = LocaleChain.of(key.locale, fallback: defaultLocale)
         let source = try await pool.withConnection { connection in
-            try await Self.live(name, locales: chain, on: connection)
+            // Nobody else may have the compiler at hand.
+            try await Self.checkUnchecked(on: connection)
+            return try await Self.live(name, locales: chain, on: connection)
         }
         guard let source else {
-            throw TemplateError(.notFound, "there is no template of that name", hint: "see millrace templates list")
+            throw TemplateError(
+                .notFound, "no version of that name can be used",
+                hint: "millrace templates list shows what there is, and why a version was refused")
         }
         let template: MailTemplate
         if let known, known.template.source == source {
@@ -80,8 +87,16 @@ package struct TemplateStore: Sendable {
         try await template(name, locale: locale).render(data)
     }
 
-    /// Hears of changes until cancelled, where notifications come through.
+    /// Hears of changes until cancelled, where notifications come through, and compiles what was published.
     package func run() async {
-        await hearing.run()
+        async let _: Void = hearing.run()
+        while !Task.isCancelled {
+            do {
+                try await pool.withConnection { connection in try await Self.checkUnchecked(on: connection) }
+            } catch {
+                // Whoever is to render one of them meets the same error and says so; here the next turn tries again.
+            }
+            await shelf.changed.wait(for: .seconds(30))
+        }
     }
 }

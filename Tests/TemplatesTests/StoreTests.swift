@@ -15,9 +15,12 @@ import Testing
                     "select millrace.template_publish('hello', 'S', null, '\(text)', '{}', '\(locale)', 'why')")
             }
             #expect(try await publish("one") == 1)
+            try await TemplateStore.checkUnchecked(on: connection)
             #expect(try await publish("two") == 2)
             #expect(try await publish("two") == 2)
             #expect(try await publish("eins", "de") == 1)
+            try await TemplateStore.checkUnchecked(on: connection)
+            #expect(try await publish("two") == 2)
             #expect(
                 try await connection.records(
                     "select locale, version, live, bytes, built_in, note from millrace.templates where name = 'hello' order by 1, 2"
@@ -44,6 +47,8 @@ import Testing
             let chain = ["en"]
             #expect(try await TemplateStore.live("welcome", locales: chain, on: connection)?.version == 0)
             _ = try await connection.int("select millrace.template_publish('welcome', 'S', null, 'T', '{}')")
+            #expect(try await TemplateStore.live("welcome", locales: chain, on: connection)?.version == 0)
+            try await TemplateStore.checkUnchecked(on: connection)
             #expect(try await TemplateStore.live("welcome", locales: chain, on: connection)?.version == 1)
             #expect(try await TemplateStore.live("welcome", locales: ["de", "en"], on: connection)?.locale == "de")
             #expect(

@@ -1,5 +1,5 @@
--- Mail templates. What the database can check it checks; whether a template can be compiled is checked by the command line before it
--- publishes, and by whoever renders.
+-- Mail templates. What the database can check it checks. Whether a template can be compiled only the compiler knows, which is in the
+-- workers and the command line: no version is live before one of them has said so by template_checked.
 
 -- Version 0 of these is in the program.
 create or replace function millrace.template_built_in() returns table (name text, locale text)
@@ -90,10 +90,13 @@ begin
     perform millrace.template_check_variables(template_publish.variables);
 
     perform millrace.turns_wait('template', array[hashtext(template_publish.name) & 63]);      -- versions count up one by one
+    -- The same as what is live, or as what is to be as soon as it was checked, is no new version.
     select t.version into the_version
-      from millrace.template_live l
-      join millrace.template_version t on t.name = l.name and t.locale = l.locale and t.version = l.version
-     where l.name = template_publish.name and l.locale = template_publish.locale
+      from millrace.template_version t
+     where t.name = template_publish.name and t.locale = template_publish.locale
+       and t.version = coalesce(
+           (select w.version from millrace.template_version w where w.name = t.name and w.locale = t.locale and w.awaited),
+           (select l.version from millrace.template_live l where l.name = t.name and l.locale = t.locale))
        and (t.subject, t.html, t.plain, t.variables) is not distinct from
            (template_publish.subject, template_publish.html, template_publish.plain, template_publish.variables);
     if found then
@@ -101,23 +104,33 @@ begin
     end if;
     select coalesce(max(t.version), 0) + 1 into the_version
       from millrace.template_version t where t.name = template_publish.name and t.locale = template_publish.locale;
-    insert into millrace.template_version (name, locale, version, subject, html, plain, variables, note, published_by, published_at)
+    update millrace.template_version t set awaited = false
+     where t.name = template_publish.name and t.locale = template_publish.locale and t.awaited;
+    insert into millrace.template_version (name, locale, version, subject, html, plain, variables, note, published_by, published_at, awaited)
     values (template_publish.name, template_publish.locale, the_version, template_publish.subject, template_publish.html, template_publish.plain,
-        template_publish.variables, template_publish.note, template_publish.caller, millrace.now());
-    insert into millrace.template_live as l (name, locale, version) values (template_publish.name, template_publish.locale, the_version)
-        on conflict (name, locale) do update set version = excluded.version;
+        template_publish.variables, template_publish.note, template_publish.caller, millrace.now(), true);
     insert into millrace.template_event (at, name, locale, version, change, by, note)
     values (millrace.now(), template_publish.name, template_publish.locale, the_version, 'published', template_publish.caller, template_publish.note);
     perform pg_notify('millrace_templates', template_publish.name);
     return the_version;
 end $$;
 
--- Version 0 is the one that is built in.
+-- Makes a version live, without a word. True when another was.
+create or replace function millrace.template_make_live(the_name text, the_locale text, the_version int) returns boolean
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+    insert into millrace.template_live as l (name, locale, version) values (the_name, the_locale, the_version)
+        on conflict (name, locale) do update set version = excluded.version where l.version <> excluded.version;
+    return found;
+end $$;
+
+-- Version 0 is the one that is built in. One that was not checked yet is live as soon as it was.
 create or replace function millrace.template_use(name text, version int, locale text default 'en', caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     changed boolean;
+    one record;
 begin
     perform millrace.template_check_name(template_use.name, template_use.locale);
     perform millrace.turns_wait('template', array[hashtext(template_use.name) & 63]);
@@ -127,22 +140,68 @@ begin
         delete from millrace.template_live l where l.name = template_use.name and l.locale = template_use.locale;
         changed := found;
     else
-        if template_use.version is null or not exists (select from millrace.template_version t
-            where t.name = template_use.name and t.locale = template_use.locale and t.version = template_use.version)
-        then
+        select t.checked_at, t.problem, t.awaited into one
+          from millrace.template_version t
+         where t.name = template_use.name and t.locale = template_use.locale and t.version = template_use.version;
+        if not found then
             perform millrace.refuse(format('there is no version %s of the template %s in %s', template_use.version, template_use.name, template_use.locale),
                 'version', 'The view millrace.templates lists all of them.', 'P0002', 'not_found');
         end if;
-        insert into millrace.template_live as l (name, locale, version) values (template_use.name, template_use.locale, template_use.version)
-            on conflict (name, locale) do update set version = excluded.version where l.version <> excluded.version;
-        changed := found;
+        if one.problem is not null then
+            perform millrace.refuse(format('version %s of the template %s in %s was refused: %s', template_use.version, template_use.name,
+                template_use.locale, one.problem), 'version', 'Mend it and publish it again.');
+        end if;
+        changed := case when one.checked_at is null then not one.awaited
+            else millrace.template_make_live(template_use.name, template_use.locale, template_use.version) end;
     end if;
+    update millrace.template_version t set awaited = false
+     where t.name = template_use.name and t.locale = template_use.locale and t.awaited and t.version <> template_use.version;
+    changed := changed or found;
+    update millrace.template_version t set awaited = true
+     where t.name = template_use.name and t.locale = template_use.locale and t.version = template_use.version and t.checked_at is null and not t.awaited;
     if changed then
         insert into millrace.template_event (at, name, locale, version, change, by)
         values (millrace.now(), template_use.name, template_use.locale, template_use.version, 'used', template_use.caller);
         perform pg_notify('millrace_templates', template_use.name);
     end if;
     return changed;
+end $$;
+
+-- The oldest of what nobody has compiled yet, for whoever has the compiler.
+create or replace function millrace.template_unchecked(most int default 20)
+returns table (name text, locale text, version int, subject text, html text, plain text, variables jsonb)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select t.name, t.locale, t.version, t.subject, t.html, t.plain, t.variables
+      from millrace.template_version t
+     where t.checked_at is null
+     order by t.published_at, t.name, t.locale, t.version
+     limit least(greatest(most, 1), 100)
+$$;
+
+-- The compiler's word on a version: null, or the sentence that says what is wrong. The first word counts; false when there was one.
+create or replace function millrace.template_checked(name text, locale text, version int, problem text default null) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    was_awaited boolean;
+begin
+    perform pg_advisory_xact_lock(hashtextextended('millrace.template ' || template_checked.name, 0));
+    select t.awaited into was_awaited
+      from millrace.template_version t
+     where t.name = template_checked.name and t.locale = template_checked.locale and t.version = template_checked.version and t.checked_at is null
+       for update;
+    if not found then
+        return false;
+    end if;
+    update millrace.template_version t
+       set checked_at = millrace.now(), awaited = false,
+           problem = left(coalesce(nullif(btrim(template_checked.problem), ''), case when template_checked.problem is not null then 'it was refused' end), 1000)
+     where t.name = template_checked.name and t.locale = template_checked.locale and t.version = template_checked.version;
+    if was_awaited and template_checked.problem is null then
+        perform millrace.template_make_live(template_checked.name, template_checked.locale, template_checked.version);
+    end if;
+    perform pg_notify('millrace_templates', template_checked.name);
+    return true;
 end $$;
 
 -- What is live in the first of the locales that has something; or one version of it, live or not.
@@ -166,9 +225,9 @@ $$;
 create or replace view millrace.templates as
 select t.name, t.locale, t.version, l.version is not null as live,
        octet_length(t.subject) + coalesce(octet_length(t.html), 0) + octet_length(t.plain) as bytes,
-       exists (select from millrace.template_built_in() b where b.name = t.name) as built_in, t.published_at, t.note
+       exists (select from millrace.template_built_in() b where b.name = t.name) as built_in, t.published_at, t.note, t.checked_at, t.problem
   from millrace.template_version t
   left join millrace.template_live l on l.name = t.name and l.locale = t.locale and l.version = t.version
 union all
-select b.name, b.locale, 0, not exists (select from millrace.template_live l where l.name = b.name and l.locale = b.locale), null, true, null, null
+select b.name, b.locale, 0, not exists (select from millrace.template_live l where l.name = b.name and l.locale = b.locale), null, true, null, null, null, null
   from millrace.template_built_in() b;

@@ -61,6 +61,7 @@ final class NoticePhrases: Sendable {
         let known = state.withLock { $0.templates }
         let found = try await pool.withConnection { connection throws(PostgresError) -> [(Key, MailSource?)] in
             var found: [(Key, MailSource?)] = []
+            try await TemplateStore.checkUnchecked(on: connection)
             for row in try await TemplateStore.list(on: connection) where row.live && row.name.hasPrefix(Self.prefix) {
                 let key = Key(name: row.name, locale: row.locale)
                 guard known[key]?.version != row.version else {

@@ -46,7 +46,7 @@ extension Command {
             }
         }
         invocation.console.show(source.json(row)) {
-            for line in source.lines { invocation.console.print(line) }
+            for line in source.lines(row) { invocation.console.print(line) }
         }
         return .done
     }
@@ -189,8 +189,17 @@ extension TemplateRow {
         [
             "name": .string(name), "locale": .string(locale), "version": .int(version), "live": .bool(live),
             "bytes": JSONValue(bytes), "built_in": .bool(builtIn), "published_at": JSONValue(publishedAt),
-            "note": JSONValue(note),
+            "note": JSONValue(note), "checked_at": JSONValue(checkedAt), "problem": JSONValue(problem),
         ]
+    }
+
+    private var stateCell: Table.Cell {
+        switch state {
+        case .live: Table.Cell("live", .green)
+        case .unchecked: Table.Cell("unchecked", .yellow)
+        case .refused: Table.Cell("refused", .red)
+        case .spare: Table.Cell("-", .dim)
+        }
     }
 
     static func table(_ rows: [TemplateRow]) -> Table {
@@ -203,9 +212,10 @@ extension TemplateRow {
         for row in rows {
             table.add([
                 Table.Cell(row.name, .bold), Table.Cell(row.locale), Table.Cell("\(row.version)"),
-                row.live ? Table.Cell("live", .green) : Table.Cell("-", .dim),
+                row.stateCell,
                 Table.Cell(row.bytes.map { Humane.bytes($0) } ?? "-"),
-                Table.Cell(row.publishedAt?.formatted(.iso8601) ?? "built in"), Table.Cell(row.note ?? ""),
+                Table.Cell(row.publishedAt?.formatted(.iso8601) ?? "built in"),
+                Table.Cell(row.problem ?? row.note ?? ""),
             ])
         }
         return table
@@ -219,14 +229,18 @@ extension MailSource {
             "name": .string(name), "locale": .string(locale), "template_version": .int(version),
             "live": row.map { .bool($0.live) } ?? .null, "bytes": JSONValue(row?.bytes),
             "built_in": .bool(row?.builtIn ?? (version == 0)), "published_at": JSONValue(row?.publishedAt),
-            "note": JSONValue(row?.note), "subject": .string(subject), "html": JSONValue(html),
+            "note": JSONValue(row?.note), "checked_at": JSONValue(row?.checkedAt), "problem": JSONValue(row?.problem),
+            "subject": .string(subject), "html": JSONValue(html),
             "text": .string(plain), "variables": .raw(String(decoding: variables, as: UTF8.self)),
         ]
     }
 
-    var lines: [String] {
-        [
-            "\(name) \(locale), \(version == 0 ? "built in" : "version \(version)")", "",
+    func lines(_ row: TemplateRow?) -> [String] {
+        let state = row.flatMap { $0.state == .spare ? nil : ", \($0.state.rawValue)" } ?? ""
+        return [
+            "\(name) \(locale), \(version == 0 ? "built in" : "version \(version)\(state)")"
+        ] + (row?.problem.map { ["problem    \($0)"] } ?? []) + [
+            "",
             "subject    \(subject)", "variables  \(String(decoding: variables, as: UTF8.self))", "", "text", plain,
         ] + (html.map { ["html", $0] } ?? [])
     }

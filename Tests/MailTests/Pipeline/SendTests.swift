@@ -65,6 +65,8 @@ import Testing
                     """
                     select millrace.template_publish('bill', 'Bill', null, 'x', '\(variables)', locale => '\(locale)')::text
                     """)
+                _ = try await bench.connection.value(
+                    "select count(millrace.template_checked(name, locale, version)) from millrace.template_unchecked()")
             }
             func refusal(_ data: String) async throws -> PostgresError.ServerError? {
                 try await bench.connection.refusal(

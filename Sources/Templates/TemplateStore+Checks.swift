@@ -1,0 +1,41 @@
+package import Postgres
+
+/// A version is live once it was compiled: by the command line before it publishes, by a worker when SQL has published. Both ask
+/// `Lint`, so that what one refuses the other refuses too.
+extension TemplateStore {
+    /// Compiles what nobody has compiled yet, and writes down what came of it.
+    package static func checkUnchecked(on connection: Connection) async throws(PostgresError) {
+        let most = 20
+        while true {
+            let sources = try await connection.query(
+                "select name, locale, version, subject, html, plain, variables from millrace.template_unchecked($1)",
+                [.int4(Int32(most))]
+            ) { row throws(PostgresError) in
+                MailSource(
+                    name: try row.string(0), locale: try row.string(1), version: Int(try row.int(2)),
+                    subject: try row.string(3), html: row.optionalString(4), plain: try row.string(5),
+                    variables: try row.json(6))
+            }
+            for source in sources { try await hand(Lint.problem(with: source), to: source, on: connection) }
+            if sources.count < most { return }
+        }
+    }
+
+    /// The compiler's word on a version that was published: nil, or what is wrong with it. False when there was one already.
+    @discardableResult
+    package static func hand(
+        _ problem: String?, to source: MailSource, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        try await connection.query(
+            "select millrace.template_checked($1, $2, $3, $4)",
+            [.text(source.name), .text(source.locale), .int4(Int32(clamping: source.version)), .text(problem)]
+        ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+    }
+}
+
+extension Lint {
+    /// The first of the findings, in a sentence; nil for a template that may be used.
+    package static func problem(with source: MailSource) -> String? {
+        findings(source).first.map { "\($0.part), line \($0.line): \($0.sentence); \($0.hint)" }
+    }
+}
