@@ -85,6 +85,7 @@ package enum Schema {
         Script(name: "templates", bytes: Embedded.templates),
         Script(name: "mail_track", bytes: Embedded.mail_track),
         Script(name: "mail_pipe", bytes: Embedded.mail_pipe),
+        Script(name: "mail_attachment_check", bytes: Embedded.mail_attachment_check),
         Script(name: "mail_send", bytes: Embedded.mail_send),
         Script(name: "mail_house", bytes: Embedded.mail_house),
         Script(name: "notices", bytes: Embedded.notices),

@@ -61,6 +61,39 @@ private func load(
         for (problem, name) in zip(settings.problems, names) { #expect(problem.hasPrefix(name)) }
     }
 
+    @Test(arguments: Setting.all.map(\.name)) func `no setting shows who asks, or the values of a query`(_ name: String)
+        throws
+    {
+        let setting = try #require(Setting.all.first { $0.name == name })
+        for text in [
+            "https://user:secret@host.example/x", "https://secret@host.example",
+            "https://user:sec/secret@host.example/",
+            "https://host.example/?key=secret&other=secret#secret", "https://host.example/?secret",
+            "user:secret@host.example",
+            "smtp://user:secret@host.example:25?x=secret", "https://a.example,https://u:secret@b.example",
+            "https://user:p?x#secret@host.example", "https://host.example/?a={token}secret",
+            "https://u:@secret@host.example",
+        ] {
+            let shown = setting.shown(text)
+            #expect(!shown.contains("secret"), "\(shown)")
+            let settings = load([setting.environment: text])
+            for entry in settings.entries { #expect(entry.shown?.contains("secret") != true, "\(entry.shown ?? "")") }
+            for line in settings.problems + settings.warnings { #expect(!line.contains("secret"), "\(line)") }
+        }
+    }
+
+    @Test func `what is no secret in an address is shown`() {
+        for text in [
+            "https://host.example:8443/a/b", "https://app.example.com/reset?token={token}",
+            "https://host.example/?a=&b={x}#{y}",
+            "mail:20,default", "Ada <ada@example.org>", "12h", "",
+        ] {
+            #expect(Setting.publicURL.shown(text) == text)
+        }
+        #expect(
+            Setting.publicURL.shown("https://u:p@host.example/a?b=c&d#e") == "https://***@host.example/a?b=***&***#***")
+    }
+
     @Test func `what is set of the supervision reaches it`() {
         let settings = load([
             "MILLRACE_BREAKER_FAILURES": "7", "MILLRACE_BREAKER_OPEN": "90s", "MILLRACE_BREAKER_QUORUM": "3",

@@ -123,6 +123,7 @@ begin
         if coalesce(one ->> 'content_type', '') !~ '^[A-Za-z0-9!#$&^_.+-]{1,80}/[A-Za-z0-9!#$&^_.+-]{1,80}$' then
             perform millrace.refuse('a content_type is missing or malformed', 'attachments', 'Give for example "application/pdf".');
         end if;
+        perform millrace.mail_attachment_check(one ->> 'filename', one ->> 'content_type');
         if one ->> 'content_id' !~ '^[A-Za-z0-9._@+-]{1,128}$' then
             perform millrace.refuse('a content_id is malformed', 'attachments', 'Letters, digits and . _ @ + -.');
         end if;

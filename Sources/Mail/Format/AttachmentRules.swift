@@ -14,8 +14,11 @@ extension Letter.Attachment {
         guard filename != ".", filename != "..", !filename.hasSuffix("."), !filename.hasSuffix(" "),
             !filename.hasPrefix(" ")
         else { throw Complaint(part, "begins or ends with a space, or ends with a dot") }
-        let ending = filename.lastIndex(of: ".").map { filename[filename.index(after: $0)...].lowercased() } ?? ""
-        guard !ContentTypes.dangerous.contains(ending) else {
+        let ending = try AttachmentKind.ending(of: filename)
+        guard
+            !AttachmentKind.dangerous.contains(
+                ending.filter { "a"..."z" ~= $0 || "0"..."9" ~= $0 || "-_".contains($0) })
+        else {
             throw Complaint(
                 "the attachment", "is of a kind that runs when it is opened (.\(ending)): put it behind a link")
         }
@@ -48,6 +51,10 @@ extension Letter.Attachment {
                     !side.isEmpty && side.utf8.allSatisfy { isLetterOrDigit($0) || "-_.".utf8.contains($0) }
                 }), !["name", "boundary"].contains(sides[0].lowercased())
             else { throw Complaint(part, "has a parameter that may not be there") }
+        }
+        guard !AttachmentKind.dangerousTypes.contains(type) else {
+            throw Complaint(
+                "the attachment", "is of a kind that runs when it is opened (\(type)): put it behind a link")
         }
         guard !type.hasPrefix("multipart/"), !type.hasPrefix("message/") else {
             throw Complaint(part, "is that of a message or of a part of one")

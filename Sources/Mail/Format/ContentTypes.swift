@@ -30,19 +30,4 @@ enum ContentTypes {
     ]
 
     static let known = Set(byExtension.values.joined())
-
-    /// What runs when it is opened, on one system or another. Servers refuse most of it, and some the whole message.
-    static let dangerous: Set<String> = [
-        "ade", "adp", "apk", "app", "appcontent-ms", "application", "appref-ms", "appx", "asp", "aspx", "asx", "bas",
-        "bat", "bin", "cab", "cer", "chm", "class", "cmd", "cnt", "com", "command", "cpl", "crt", "csh", "deb", "der",
-        "diagcab", "dll", "dmg", "docm", "dotm", "ex", "exe", "ex_", "fxp", "gadget", "grp", "hlp", "hpj", "hta", "htc",
-        "img", "inf", "ins", "iso", "isp", "its", "jar", "jnlp", "js", "jse", "ksh", "lib", "library-ms", "lnk", "mad",
-        "maf", "mag", "mam", "maq", "mar", "mas", "mat", "mau", "mav", "maw", "mcf", "mda", "mdb", "mde", "mdt", "mdw",
-        "mdz", "msc", "msh", "msh1", "msh2", "mshxml", "msi", "msix", "msp", "mst", "msu", "nsh", "one", "ops", "osd",
-        "pcd", "pif", "pkg", "pl", "plg", "potm", "ppam", "ppsm", "pptm", "prf", "prg", "ps1", "ps1xml", "ps2",
-        "ps2xml", "psc1", "psc2", "psd1", "psdm1", "pst", "pssc", "py", "pyc", "pyo", "pyw", "pyz", "reg", "rpm", "scf",
-        "scr", "sct", "settingcontent-ms", "sh", "shb", "shs", "so", "swf", "sys", "terminal", "theme", "tmp", "udl",
-        "url", "vb", "vbe", "vbp", "vbs", "vhd", "vhdx", "vxd", "webpnp", "website", "wim", "workflow", "ws", "wsb",
-        "wsc", "wsf", "wsh", "xbap", "xlam", "xll", "xlsm", "xltm", "xnk",
-    ]
 }

@@ -1,6 +1,7 @@
 /// One setting of the process, as data: reading, checking, `millrace config` and the documentation share it.
 struct Setting: Sendable {
     enum Secrecy: Sendable {
+        /// May be shown; of an address in it, whatever its kind, not the user info and not the values of its query.
         case open
         /// A connection string: everything but its secrets may be shown.
         case connection
@@ -50,7 +51,7 @@ struct Setting: Sendable {
     /// A value for people and for `--json`.
     func shown(_ text: String) -> String {
         switch secrecy {
-        case .open: text
+        case .open: Secrets.masked(addressesIn: text)
         case .connection: Secrets.masked(connection: text)
         case .hidden: Secrets.mask
         }
