@@ -69,6 +69,7 @@ private func load(
             "https://user:secret@host.example/x", "https://secret@host.example",
             "https://user:sec/secret@host.example/",
             "https://host.example/?key=secret&other=secret#secret", "https://host.example/?secret",
+            "https://host.example/?\u{301}key=secret", "https://user:secret@\u{301}host.example/",
             "user:secret@host.example",
             "smtp://user:secret@host.example:25?x=secret", "https://a.example,https://u:secret@b.example",
             "https://user:p?x#secret@host.example", "https://host.example/?a={token}secret",

@@ -64,6 +64,32 @@ import Testing
         }
     }
 
+    @Test func `a version that SQL has published is told as unchecked, then as live or refused with the reason`()
+        async throws
+    {
+        try await withDatabase { database in
+            func millrace(_ arguments: String..., exit: Int32 = 0) async throws -> String {
+                try await Self.run(arguments, database: database.url, exit: exit)
+            }
+            let connection = try await database.connect()
+            func publish(_ html: String) async throws {
+                try await connection.run(
+                    "select millrace.template_publish('hello', 'S', '\(html)', 'T {{v}}', '{\"v\": {}}')")
+            }
+            try await publish("<p>{{v}}</p>")
+            #expect(try await millrace("list", "--name", "hello").contains("unchecked"))
+            #expect(try await millrace("show", "hello", "--version", "1").contains("version 1, unchecked"))
+            #expect(try await millrace("use", "hello", "1").contains("version 1 is live already"))
+            try await publish("<p title={{v}}>")
+            #expect(try await millrace("use", "hello", "2", exit: 2).contains("without quotes"))
+            let listed = try await millrace("list", "--name", "hello")
+            #expect(listed.contains("refused") && listed.contains("without quotes") && listed.contains("live"))
+            #expect(try await millrace("show", "hello", "--version", "2").contains("problem    html, line 1"))
+            #expect(
+                try await millrace("show", "hello", "--version", "2", "--json").contains("\"problem\": \"html, line 1"))
+        }
+    }
+
     @Test func `what lint finds has its file and line, ends with 1, and is not published`() async throws {
         try await withDatabase { database in
             try await Self.withFolder { folder in

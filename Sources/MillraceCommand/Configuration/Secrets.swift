@@ -57,30 +57,33 @@ enum Secrets {
     /// A value that may be an address, or have one in it: who asks and the values of the query are masked, placeholders such as {token}
     /// are not. What is in doubt is masked: a password may have slashes in it.
     static func masked(addressesIn text: String) -> String {
+        // Not by characters: a mark may sit on a sign that ends something.
         let scheme = text.firstRange(of: "://")?.upperBound
-        var rest = text[(scheme ?? text.startIndex)...]
+        var rest = text.unicodeScalars[(scheme ?? text.startIndex)...]
         var shown = String(text[..<rest.startIndex])
         if let at = rest.lastIndex(of: "@"), scheme != nil || rest[..<at].contains(":") {
             shown += mask
             rest = rest[at...]
         }
-        guard scheme != nil, let end = rest.firstIndex(where: { $0 == "?" || $0 == "#" }) else { return shown + rest }
-        shown += rest[..<end]
-        // Each with the sign before it.
-        while let sign = rest.firstIndex(where: { "?#&;".contains($0) }) {
-            let next = rest.index(after: sign)
-            let pair = rest[next...].prefix { !"?#&;".contains($0) }
-            shown += "\(rest[sign])\(maskedPair(pair))"
+        let signs: [Unicode.Scalar] = ["?", "#", "&", ";"]
+        guard scheme != nil, let end = rest.firstIndex(where: { $0 == "?" || $0 == "#" }) else {
+            return shown + String(rest)
+        }
+        shown += String(rest[..<end])
+        rest = rest[end...]
+        while let sign = rest.first {
+            let pair = rest.dropFirst().prefix { !signs.contains($0) }
+            shown += "\(sign)\(maskedPair(pair))"
             rest = rest[pair.endIndex...]
         }
         return shown
     }
 
-    private static func maskedPair(_ pair: Substring) -> String {
+    private static func maskedPair(_ pair: Substring.UnicodeScalarView) -> String {
         let sign = pair.firstIndex(of: "=")
         let value = sign.map { pair[pair.index(after: $0)...] } ?? pair
-        let isPlain = value.isEmpty || value.hasPrefix("{") && value.firstIndex(of: "}") == value.indices.last
-        return isPlain ? String(pair) : (sign.map { pair[...$0] } ?? "") + mask
+        let isPlain = value.isEmpty || value.first == "{" && value.firstIndex(of: "}") == value.indices.last
+        return isPlain ? String(pair) : String(sign.map { pair[...$0] } ?? pair[..<pair.startIndex]) + mask
     }
 
     /// Something a person typed, safe to repeat: short, harmless to a terminal, and without what looks like a secret.

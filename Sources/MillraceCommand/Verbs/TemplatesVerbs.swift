@@ -66,7 +66,9 @@ extension Command {
         let version = invocation.parsed.integer("version") ?? 0
         let locale = invocation.parsed.string("locale") ?? "en"
         let changed = try await invocation.withSchema { connection in
-            try await TemplateStore.use(name, version: version, locale: locale, on: connection)
+            // A version that SQL has published is live only once it was compiled.
+            try await TemplateStore.checkUnchecked(on: connection)
+            return try await TemplateStore.use(name, version: version, locale: locale, on: connection)
         }
         invocation.console.show([
             "name": .string(name), "locale": .string(locale), "template_version": .int(version),
