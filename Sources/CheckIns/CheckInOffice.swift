@@ -127,4 +127,25 @@ package enum CheckInOffice {
         _ = try await call(
             "select millrace.check_in_consent($1::text::uuid, $2)::text", [.text(ref), .bool(agrees)], on: connection)
     }
+
+    /// Nobody asks at this address again.
+    package static func never(_ ref: String, on connection: Connection) async throws(PostgresError) {
+        _ = try await call("select millrace.check_in_never($1::text::uuid)::text", [.text(ref)], on: connection)
+    }
+
+    // MARK: limits
+
+    /// False: it was so already.
+    package static func block(
+        _ channel: String, address: String, lifting: Bool, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        let sql: SQL =
+            lifting
+            ? "select millrace.consent_unblock($1, $2)::text" : "select millrace.consent_block($1, $2)::text"
+        return try await call(sql, [.text(channel), .text(address)], on: connection) == "true"
+    }
+
+    package static func setRules(_ json: String, on connection: Connection) async throws(PostgresError) -> Bool {
+        try await call("select millrace.check_in_rules_set($1)::text", [.json(json)], on: connection) == "true"
+    }
 }

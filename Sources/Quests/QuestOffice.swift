@@ -84,6 +84,37 @@ package enum QuestOffice {
             "select millrace.family_join($1, $2, $3)", [.text(family), .text(person), .text(role)], on: connection)
     }
 
+    /// Until when the invitation is open; nil: the person is in already, in that role.
+    package static func invite(
+        _ family: String, person: String, role: String, on connection: Connection
+    ) async throws(PostgresError) -> Date? {
+        try await connection.query(
+            "select millrace.family_invite($1, $2, $3)", [.text(family), .text(person), .text(role)]
+        ) { row throws(PostgresError) in try row.optionalDate(0) }.first ?? nil
+    }
+
+    package static func uninvite(
+        _ family: String, person: String, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        try await truth("select millrace.family_uninvite($1, $2)", [.text(family), .text(person)], on: connection)
+    }
+
+    package static func leave(
+        _ family: String, person: String, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        try await truth("select millrace.family_leave($1, $2)", [.text(family), .text(person)], on: connection)
+    }
+
+    /// Open ones and those that were declined, as JSON.
+    package static func invitations(
+        family: String?, person: String?, page: Int, on connection: Connection
+    ) async throws(PostgresError) -> [[UInt8]] {
+        try await connection.query(
+            "select to_jsonb(i) from millrace.family_invitations($1, $2, page => $3) i",
+            [.text(family), .text(person), .int4(Int32(clamping: page))]
+        ) { row throws(PostgresError) in try row.json(0) }
+    }
+
     private static func truth(
         _ sql: SQL, _ parameters: [Parameter], on connection: Connection
     ) async throws(PostgresError) -> Bool {

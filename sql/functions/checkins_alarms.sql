@@ -132,7 +132,7 @@ begin
     return a.id;
 end $$;
 
--- The whole chain once, marked as a test at every place.
+-- The whole chain once, marked as a test at every place. At most ten a day: contacts said yes to being told, not to being rung all day.
 create or replace function millrace.check_in_drill(person text, actor text default null, caller millrace.caller_name default current_user) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -141,6 +141,7 @@ declare
     a millrace.alarm;
 begin
     perform millrace.quest_acts_as(check_in_drill.actor, check_in_drill.person, caller => check_in_drill.caller);
+    perform millrace.day_must_take('drill', check_in_drill.person, 10, 'there were ten drills today', 'person');
     if cardinality(millrace.watch_steps(check_in_drill.person)) = 0 then
         perform millrace.refuse('no contact of this person has a verified address', 'person',
             'Name one with check_in_contact and have the address confirmed.', '55000', 'wrong_state');
@@ -161,7 +162,6 @@ declare
     t timestamptz;
     me text := millrace.subject(check_in_respond.caller);
     a millrace.alarm;
-    other text;
 begin
     perform millrace.quest_name(check_in_respond.contact, 'contact');
     if check_in_respond.answer is null or check_in_respond.answer not in ('acknowledged', 'on_my_way', 'cannot', 'safe') then
@@ -170,10 +170,13 @@ begin
     if me <> check_in_respond.contact then
         perform millrace.refuse('a contact answers for itself', 'contact', 'Act as the contact.', '42501', 'permission');
     end if;
-    select * into a from millrace.alarm x where x.id = check_in_respond.alarm for no key update;
-    if not found or (check_in_respond.contact <> a.person and not exists (
-        select from millrace.watch_contact c join millrace.watch_address d on d.person = c.person and d.contact = c.contact
-         where c.person = a.person and c.contact = check_in_respond.contact and d.verified_at is not null and d.declined_at is null)) then
+    -- The right is part of the statement that locks.
+    select * into a from millrace.alarm x
+     where x.id = check_in_respond.alarm and (check_in_respond.contact = x.person or exists (
+        select from millrace.watch_address d
+         where d.person = x.person and d.contact = check_in_respond.contact and d.verified_at is not null and d.declined_at is null))
+       for no key update;
+    if not found then
         perform millrace.refuse('there is no such alarm for this contact', 'alarm', null, 'P0002', 'not_found');
     end if;
     t := millrace.now();
@@ -193,16 +196,7 @@ begin
         a := millrace.alarm_end(a, 'contact', null, check_in_respond.contact, t);
     when check_in_respond.answer = 'cannot' then
         if a.state = 'acknowledged' and a.acknowledged_by = check_in_respond.contact then
-            select e.contact into other
-              from (select distinct on (e.contact) e.contact, e.what from millrace.alarm_event e
-                     where e.alarm = a.id and e.what in ('acknowledged', 'on_my_way', 'cannot') order by e.contact, e.id desc) e
-             where e.what <> 'cannot' limit 1;
-            update millrace.alarm x
-               set acknowledged_by = other, state = case when other is null then 'open' else 'acknowledged' end, next_at = case when other is null then t end
-             where x.id = a.id returning * into a;
-            if other is null then
-                a := millrace.alarm_advance(a, t);
-            end if;
+            a := millrace.alarm_let_go(a, check_in_respond.contact, t);
         elsif a.state = 'open' and not exists (
             select from millrace.alarm_event e
              where e.alarm = a.id and e.what = 'told' and e.step = a.step and e.round = a.round
@@ -221,6 +215,25 @@ begin
         null;                                              -- another looks after it already; the answer stands in the history
     end case;
     return a.state;
+end $$;
+
+-- Who had answered looks after it no more: another who has answered does, or the chain goes on.
+create or replace function millrace.alarm_let_go(a millrace.alarm, who text, t timestamptz) returns millrace.alarm
+language plpgsql volatile as $$
+declare
+    other text;
+begin
+    select e.contact into other
+      from (select distinct on (e.contact) e.contact, e.what from millrace.alarm_event e
+             where e.alarm = a.id and e.what in ('acknowledged', 'on_my_way', 'cannot') order by e.contact, e.id desc) e
+     where e.what <> 'cannot' and e.contact <> who limit 1;
+    update millrace.alarm x
+       set acknowledged_by = other, state = case when other is null then 'open' else 'acknowledged' end, next_at = case when other is null then t end
+     where x.id = a.id returning * into a;
+    if other is null then
+        a := millrace.alarm_advance(a, t);
+    end if;
+    return a;
 end $$;
 
 create or replace function millrace.alarm_answer(the_alarm uuid, the_contact text) returns text
@@ -255,11 +268,14 @@ declare
 begin
     select * into d from millrace.watch_address x where x.ref = the_ref;
     if not found then
-        return null;
+        -- The contact is named no more; whoever was asked can still say that it is not to be asked again.
+        return (select jsonb_build_object('consent', case when millrace.consent_blocked(l.address) then 'never' else 'over' end)
+                  from millrace.consent_link l where l.ref = the_ref and the_alarm is null);
     end if;
     if the_alarm is null then
         return jsonb_build_object('person', d.person, 'contact', d.contact, 'channel', d.channel,
-            'consent', case when d.declined_at is not null then 'declined' when d.verified_at is not null then 'given' else 'asked' end);
+            'consent', case when millrace.consent_blocked(d.hash) then 'never' when d.declined_at is not null then 'declined'
+                            when d.verified_at is not null then 'given' else 'asked' end);
     end if;
     select * into a from millrace.alarm x where x.id = the_alarm and x.person = d.person;
     if not found then

@@ -13,13 +13,20 @@ begin
     update millrace.watch x set state = 'expired', wake_at = null, failures = 0, problem = null where x.person = w.person;
 end $$;
 
+-- A person sets its own interval and number: beyond a hundred warnings a day they come by push alone, so that no number that is somebody else's
+-- is rung without end.
 create or replace function millrace.watch_warn(w millrace.watch, before interval, t timestamptz) returns void
 language plpgsql volatile as $$
+declare
+    the_notice uuid;
 begin
-    perform millrace.notice_put(w.person, 'alarm.warning', null, null,
+    the_notice := millrace.notice_put(w.person, 'alarm.warning', null, null,
         jsonb_build_object('title', 'Please check in', 'body', format('Please check in by %s, or your contacts are told.', millrace.alarm_time(w.expires_at, w.zone)),
             'person', w.person, 'stage', 'warning', 'expires_at', w.expires_at),
         'warning:' || extract(epoch from w.expires_at) || ':' || extract(epoch from before), t, w.expires_at, true);
+    if not millrace.day_take('warning', millrace.keyed_hash('person', w.person), 100) then
+        update millrace.notice n set channels = '{push}' where n.id = the_notice and n.status = 'pending' and n.channel is null;
+    end if;
     update millrace.watch x
        set state = 'warned', warned_at = t, wake_at = millrace.watch_next(x.expires_at, x.warnings, x.every, t), failures = 0, problem = null
      where x.person = w.person;

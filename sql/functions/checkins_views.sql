@@ -4,7 +4,8 @@ create or replace function millrace.watch_contacts(the_person text) returns json
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select coalesce(jsonb_agg(jsonb_build_object('contact', c.contact, 'step', c.step, 'wait_seconds', extract(epoch from c.wait), 'channels', (
         select jsonb_agg(jsonb_build_object('channel', d.channel, 'address', d.address, 'consent',
-                    case when d.declined_at is not null then 'declined' when d.verified_at is not null then 'given' when d.asked_at is not null then 'asked' else 'none' end)
+                    case when d.declined_at is not null then 'declined' when d.verified_at is not null then 'given' when d.asked_at is not null then 'asked'
+                         when d.held_until is not null then 'held' else 'none' end, 'held_until', d.held_until)
                     order by d.channel)
           from millrace.watch_address d where d.person = c.person and d.contact = c.contact)) order by c.step, c.contact), '[]')
       from millrace.watch_contact c where c.person = the_person
@@ -77,56 +78,6 @@ begin
     delete from millrace.watchman m where m.beat_at < millrace.now() - interval '1 day';
     delete from millrace.checkin_change c
      where c.ctid = any (array(select x.ctid from millrace.checkin_change x where x.at < millrace.now() - interval '14 days' order by x.at limit most));
-    get diagnostics gone = row_count;
-    return gone;
-end $$;
-
-create or replace function millrace.checkins_erase_person(person text) returns bigint
-language plpgsql volatile set search_path = pg_catalog, pg_temp
-    set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
-#variable_conflict use_column
-declare
-    gone bigint := 0;
-    n bigint;
-begin
-    perform from millrace.watch w where w.person = checkins_erase_person.person for update;
-    -- What others were sent about this person, by whatever ways.
-    delete from millrace.notice m using millrace.alarm_event e, millrace.alarm a
-     where a.person = checkins_erase_person.person and e.alarm = a.id and m.parent = e.notice;
-    get diagnostics n = row_count; gone := gone + n;
-    delete from millrace.notice m using millrace.alarm_event e, millrace.alarm a
-     where a.person = checkins_erase_person.person and e.alarm = a.id and m.id = e.notice;
-    get diagnostics n = row_count; gone := gone + n;
-    delete from millrace.notice m using millrace.watch_address d
-     where d.person = checkins_erase_person.person and m.person = d.contact and m.key like 'consent:' || d.ref || ':%';
-    get diagnostics n = row_count; gone := gone + n;
-    delete from millrace.alarm_event e using millrace.alarm a where a.person = checkins_erase_person.person and e.alarm = a.id;
-    get diagnostics n = row_count; gone := gone + n;
-    delete from millrace.alarm a where a.person = checkins_erase_person.person;
-    get diagnostics n = row_count; gone := gone + n;
-    delete from millrace.watch_contact c where c.person = checkins_erase_person.person or c.contact = checkins_erase_person.person;
-    get diagnostics n = row_count; gone := gone + n;
-    delete from millrace.watch w where w.person = checkins_erase_person.person;
-    get diagnostics n = row_count; gone := gone + n;
-    -- In others' alarms somebody was told, and it is not said who.
-    update millrace.alarm_event e set contact = 'erased' where e.contact = checkins_erase_person.person;
-    get diagnostics n = row_count; gone := gone + n;
-    update millrace.alarm_event e set by = 'erased' where e.by = checkins_erase_person.person;
-    update millrace.alarm a set acknowledged_by = 'erased' where a.acknowledged_by = checkins_erase_person.person;
-    delete from millrace.checkin_change c where c.person = checkins_erase_person.person;
-    get diagnostics n = row_count; gone := gone + n;
-    delete from millrace.checkin_change c where c.data ? 'contact' and c.data ->> 'contact' = checkins_erase_person.person;
-    get diagnostics n = row_count; gone := gone + n;
-    return gone;
-end $$;
-
--- An address that is erased reaches nobody any more, here as elsewhere.
-create or replace function millrace.checkins_erase_address(address text) returns int
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
-declare
-    gone int;
-begin
-    delete from millrace.watch_address d where d.channel = 'mail' and millrace.mail_bare(d.address) = millrace.mail_bare(checkins_erase_address.address);
     get diagnostics gone = row_count;
     return gone;
 end $$;

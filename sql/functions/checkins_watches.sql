@@ -187,13 +187,16 @@ begin
     return check_in_pause.until + w.every;
 end $$;
 
--- A person's own watch and alarm, as JSON.
+-- A person's own watch, contacts and alarms, as JSON; without a watch too, once there are contacts: whether they have said yes decides if it can
+-- be armed.
 create or replace function millrace.check_in_show(person text, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
     perform millrace.quest_acts_as(check_in_show.actor, check_in_show.person, caller => check_in_show.caller);
-    return (select to_jsonb(v) || jsonb_build_object('contacts', millrace.watch_contacts(v.person),
-                'alarms', coalesce((select jsonb_agg(to_jsonb(x) order by x.raised_at desc) from millrace.alarms x where x.person = v.person and x.state <> 'resolved'), '[]'))
-              from millrace.check_ins v where v.person = check_in_show.person);
+    return (select coalesce(to_jsonb(v), jsonb_build_object('person', p.person, 'state', null))
+                || jsonb_build_object('contacts', millrace.watch_contacts(p.person),
+                'alarms', coalesce((select jsonb_agg(to_jsonb(x) order by x.raised_at desc) from millrace.alarms x where x.person = p.person and x.state <> 'resolved'), '[]'))
+              from (select check_in_show.person) p left join millrace.check_ins v on v.person = p.person
+             where v.person is not null or exists (select from millrace.watch_contact c where c.person = p.person));
 end $$;

@@ -24,10 +24,12 @@ $$;
 create or replace function millrace.document_must_see(the_id uuid, actor text, caller name) returns millrace.document
 language plpgsql volatile as $$
 declare
-    me text := millrace.document_actor(actor, document_must_see.caller);
     d millrace.document;
+    me text := millrace.document_actor(actor, caller => document_must_see.caller);
 begin
-    select * into d from millrace.document x where x.id = the_id and millrace.document_sees(x, me, document_must_see.caller) for no key update;
+    -- The right is part of the statement that locks: nobody is held up by who may not see the document.
+    select * into d from millrace.document x
+     where x.id = the_id and millrace.document_sees(x, me, caller => document_must_see.caller) for no key update;
     if not found then
         perform millrace.refuse(format('there is no document %s', the_id), 'id', null, 'P0002', 'not_found');
     end if;

@@ -470,8 +470,10 @@ language plpgsql volatile as $$
 declare
     found_one millrace.mail;
 begin
-    select * into found_one from millrace.mail m where m.id = the_id for update;
-    if not found or not millrace.may_see(found_one.owner, found_one.tenant, caller => mail_must_see.caller) then
+    -- The right is part of the statement that locks: nobody is held up by who may not see the message.
+    select * into found_one from millrace.mail m
+     where m.id = the_id and millrace.may_see(m.owner, m.tenant, caller => mail_must_see.caller) for update;
+    if not found then
         perform millrace.refuse(format('there is no message %s', the_id), 'id', null, 'P0002', 'not_found');
     end if;
     return found_one;

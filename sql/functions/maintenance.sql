@@ -167,5 +167,6 @@ begin
     perform millrace.documents_expire();
     perform millrace.checkins_expire();
     perform millrace.notices_expire();
+    perform millrace.people_expire();
     perform millrace.webhook_tidy();
 end $$;

@@ -11,7 +11,8 @@ begin
     perform millrace.quest_acts_as(actor, person, caller => notice_acts_as.caller);
 end $$;
 
--- False: it was known as this person's. A person has at most fifty, and loses the ones not seen for longest.
+-- False: it was known as this person's. Whoever has a token has the device: it becomes the caller's, and the person before it is told nothing
+-- there any more. A person has at most fifty, loses the ones not seen for longest, and adds at most twenty a day.
 create or replace function millrace.device_add(person text, platform text, token text, app text default null, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -29,6 +30,9 @@ begin
         perform millrace.refuse('the app is malformed', 'app', 'Give its bundle identifier, or null.');
     end if;
     select d.person into was from millrace.device d where d.token = device_add.token;
+    if was is distinct from device_add.person and millrace.subject(device_add.caller) is not null then
+        perform millrace.day_must_take('device', device_add.person, 20, 'twenty devices were added today', 'token');
+    end if;
     insert into millrace.device as d (token, person, platform, app, seen_at)
     values (device_add.token, device_add.person, device_add.platform, device_add.app, millrace.now())
         on conflict (token) do update set person = excluded.person, platform = excluded.platform, app = excluded.app, seen_at = excluded.seen_at;
@@ -59,7 +63,8 @@ end $$;
 
 -- channels: {"push": true, "mail": "ada@example.org", "sms": "+4930123456", "voice": "+4930123456", "kinds": {"daily_reminder": ["push"], "quest_available": []}}.
 -- Without a list for its kind a notice goes by push and mail; sms and voice are for alarms, which go by all there are, at any hour. The same
--- time twice means no quiet hours.
+-- time twice means no quiet hours. Nobody asks whether an address is the person's own: who is signed in gives at most five new ones a day, and an
+-- address is given by at most three people a day; for a back end its app vouches.
 create or replace function millrace.notice_preferences(
     person text, zone text, quiet_from time, quiet_to time, channels jsonb, locale text, actor text default null, caller millrace.caller_name default current_user
 ) returns boolean
@@ -102,12 +107,35 @@ begin
     if notice_preferences.locale !~ '^[A-Za-z0-9-]{1,35}$' then
         perform millrace.refuse('the locale is malformed', 'locale', 'Give for example pt-BR.');
     end if;
+    if millrace.subject(notice_preferences.caller) is not null then
+        perform millrace.preference_count(notice_preferences.person, notice_preferences.channels);
+    end if;
     insert into millrace.notice_preference as p (person, zone, quiet_from, quiet_to, channels, locale, changed_at)
     values (notice_preferences.person, notice_preferences.zone, notice_preferences.quiet_from, notice_preferences.quiet_to, notice_preferences.channels,
             notice_preferences.locale, millrace.now())
         on conflict (person) do update set zone = excluded.zone, quiet_from = excluded.quiet_from, quiet_to = excluded.quiet_to,
             channels = excluded.channels, locale = excluded.locale, changed_at = excluded.changed_at;
     return true;
+end $$;
+
+create or replace function millrace.preference_count(the_person text, the_channels jsonb) returns void
+language plpgsql volatile as $$
+declare
+    one record;
+begin
+    for one in
+        select distinct millrace.consent_hash(c.channel, the_channels ->> c.channel, the_person) as hash
+          from (values ('mail'), ('sms'), ('voice')) c(channel)
+         where the_channels ? c.channel
+        except
+        select millrace.consent_hash(c.channel, p.channels ->> c.channel, the_person)
+          from (values ('mail'), ('sms'), ('voice')) c(channel) join millrace.notice_preference p on p.person = the_person and p.channels ? c.channel
+    loop
+        perform millrace.day_must_take('preference', the_person, 5, 'five new addresses were given today', 'channels');
+        if not millrace.day_take('preference_address', one.hash, 3) then
+            perform millrace.refuse('this address was given by three people today', 'channels', 'Is it the person''s own? Try again tomorrow.', '53400', 'quota');
+        end if;
+    end loop;
 end $$;
 
 create or replace function millrace.notices_erase_person(person text) returns bigint

@@ -98,7 +98,8 @@ begin
     end if;
 end $$;
 
--- Takes a completion back: its point by a row of its own, the day and the streak as if it had not been. By the person or a parent.
+-- Takes a completion back: its point by a row of its own, the day and the streak as if it had not been. By the person or a parent, both of this
+-- family.
 create or replace function millrace.quest_undo(family text, person text, day date default null, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -108,8 +109,8 @@ declare
     taken int := 0;
     undone boolean;
 begin
-    perform millrace.quest_sees(quest_undo.actor, quest_undo.person, caller => quest_undo.caller);
-    f := millrace.quest_lock(quest_undo.family);
+    perform millrace.quest_sees_since(quest_undo.actor, quest_undo.person, caller => quest_undo.caller);
+    f := millrace.quest_lock_as(quest_undo.family, quest_undo.person, false);
     the_day := coalesce(the_day, (millrace.quest_clock(f, millrace.now())).today);
     update millrace.quest_completion c set undone_at = millrace.now()
      where c.family = f.family and c.day = the_day and c.person = quest_undo.person and c.undone_at is null;
@@ -171,8 +172,7 @@ end $$;
 create or replace function millrace.points(person text, actor text default null, caller millrace.caller_name default current_user) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform millrace.quest_sees(points.actor, points.person, caller => points.caller);
-    return millrace.points_total(points.person);
+    return millrace.points_total(points.person, millrace.quest_sees_since(points.actor, points.person, caller => points.caller));
 end $$;
 
 -- A worker's own award, once per key; false when it was booked before.
@@ -202,16 +202,19 @@ create or replace function millrace.quest_history(person text, after text defaul
 returns table (day date, kind text, title text, state text, completed boolean, at timestamptz, late boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
+declare
+    since timestamptz := millrace.quest_sees_since(quest_history.actor, quest_history.person, caller => quest_history.caller);
 begin
-    perform millrace.quest_sees(quest_history.actor, quest_history.person, caller => quest_history.caller);
     perform millrace.quest_page(quest_history.page);
     return query
         select q.day, i.kind, i.title, q.state, c.person is not null, c.at, coalesce(c.late, false)
           from millrace.family_member m
+          join millrace.family f on f.family = m.family
           join millrace.quest q on q.family = m.family
           join millrace.quest_item i on i.id = q.item
           left join millrace.quest_completion c on c.family = q.family and c.day = q.day and c.person = m.person and c.undone_at is null
-         where m.person = quest_history.person and (quest_history.after is null or q.day < quest_history.after::date)
+         where m.person = quest_history.person and (since = '-infinity' or q.day >= (since at time zone f.zone)::date)
+           and (quest_history.after is null or q.day < quest_history.after::date)
          order by q.day desc limit quest_history.page;
 end $$;
 
@@ -222,26 +225,26 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     f millrace.family;
     first date;
+    since timestamptz := millrace.quest_sees_since(weekly_stats.actor, weekly_stats.person, caller => weekly_stats.caller);
 begin
-    perform millrace.quest_sees(weekly_stats.actor, weekly_stats.person, caller => weekly_stats.caller);
     select x.* into f from millrace.family x join millrace.family_member m on m.family = x.family where m.person = weekly_stats.person;
     first := coalesce(weekly_stats.week, case when f.family is null then (millrace.now() at time zone 'UTC')::date else (millrace.quest_clock(f, millrace.now())).today end);
     first := first - (extract(dow from first)::int - coalesce(f.week_starts, 1) + 7) % 7;
-    return millrace.week_of(weekly_stats.person, first);
+    return millrace.week_of(weekly_stats.person, first, since);
 end $$;
 
-create or replace function millrace.week_of(the_person text, first date) returns jsonb
+create or replace function millrace.week_of(the_person text, first date, since timestamptz) returns jsonb
 language sql stable as $$
     select jsonb_build_object('person', the_person, 'from', first, 'to', first + 6,
         'moods', (select count(*) from millrace.mood m where m.person = the_person and m.day between first and first + 6 and m.deleted_at is null
-                     and m.at >= first - interval '3 days' and m.at < first + interval '10 days'),
+                     and m.at >= greatest(first - interval '3 days', since) and m.at < first + interval '10 days'),
         'mood_days', (select count(distinct m.day) from millrace.mood m where m.person = the_person and m.day between first and first + 6 and m.deleted_at is null
-                     and m.at >= first - interval '3 days' and m.at < first + interval '10 days'),
+                     and m.at >= greatest(first - interval '3 days', since) and m.at < first + interval '10 days'),
         'colors', (select coalesce(jsonb_object_agg(x.color, x.n), '{}') from (
                     select m.color, count(*) as n from millrace.mood m where m.person = the_person and m.day between first and first + 6 and m.deleted_at is null
-                       and m.at >= first - interval '3 days' and m.at < first + interval '10 days' group by m.color) x),
-        'quests', (select count(*) from millrace.quest_completion c where c.person = the_person and c.day between first and first + 6 and c.undone_at is null),
-        'hobbies', (select count(*) from millrace.hobby h where h.person = the_person and h.day between first and first + 6),
-        'cards', (select count(*) from millrace.card_reply r where r.person = the_person and r.day between first and first + 6),
-        'points', (select coalesce(sum(l.delta), 0) from millrace.points_ledger l where l.person = the_person and l.day between first and first + 6))
+                       and m.at >= greatest(first - interval '3 days', since) and m.at < first + interval '10 days' group by m.color) x),
+        'quests', (select count(*) from millrace.quest_completion c where c.person = the_person and c.day between first and first + 6 and c.undone_at is null and c.at >= since),
+        'hobbies', (select count(*) from millrace.hobby h where h.person = the_person and h.day between first and first + 6 and h.at >= since),
+        'cards', (select count(*) from millrace.card_reply r where r.person = the_person and r.day between first and first + 6 and r.at >= since),
+        'points', (select coalesce(sum(l.delta), 0) from millrace.points_ledger l where l.person = the_person and l.day between first and first + 6 and l.at >= since))
 $$;

@@ -24,6 +24,8 @@ language sql stable as $$
       from (select from_day::timestamp at time zone 'UTC' + n * interval '12 hours' as t from generate_series(0, 1600) n) x
 $$;
 
+-- Whoever is signed in and makes a family is its first parent. What a back end makes stays empty until a back end lets somebody in: no family
+-- belongs to whoever comes first.
 create or replace function millrace.family_create(family text, zone text, week_starts int default 1, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -32,8 +34,8 @@ declare
     d date;
     the_end timestamptz;
     old millrace.family;
+    me text := millrace.subject(family_create.caller);
 begin
-    perform millrace.subject(family_create.caller);
     perform millrace.quest_name(family_create.family, 'family');
     if family_create.week_starts is null or family_create.week_starts not between 0 and 6 then
         perform millrace.refuse('week_starts is out of range', 'week_starts', 'Give 0 for Sunday to 6 for Saturday; 1 is the default.');
@@ -41,11 +43,17 @@ begin
     perform millrace.quest_zone(family_create.zone);
     d := millrace.day_at(t, family_create.zone);
     the_end := millrace.day_start(d + 1, family_create.zone);
+    if exists (select from millrace.family_member m where m.person = me and m.family <> family_create.family) then
+        perform millrace.refuse('this person is in another family', 'family', 'Leave it with family_leave first.', '55000', 'conflict');
+    end if;
     insert into millrace.family (family, zone, week_starts, today, opened_at, next_rollover_at, due_at, created_at)
     values (family_create.family, family_create.zone, family_create.week_starts, d, millrace.day_start(d, family_create.zone), the_end, the_end, t)
         on conflict do nothing;
     if not found then
         select * into old from millrace.family f where f.family = family_create.family;
+        if me is not null and not exists (select from millrace.family_member m where m.person = me and m.family = old.family) then
+            perform millrace.refuse(format('family %L exists', left(family_create.family, 60)), 'family', 'Give another name.', '23505', 'conflict');
+        end if;
         if (old.zone, old.week_starts) is distinct from (family_create.zone, family_create.week_starts::smallint) then
             perform millrace.refuse(format('family %L exists, with another zone or week', left(family_create.family, 60)), 'family',
                 'family_zone changes the zone.', '23505', 'conflict');
@@ -54,6 +62,9 @@ begin
     end if;
     insert into millrace.quest (family, day, item, state)
     select family_create.family, d, millrace.quest_item_of(family_create.family, d, r.rotation), 'open' from millrace.quest_rule r;
+    if me is not null then
+        perform millrace.member_put(family_create.family, me, 'parent', t);
+    end if;
     perform millrace.quest_arm();
     return true;
 end $$;
@@ -81,8 +92,7 @@ declare
 begin
     perform millrace.quest_name(family_zone.family, 'family');
     perform millrace.quest_zone(family_zone.zone);
-    f := millrace.quest_lock(family_zone.family);
-    perform millrace.quest_parent_only(f.family, caller => family_zone.caller);
+    f := millrace.quest_lock_as(family_zone.family, millrace.subject(family_zone.caller), true);
     if f.zone = family_zone.zone then
         return false;
     end if;
@@ -106,66 +116,6 @@ begin
      where x.family = f.family and m.family = f.family and n.person = m.person and n.status = 'pending'
        and n.key in ('daily_reminder:' || x.today, 'quest_available:' || x.today, 'streak_at_risk:' || x.today)
        and n.due_at > t and millrace.quest_due(n.kind, x.today, family_zone.zone, rules) is not null;
-    return true;
-end $$;
-
-create or replace function millrace.family_join(family text, person text, role text, caller millrace.caller_name default current_user) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-#variable_conflict use_column
-declare
-    f millrace.family;
-    me text := millrace.subject(family_join.caller);
-    old millrace.family_member;
-begin
-    perform millrace.quest_name(family_join.family, 'family');
-    perform millrace.quest_name(family_join.person, 'person');
-    if family_join.role is null or family_join.role not in ('teen', 'parent') then
-        perform millrace.refuse(format('the role %L is unknown', left(family_join.role, 60)), 'role', 'Give teen or parent.');
-    end if;
-    f := millrace.quest_lock(family_join.family);
-    if exists (select from millrace.family_member m where m.family = f.family) then
-        perform millrace.quest_parent_only(f.family, caller => family_join.caller);
-    elsif me is not null and (me <> family_join.person or family_join.role <> 'parent') then
-        perform millrace.refuse('the first to join is a parent, by itself', 'person', 'Join as parent, then let others in.', '42501', 'permission');
-    end if;
-    select * into old from millrace.family_member m where m.person = family_join.person for update;
-    if old.family = f.family and old.role = family_join.role then
-        return false;
-    end if;
-    if old.family <> f.family then
-        perform millrace.refuse('this person is in another family', 'person', 'One leaves with family_leave, then joins.', '55000', 'conflict');
-    end if;
-    insert into millrace.family_member as m (person, family, role, joined_at)
-    values (family_join.person, f.family, family_join.role, millrace.now())
-        on conflict (person) do update
-           set family = excluded.family, role = excluded.role, joined_at = case when m.family is null then excluded.joined_at else m.joined_at end
-         where m.family is null or m.family = excluded.family;
-    if not found then
-        perform millrace.refuse('this person is in another family', 'person', 'One leaves with family_leave, then joins.', '55000', 'conflict');
-    end if;
-    return true;
-end $$;
-
-create or replace function millrace.family_leave(family text, person text, caller millrace.caller_name default current_user) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-#variable_conflict use_column
-declare
-    f millrace.family;
-begin
-    perform millrace.quest_name(family_leave.family, 'family');
-    perform millrace.quest_name(family_leave.person, 'person');
-    f := millrace.quest_lock(family_leave.family);
-    if millrace.subject(family_leave.caller) is distinct from family_leave.person then
-        perform millrace.quest_parent_only(f.family, caller => family_leave.caller);
-    end if;
-    update millrace.family_member m set family = null, role = null
-     where m.person = family_leave.person and m.family = f.family;
-    if not found then
-        return false;
-    end if;
-    update millrace.notice n set status = 'cancelled'
-     where n.person = family_leave.person and n.status = 'pending'
-       and n.kind in ('daily_reminder', 'quest_available', 'streak_at_risk', 'quest_summary', 'mood_buffer');
     return true;
 end $$;
 
@@ -198,24 +148,26 @@ begin
     get diagnostics n = row_count; gone := gone + n;
     delete from millrace.points_ledger l where l.person = quests_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.family_invitation i where i.person = quests_erase_person.person or i.invited_by = quests_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
     delete from millrace.family_member m where m.person = quests_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
     return gone;
 end $$;
 
+-- By the person itself, or by a back end: one that names an actor acts as that person. No parent erases anybody.
 -- Every room that keeps a person's data has a function <room>_erase_person(text); each says how many rows it dealt with. They are listed
 -- here and not looked up by name, for what is called here runs with the owner's rights.
 create or replace function millrace.person_erase(person text, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(person_erase.actor, caller => person_erase.caller);
+    me text := millrace.actor_of(person_erase.actor, caller => person_erase.caller);
 begin
     perform millrace.quest_name(person_erase.person, 'person');
-    if me <> person_erase.person and not exists (
-        select from millrace.family_member a join millrace.family_member b on a.family = b.family
-         where a.person = me and a.role = 'parent' and b.person = person_erase.person) then
-        perform millrace.refuse('only the person itself or a parent of its family may do this', 'actor', 'Act as one of them.', '42501', 'permission');
+    if me <> person_erase.person then
+        perform millrace.refuse('only the person itself may do this', 'actor', 'Act as the person; a parent takes somebody out of its family with family_leave.',
+            '42501', 'permission');
     end if;
     return jsonb_build_object(
         'checkins', millrace.checkins_erase_person(person_erase.person),

@@ -199,7 +199,7 @@ begin
     return true;
 end $$;
 
--- Newest first, behind the id in `after`. Others of the family see a mood after its buffer.
+-- Newest first, behind the id in `after`. Others of the family see the moods that were logged in it, each after its buffer.
 create or replace function millrace.moods(
     person text, since timestamptz default null, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user
 ) returns table (id uuid, day date, color text, emoji text, at timestamptz, shared_at timestamptz)
@@ -209,22 +209,23 @@ declare
     me text := millrace.quest_actor(moods.actor, caller => moods.caller);
     t timestamptz := millrace.now();
     last millrace.mood;
+    shared text;
 begin
     perform millrace.quest_name(moods.person, 'person');
     perform millrace.quest_page(moods.page);
-    if me <> moods.person and not exists (
-        select from millrace.family_member a join millrace.family_member b on a.family = b.family where a.person = me and b.person = moods.person) then
+    select a.family into shared from millrace.family_member a join millrace.family_member b on a.family = b.family where a.person = me and b.person = moods.person;
+    if me <> moods.person and shared is null then
         perform millrace.refuse('only the family sees these moods', 'actor', 'Act as a member.', '42501', 'permission');
     end if;
     if moods.after is not null then
-        select * into last from millrace.mood m where m.id = moods.after::uuid and m.person = moods.person;
+        select * into last from millrace.mood m where m.id = moods.after::uuid and m.person = moods.person and (me = m.person or m.family = shared);
         if not found then
             perform millrace.refuse('there is no such mood', 'after', null, 'P0002', 'not_found');
         end if;
     end if;
     return query
         select m.id, m.day, m.color, m.emoji, m.at, m.shared_at from millrace.mood m
-         where m.person = moods.person and m.deleted_at is null and (me = m.person or m.shared_at <= t)
+         where m.person = moods.person and m.deleted_at is null and (me = m.person or (m.shared_at <= t and m.family = shared))
            and (moods.since is null or m.at >= moods.since) and (moods.after is null or (m.at, m.id) < (last.at, last.id))
          order by m.at desc, m.id desc limit moods.page;
 end $$;
@@ -238,7 +239,7 @@ declare
     today date := (millrace.now() at time zone 'UTC')::date;
     s int[];
 begin
-    perform millrace.quest_sees(streak.actor, streak.person, caller => streak.caller);
+    perform millrace.quest_sees_since(streak.actor, streak.person, caller => streak.caller);
     select * into m from millrace.family_member x where x.person = streak.person;
     if not found then
         perform millrace.refuse('this person is in no family', 'person', 'Join one with family_join.', 'P0002', 'not_found');

@@ -49,19 +49,7 @@ begin
     return me;
 end $$;
 
--- For what has no actor of its own: with claims, only a parent of the family; a back end always.
-create or replace function millrace.quest_parent_only(family text, caller name) returns void
-language plpgsql stable as $$
-declare
-    me text := millrace.subject(quest_parent_only.caller);
-begin
-    if me is not null and not exists (select from millrace.family_member m
-        where m.person = me and m.family = quest_parent_only.family and m.role = 'parent') then
-        perform millrace.refuse('only a parent of the family may do this', 'actor', 'Ask a parent.', '42501', 'permission');
-    end if;
-end $$;
-
--- The family, locked: everything about it happens one after the other.
+-- The family, locked: everything about it happens one after the other. For whoever may act in it already; see quest_lock_as.
 create or replace function millrace.quest_lock(family text) returns millrace.family
 language plpgsql volatile as $$
 declare
@@ -222,18 +210,23 @@ begin
     return the_day;
 end $$;
 
--- Itself, or a parent of its family.
-create or replace function millrace.quest_sees(actor text, person text, caller name) returns void
+-- Since when the actor sees what this person does: always, for itself; for a parent of its family, since the person has been in it.
+create or replace function millrace.quest_sees_since(actor text, person text, caller name) returns timestamptz
 language plpgsql stable as $$
 declare
-    me text := millrace.quest_actor(actor, caller => quest_sees.caller);
+    me text := millrace.quest_actor(actor, caller => quest_sees_since.caller);
+    since timestamptz;
 begin
     perform millrace.quest_name(person, 'person');
-    if me <> person and not exists (
-        select from millrace.family_member a join millrace.family_member b on a.family = b.family
-         where a.person = me and a.role = 'parent' and b.person = quest_sees.person) then
+    if me = person then
+        return '-infinity';
+    end if;
+    select b.joined_at into since from millrace.family_member a join millrace.family_member b on a.family = b.family
+     where a.person = me and a.role = 'parent' and b.person = quest_sees_since.person;
+    if not found then
         perform millrace.refuse('only the person itself or a parent of its family sees this', 'actor', 'Act as one of them.', '42501', 'permission');
     end if;
+    return coalesce(since, '-infinity');
 end $$;
 
 -- Books an award; 0 when it is booked already. What was undone may be booked once more: the keys then end in #2, #3 and so on.
@@ -271,8 +264,8 @@ begin
     return coalesce(taken, 0);
 end $$;
 
-create or replace function millrace.points_total(the_person text) returns bigint
-language sql stable as 'select coalesce(sum(l.delta), 0)::bigint from millrace.points_ledger l where l.person = the_person';
+create or replace function millrace.points_total(the_person text, since timestamptz default '-infinity') returns bigint
+language sql stable as 'select coalesce(sum(l.delta), 0)::bigint from millrace.points_ledger l where l.person = the_person and l.at >= since';
 
 -- What an operator sets; names that are left out stay as they are.
 create or replace function millrace.quest_rules_set(rules jsonb) returns boolean

@@ -41,13 +41,19 @@ struct AlarmRoutes: Sendable {
                 }
                 log.info("an alarm was answered by a link", [("alarm.id", alarm), ("alarm.state", state ?? "?")])
             } else {
-                guard answer == "yes" || answer == "no" else { return Self.unknownAnswer }
+                guard answer == "yes" || answer == "no" || answer == "never" else { return Self.unknownAnswer }
                 try await pool.withConnection { connection throws(PostgresError) in
-                    try await CheckInOffice.consent(link.contact, agrees: answer == "yes", on: connection)
+                    if answer == "never" {
+                        try await CheckInOffice.never(link.contact, on: connection)
+                    } else {
+                        try await CheckInOffice.consent(link.contact, agrees: answer == "yes", on: connection)
+                    }
                 }
             }
         } catch let error as PostgresError where error.sqlState == "P0002" {
             return Self.unknownLink
+        } catch let error as PostgresError where error.sqlState == "55000" && link.alarm == nil {
+            // Yes, after never again: the page says how it stands.
         }
         return try await page(link)
     }
@@ -65,9 +71,23 @@ struct AlarmRoutes: Sendable {
     }
 
     static func consentPage(_ facts: JSONValue) -> Listeners.Response {
+        let consent = facts["consent"]?.text
+        if consent == "never" {
+            return html(
+                "Being a contact",
+                "<h1>Never again</h1><p>Nobody can ask you here any more, and what you had agreed to has ended. If you change your mind, write to whoever runs this service.</p>"
+            )
+        }
+        let never = (name: "never", label: "Never ask me again, whoever it is")
+        if consent == "over" {
+            return html(
+                "Being a contact",
+                "<h1>Being a contact</h1><p>This question is open no more: you are not named as a contact.</p>"
+                    + form([never]))
+        }
         let person = escaped(facts["person"]?.text ?? "")
         let said =
-            switch facts["consent"]?.text {
+            switch consent {
             case "given": "<p>You have said yes. You can change your mind here at any time.</p>"
             case "declined": "<p>You have said no. You can change your mind here at any time.</p>"
             default: ""
@@ -75,7 +95,7 @@ struct AlarmRoutes: Sendable {
         return html(
             "Being a contact",
             "<h1>Being a contact of \(person)</h1><p>\(person) asks to name you as somebody to be told when they miss a check-in.</p>"
-                + said + form([("yes", "Yes, tell me"), ("no", "No")]))
+                + said + form([("yes", "Yes, tell me"), ("no", "No"), never]))
     }
 
     static func alarmPage(_ facts: JSONValue) -> Listeners.Response {

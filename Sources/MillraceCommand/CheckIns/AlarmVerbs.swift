@@ -17,7 +17,8 @@ extension Command {
         summary: "Show who is told of a person's alarms, and change it",
         discussion: """
             An address counts from when whoever it belongs to has said yes, by the link that --add sends there. --confirm is for an \
-            operator who was told otherwise; it is noted as such.
+            operator who was told otherwise; it is noted as such. An address is asked five times at most, once a day, and not beyond the \
+            daily limits of the asker and of the address: then it is held, and --ask asks when that is over.
             """,
         arguments: [person],
         flags: [
@@ -225,7 +226,7 @@ enum CheckInTables {
         var table = Table(
             [
                 .init("step", .trailing), .init("contact", shrinks: true), .init("channel"),
-                .init("address", shrinks: true), .init("consent"),
+                .init("address", shrinks: true), .init("consent"), .init("held until"),
             ],
             whenEmpty: "there is no contact")
         for row in rows {
@@ -233,7 +234,7 @@ enum CheckInTables {
                 let consent = channel["consent"]?.text ?? ""
                 table.add([
                     text(row, "step"), text(row, "contact"), text(channel, "channel"), text(channel, "address"),
-                    .init(consent, consent == "given" ? .green : .yellow),
+                    .init(consent, consent == "given" ? .green : .yellow), text(channel, "held_until"),
                 ])
             }
         }

@@ -42,6 +42,12 @@ struct CheckInWiring: Sendable {
 }
 
 extension Invocation {
+    /// Puts what was set for this process where all callers see it.
+    func applyCheckInRules() async throws {
+        guard let rules = settings.checkInRules?.compact else { return }
+        _ = try await withSchema { connection in try await CheckInOffice.setRules(rules, on: connection) }
+    }
+
     func checkIns(
         _ database: ConnectionOptions, pool: Pool, name: String, supervisor: Supervisor
     ) throws -> CheckInWiring {

@@ -1,7 +1,9 @@
 import Signatures
 
 extension Setting {
-    static let checkIns: [Setting] = [checkInsOn, deadmanURL, deadmanEvery]
+    static let checkIns: [Setting] = [
+        checkInsOn, deadmanURL, deadmanEvery, consentAskerDay, consentAddressDay,
+    ]
 
     static let checkInsOn = Setting(
         "checkins", .boolean,
@@ -22,6 +24,13 @@ extension Setting {
     static let deadmanEvery = Setting(
         "deadman-every", .duration(.seconds(5) ... .seconds(86_400)), fallback: "60s", valueName: "DURATION",
         help: "How often it is told.")
+    static let consentAskerDay = Setting(
+        "consent-asker-day", .integer(0...999_999), valueName: "N",
+        help: "How many questions for consent one person may cause in a day; 10 until somebody says otherwise.")
+    static let consentAddressDay = Setting(
+        "consent-address-day", .integer(0...999_999), valueName: "N",
+        help: "How many questions for consent one address gets in a day, whoever asks; 3 until somebody says otherwise."
+    )
 }
 
 extension Settings {
@@ -29,6 +38,14 @@ extension Settings {
     var runsCheckIns: Bool? {
         guard case .boolean(let isOn)? = entry(.checkInsOn)?.value else { return nil }
         return isOn
+    }
+
+    /// What somebody has set, for all callers; what nobody has stays as it is in the database.
+    var checkInRules: JSONValue? {
+        let rules = [("asker_day", Setting.consentAskerDay), ("address_day", .consentAddressDay)]
+            .filter { text($0.1) != nil }
+            .map { JSONValue.Member(key: $0.0, value: .int(integer($0.1))) }
+        return rules.isEmpty ? nil : .object(rules)
     }
 
     /// nil without a secret and an address for them.

@@ -83,6 +83,10 @@ extension Command {
     static let familiesJoin = Command(
         ["families", "join"],
         summary: "Let a person into a family",
+        discussion: """
+            At once, as a back end of the app does: make sure that the person wants it. People themselves join by an invitation and \
+            their own yes; see millrace families invite.
+            """,
         arguments: [
             Argument("family", help: "the family"), Argument("person", help: "who joins"),
             Argument("role", .one, .choice(["teen", "parent"]), help: "as what"),

@@ -70,6 +70,7 @@ extension Command {
             handlers.append(invocation.questHandler(pool))
             try await invocation.applyQuestRules()
         }
+        try await invocation.applyCheckInRules()
         var options = Worker.Options(database: database, name: name)
         options.direct = invocation.directOptions
         options.hearing = hearing

@@ -46,7 +46,7 @@ struct QuestFunctions {
         ("family_leave", "select millrace.family_leave($1, $1 || '-c')"),
         ("family_join", "select millrace.family_join($1, $1 || '-c', 'teen')"),
         ("family_create", "select millrace.family_create($1 || '-new', 'Asia/Tokyo')"),
-        ("person_erase", "select millrace.person_erase($1 || '-b', $1 || '-a')"),
+        ("person_erase", "select millrace.person_erase($1 || '-b', $1 || '-b')"),
     ]
 
     func measure(on connection: Connection) async throws(PostgresError) -> [(name: String, median: Double)] {

@@ -1,0 +1,278 @@
+-- Whether an address wants to be a contact's. Nobody is told anything before it has said yes, and nobody is asked without end: an asker asks an
+-- address five times at most and once a day, however it names and renames its contacts; and there is a daily limit of each asker, and of each
+-- address over all who ask.
+
+-- One mailbox, whatever is written behind a plus, and with or without the dots that Google leaves out.
+create or replace function millrace.consent_mailbox(mailbox text) returns text
+language sql immutable as $$
+    select case when x.host in ('gmail.com', 'googlemail.com') then replace(x.local, '.', '') || '@gmail.com' else x.local || '@' || x.host end
+      from (select split_part(split_part(m.bare, '@', 1), '+', 1) as local, split_part(m.bare, '@', 2) as host
+              from (select millrace.mail_bare(mailbox) as bare) m) x
+$$;
+
+-- A number is one, called or written to; devices are their person's.
+create or replace function millrace.consent_hash(channel text, address text, contact text) returns bytea
+language sql stable as $$
+    select case when channel = 'mail' then millrace.keyed_hash('mail', millrace.consent_mailbox(address))
+                when channel = 'push' then millrace.keyed_hash('person', contact)
+                else millrace.keyed_hash('tel', address) end
+$$;
+
+create or replace function millrace.consent_blocked(the_address bytea) returns boolean
+language sql stable as $$
+    select exists (select from millrace.consent_never n where n.address = the_address)
+$$;
+
+-- How many questions a day: of one asker, and to one address.
+create or replace function millrace.consent_cap(the_cap text) returns int
+language sql stable as $$
+    select coalesce((select s.value::int from millrace.setting s where s.name = 'consent_' || the_cap), case the_cap when 'asker_day' then 10 else 3 end)
+$$;
+
+-- {"asker_day": 10, "address_day": 3}; names that are left out stay as they are. False: it was so already.
+create or replace function millrace.check_in_rules_set(rules jsonb) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    one record;
+    changed boolean := false;
+begin
+    if rules is null or jsonb_typeof(rules) <> 'object' then
+        perform millrace.refuse('rules is no JSON object', 'rules', 'Give {"asker_day": 10, "address_day": 3}.');
+    end if;
+    for one in select e.key, e.value from jsonb_each(rules) e order by 1 loop
+        if one.key not in ('asker_day', 'address_day') then
+            perform millrace.refuse(format('the rule %L is unknown', left(one.key, 60)), 'rules', 'Known are asker_day and address_day.');
+        end if;
+        if jsonb_typeof(one.value) <> 'number' or one.value #>> '{}' !~ '^[0-9]{1,6}$' then
+            perform millrace.refuse(format('%s is no whole number from 0 to 999999', one.key), 'rules', 'Give how many questions a day; 0 for none.');
+        end if;
+        insert into millrace.setting as s (name, value) values ('consent_' || one.key, one.value #>> '{}')
+            on conflict (name) do update set value = excluded.value where s.value <> excluded.value;
+        changed := changed or found;
+    end loop;
+    return changed;
+end $$;
+
+-- Counts one question; or says until when there is to be none.
+create or replace function millrace.consent_take(the_person text, the_address bytea, t timestamptz) returns timestamptz
+language plpgsql volatile as $$
+declare
+    the_asker bytea := millrace.keyed_hash('asker', the_person);
+    c millrace.consent_ask;
+    tomorrow timestamptz := (millrace.today_utc() + 1)::timestamp at time zone 'UTC';
+begin
+    if millrace.consent_blocked(the_address) then
+        return 'infinity';
+    end if;
+    select * into c from millrace.consent_ask x where x.asker = the_asker and x.address = the_address for no key update;
+    if c.asks >= 5 then
+        return 'infinity';
+    end if;
+    if c.asked_at > t - interval '1 day' then
+        return c.asked_at + interval '1 day';
+    end if;
+    if not millrace.day_take('consent_asker', the_asker, millrace.consent_cap('asker_day')) then
+        return tomorrow;
+    end if;
+    if not millrace.day_take('consent_address', the_address, millrace.consent_cap('address_day')) then
+        perform millrace.day_give_back('consent_asker', the_asker);
+        return tomorrow;
+    end if;
+    insert into millrace.consent_ask as x (asker, address, asks, asked_at) values (the_asker, the_address, 1, t)
+        on conflict (asker, address) do update set asks = x.asks + 1, asked_at = t where x.asks < 5 and x.asked_at <= t - interval '1 day';
+    if not found then                                      -- the same asker, on another connection, a moment ago
+        perform millrace.day_give_back('consent_asker', the_asker), millrace.day_give_back('consent_address', the_address);
+        return t + interval '1 day';
+    end if;
+    return null;
+end $$;
+
+-- Asks at each address that has not answered, as far as the limits allow; each of the others says until when it is held.
+create or replace function millrace.consent_ask(the_person text, the_contact text, t timestamptz) returns int
+language plpgsql volatile as $$
+declare
+    d millrace.watch_address;
+    until timestamptz;
+    n int := 0;
+begin
+    for d in
+        select * from millrace.watch_address x
+         where x.person = the_person and x.contact = the_contact and x.verified_at is null and x.declined_at is null
+         order by x.channel for no key update
+    loop
+        until := millrace.consent_take(the_person, d.hash, t);
+        if until is not null then
+            update millrace.watch_address x set held_until = until where x.ref = d.ref;
+            continue;
+        end if;
+        update millrace.watch_address x set asked_at = t, asks = x.asks + 1, held_until = null where x.ref = d.ref;
+        insert into millrace.consent_link as l (ref, address, at) values (d.ref, d.hash, t) on conflict (ref) do update set at = excluded.at;
+        perform millrace.notice_put(d.contact, 'alarm.consent', d.channel, d.address,
+            jsonb_build_object('title', format('%s names you as a contact', d.person),
+                'body', format('%s asks whether you want to be told when they do not check in. Please say yes, no, or never ask me again.', d.person),
+                'person', d.person, 'ref', d.ref, 'stage', 'consent'),
+            'consent:' || d.ref || ':' || d.asks + 1, t, t + interval '7 days', false);
+        n := n + 1;
+    end loop;
+    return n;
+end $$;
+
+-- By the link that was sent to an address: yes or no, at any time. No is always taken, also from the last contact there is.
+create or replace function millrace.check_in_consent(ref uuid, agrees boolean) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    d millrace.watch_address;
+begin
+    select * into d from millrace.watch_address x where x.ref = check_in_consent.ref for no key update;
+    if not found or check_in_consent.agrees is null then
+        perform millrace.refuse('there is no such contact', 'ref', null, 'P0002', 'not_found');
+    end if;
+    if check_in_consent.agrees and millrace.consent_blocked(d.hash) then
+        perform millrace.refuse('this address has said never again', 'ref', 'An operator lifts that with consent_unblock.', '55000', 'wrong_state');
+    end if;
+    -- A number that answers in writing may be called, too.
+    perform millrace.consent_set(array(select x.ref from millrace.watch_address x
+        where x.person = d.person and x.contact = d.contact and x.hash = d.hash for no key update), check_in_consent.agrees, 'link');
+    return check_in_consent.agrees;
+end $$;
+
+-- Nobody asks at this address again, by whatever contact and whoever it is; and what had been agreed there is over.
+create or replace function millrace.consent_never_set(the_address bytea, the_way text) returns boolean
+language plpgsql volatile as $$
+declare
+    refs uuid[];
+    is_new boolean;
+begin
+    insert into millrace.consent_never (address, at, how) values (the_address, millrace.now(), the_way) on conflict do nothing;
+    is_new := found;
+    refs := array(select d.ref from millrace.watch_address d where d.hash = the_address order by d.ref for no key update);
+    perform millrace.consent_set(refs, false, 'never');
+    update millrace.notice n set status = 'cancelled'
+      from millrace.watch_address d
+     where d.ref = any (refs) and n.person = d.contact and n.key > 'consent:' || d.ref || ':' and n.key < 'consent:' || d.ref || ';' and n.status = 'pending';
+    return is_new;
+end $$;
+
+-- By the link, also when the contact has been removed since. False: it had been said before.
+create or replace function millrace.check_in_never(ref uuid) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    the_address bytea;
+begin
+    select coalesce((select d.hash from millrace.watch_address d where d.ref = check_in_never.ref),
+                    (select l.address from millrace.consent_link l where l.ref = check_in_never.ref)) into the_address;
+    if the_address is null then
+        perform millrace.refuse('there is no such contact', 'ref', null, 'P0002', 'not_found');
+    end if;
+    return millrace.consent_never_set(the_address, 'link');
+end $$;
+
+-- For an operator: the channel is mail, sms, voice, or push with a person's id.
+create or replace function millrace.consent_block(channel text, address text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return millrace.consent_never_set(millrace.consent_named(consent_block.channel, consent_block.address), 'operator');
+end $$;
+
+-- False: nobody had said so. Who has declined stays declined until asked again.
+create or replace function millrace.consent_unblock(channel text, address text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    delete from millrace.consent_never n where n.address = millrace.consent_named(consent_unblock.channel, consent_unblock.address);
+    return found;
+end $$;
+
+create or replace function millrace.consent_named(channel text, address text) returns bytea
+language plpgsql stable as $$
+begin
+    if channel is null or channel not in ('mail', 'sms', 'voice', 'push') then
+        perform millrace.refuse(format('the channel %L is unknown', left(channel, 60)), 'channel', 'Known are mail, sms, voice and push.');
+    end if;
+    if address is null or length(address) not between 1 and 576 then
+        perform millrace.refuse('the address is missing or too long', 'address', 'Give a mail address, a number as +4915112345678, or a person''s id for push.');
+    end if;
+    if channel = 'mail' then
+        perform millrace.mail_check_mailbox(address, 'address');
+    end if;
+    return millrace.consent_hash(channel, address, address);
+end $$;
+
+create or replace function millrace.consent_set(refs uuid[], agrees boolean, how text) returns int
+language plpgsql volatile as $$
+declare
+    t timestamptz := millrace.now();
+    n int;
+begin
+    with changed as (
+        update millrace.watch_address d
+           set verified_at = case when agrees then coalesce(d.verified_at, t) end, declined_at = case when not agrees then t end, held_until = null
+         where d.ref = any (refs) and case when agrees then d.verified_at is null or d.declined_at is not null else d.declined_at is null end
+        returning d.person, d.contact, d.channel
+    ), said as (
+        insert into millrace.checkin_change (at, person, change, data)
+        select t, c.person, case when agrees then 'consent_given' else 'consent_declined' end,
+               jsonb_build_object('contact', c.contact, 'channel', c.channel, 'how', how) from changed c
+    )
+    select count(*) into n from changed;
+    return n;
+end $$;
+
+-- A contact with an account says yes or no to push on its own devices, and no to everything else, too. The number of addresses changed.
+create or replace function millrace.check_in_accept(person text, agrees boolean, actor text default null, caller millrace.caller_name default current_user) returns int
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    me text := millrace.quest_actor(check_in_accept.actor, caller => check_in_accept.caller);
+    refs uuid[];
+begin
+    perform millrace.quest_name(check_in_accept.person, 'person');
+    refs := array(select d.ref from millrace.watch_address d
+                   where d.person = check_in_accept.person and d.contact = me and (d.channel = 'push' or not check_in_accept.agrees) for no key update);
+    if cardinality(refs) = 0 or check_in_accept.agrees is null then
+        perform millrace.refuse('this person has not named the actor as a contact', 'person', null, 'P0002', 'not_found');
+    end if;
+    if check_in_accept.agrees and millrace.consent_blocked(millrace.keyed_hash('person', me)) then
+        perform millrace.refuse('this account has said never again', 'actor', 'An operator lifts that with consent_unblock.', '55000', 'wrong_state');
+    end if;
+    return millrace.consent_set(refs, check_in_accept.agrees, 'account');
+end $$;
+
+-- An operator who has been told otherwise, by telephone or on paper.
+create or replace function millrace.check_in_confirm(person text, contact text, channels text[] default null) returns int
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    refs uuid[];
+begin
+    refs := array(select d.ref from millrace.watch_address d
+                   where d.person = check_in_confirm.person and d.contact = check_in_confirm.contact
+                     and (check_in_confirm.channels is null or d.channel = any (check_in_confirm.channels)) for no key update);
+    if cardinality(refs) = 0 then
+        perform millrace.refuse('there is no such contact or channel', 'contact', null, 'P0002', 'not_found');
+    end if;
+    return millrace.consent_set(refs, true, 'operator');
+end $$;
+
+-- Asks once more where nobody has answered; how many addresses.
+create or replace function millrace.check_in_consent_ask(person text, contact text, actor text default null, caller millrace.caller_name default current_user) returns int
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+    perform millrace.quest_acts_as(check_in_consent_ask.actor, check_in_consent_ask.person, caller => check_in_consent_ask.caller);
+    return millrace.consent_ask(check_in_consent_ask.person, check_in_consent_ask.contact, millrace.now());
+end $$;
+
+-- Addresses from before they were counted by their hashes; and how often those had been asked.
+do $$
+begin
+    if exists (select from millrace.watch_address d where d.hash is null) then
+        update millrace.watch_address d set hash = millrace.consent_hash(d.channel, d.address, d.contact) where d.hash is null;
+        insert into millrace.consent_ask (asker, address, asks, asked_at)
+        select millrace.keyed_hash('asker', d.person), d.hash, least(max(d.asks), 5), max(d.asked_at)
+          from millrace.watch_address d where d.asks > 0 and d.asked_at is not null group by 1, 2
+            on conflict do nothing;
+        insert into millrace.consent_link (ref, address, at)
+        select d.ref, d.hash, d.asked_at from millrace.watch_address d where d.asked_at is not null on conflict do nothing;
+    end if;
+end $$;

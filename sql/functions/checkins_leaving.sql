@@ -1,0 +1,95 @@
+-- How somebody leaves: a contact, a person, an address. Nobody who was told of an alarm is left to believe that it is open.
+
+-- Tells whoever was told of this alarm, and is about to be forgotten, that it is over for them: one contact, as far as `kept` does not have its
+-- address, or all. What was not taken yet is not sent any more. With `why` the person is not named: it is being erased, and the time says which
+-- alarm is meant.
+create or replace function millrace.alarm_farewell(a millrace.alarm, the_contact text, kept jsonb, why text, t timestamptz) returns int
+language plpgsql volatile as $$
+declare
+    d record;
+    n int := 0;
+    place text := millrace.alarm_time(a.expired_at, coalesce((select w.zone from millrace.watch w where w.person = a.person), 'UTC'));
+    test text := case when a.cause = 'drill' then 'TEST: ' else '' end;
+begin
+    for d in
+        select x.contact, x.channel, x.address from millrace.watch_address x
+         where x.person = a.person and (the_contact is null or x.contact = the_contact) and x.verified_at is not null and x.declined_at is null
+           and not (kept ? x.channel and (x.channel = 'push' or kept ->> x.channel = x.address))
+           and exists (select from millrace.alarm_event e where e.alarm = a.id and e.what = 'told' and e.contact = x.contact)
+         order by x.contact, x.channel
+    loop
+        update millrace.notice m set status = 'cancelled'
+          from millrace.alarm_event e
+         where e.alarm = a.id and e.contact = d.contact and e.channel = d.channel and e.what = 'told' and m.id = e.notice and m.status = 'pending';
+        perform millrace.notice_put(d.contact, case when a.cause = 'drill' then 'alarm.drill' else 'alarm.resolved' end, d.channel, d.address,
+            jsonb_build_object('stage', 'resolved', 'cause', a.cause, 'test', a.cause = 'drill',
+                'title', test || case when why is null then format('The alarm about %s is over for you', a.person) else 'An alarm is over' end,
+                'body', test || case when a.cause = 'help' then format('You were told that somebody asked for help at %s.', place)
+                                     else format('You were told of a check-in that was due by %s.', place) end
+                    || ' ' || coalesce(why, format('You are not a contact of %s there any more.', a.person)) || ' Nothing more is asked of you.'),
+            'alarm:' || a.id || ':left:' || d.channel || ':' || extract(epoch from t), t, t + interval '24 hours', true);
+        n := n + 1;
+    end loop;
+    return n;
+end $$;
+
+create or replace function millrace.checkins_erase_person(person text) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp
+    set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+#variable_conflict use_column
+declare
+    gone bigint := 0;
+    n bigint;
+    a millrace.alarm;
+begin
+    perform from millrace.watch w where w.person = checkins_erase_person.person for update;
+    for a in select x.* from millrace.alarm x where x.person = checkins_erase_person.person and x.state <> 'resolved' order by x.id for no key update loop
+        perform millrace.alarm_farewell(a, null, '{}', 'The person does not use this service any more.', millrace.now());
+    end loop;
+    -- What others were sent about this person, by whatever ways.
+    delete from millrace.notice m using millrace.alarm_event e, millrace.alarm a
+     where a.person = checkins_erase_person.person and e.alarm = a.id and m.parent = e.notice;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.notice m using millrace.alarm_event e, millrace.alarm a
+     where a.person = checkins_erase_person.person and e.alarm = a.id and m.id = e.notice;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.notice m using millrace.watch_address d
+     where d.person = checkins_erase_person.person and m.person = d.contact and m.key like 'consent:' || d.ref || ':%';
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.alarm_event e using millrace.alarm a where a.person = checkins_erase_person.person and e.alarm = a.id;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.alarm a where a.person = checkins_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.watch_contact c where c.person = checkins_erase_person.person or c.contact = checkins_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.watch w where w.person = checkins_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    -- Who looked after somebody does so no more: the others are told again.
+    for a in
+        select x.* from millrace.alarm x
+         where x.acknowledged_by = checkins_erase_person.person and x.state = 'acknowledged' order by x.id for no key update
+    loop
+        perform millrace.alarm_let_go(a, checkins_erase_person.person, millrace.now());
+    end loop;
+    -- In others' alarms somebody was told, and it is not said who.
+    update millrace.alarm_event e set contact = 'erased' where e.contact = checkins_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    update millrace.alarm_event e set by = 'erased' where e.by = checkins_erase_person.person;
+    update millrace.alarm a set acknowledged_by = 'erased' where a.acknowledged_by = checkins_erase_person.person;
+    delete from millrace.checkin_change c where c.person = checkins_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.checkin_change c where c.data ? 'contact' and c.data ->> 'contact' = checkins_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    return gone;
+end $$;
+
+-- An address that is erased reaches nobody any more, here as elsewhere.
+create or replace function millrace.checkins_erase_address(address text) returns int
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    gone int;
+begin
+    delete from millrace.watch_address d where d.channel = 'mail' and millrace.mail_bare(d.address) = millrace.mail_bare(checkins_erase_address.address);
+    get diagnostics gone = row_count;
+    return gone;
+end $$;

@@ -1,0 +1,54 @@
+-- What rooms share to protect people from each other: names that nobody can read back, and what may happen only so often a day.
+
+create or replace function millrace.keyed_hash(kind text, value text) returns bytea
+language sql stable as $$
+    select sha256(convert_to((select s.value from millrace.setting s where s.name = 'mail_salt') || chr(31) || kind || ':' || value, 'UTF8'))
+$$;
+
+create or replace function millrace.today_utc() returns date
+language sql stable as $$
+    select (millrace.now() at time zone 'UTC')::date
+$$;
+
+-- Counts one more for today; false when that would be more than `most`.
+create or replace function millrace.day_take(the_what text, the_who bytea, most int) returns boolean
+language plpgsql volatile as $$
+begin
+    if most < 1 then
+        return false;
+    end if;
+    insert into millrace.day_count as c (what, who, day, n) values (the_what, the_who, millrace.today_utc(), 1)
+        on conflict (what, who, day) do update set n = c.n + 1 where c.n < most;
+    return found;
+end $$;
+
+create or replace function millrace.day_give_back(the_what text, the_who bytea) returns void
+language sql volatile as $$
+    update millrace.day_count c set n = c.n - 1 where c.what = the_what and c.who = the_who and c.day = millrace.today_utc() and c.n > 0
+$$;
+
+create or replace function millrace.day_must_take(the_what text, the_person text, most int, sentence text, field text) returns void
+language plpgsql volatile as $$
+begin
+    if not millrace.day_take(the_what, millrace.keyed_hash('person', the_person), most) then
+        perform millrace.refuse(sentence, field, format('At most %s a day; the next day begins at midnight UTC.', most), '53400', 'quota');
+    end if;
+end $$;
+
+create or replace function millrace.people_expire(most int default 20000) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    n bigint;
+    gone bigint;
+begin
+    delete from millrace.day_count c
+     where c.ctid = any (array(select x.ctid from millrace.day_count x where x.day < millrace.today_utc() - 1 order by x.day limit most));
+    get diagnostics gone = row_count;
+    delete from millrace.consent_link l
+     where l.ctid = any (array(select x.ctid from millrace.consent_link x where x.at < millrace.now() - interval '1 year' order by x.at limit most));
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.family_invitation i
+     where i.ctid = any (array(select x.ctid from millrace.family_invitation x where x.expires_at < millrace.now() order by x.expires_at limit most));
+    get diagnostics n = row_count;
+    return gone + n;
+end $$;

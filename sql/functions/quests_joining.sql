@@ -1,0 +1,234 @@
+-- Who is in a family. A person joins by a parent's invitation and its own yes. A back end without claims acts for the app and lets anybody in.
+-- No parent decides about another parent.
+
+-- The family, locked, for whoever may act in it: a back end (`me` is null), or a member; with `as_parent` only a parent. The right is part of
+-- the statement that locks: who has none holds nobody up. It is looked at again behind the lock, for it may have gone while we waited.
+create or replace function millrace.quest_lock_as(family text, me text, as_parent boolean) returns millrace.family
+language plpgsql volatile as $$
+#variable_conflict use_column
+declare
+    f millrace.family;
+begin
+    select x.* into f from millrace.family x
+     where x.family = quest_lock_as.family and (me is null or millrace.quest_is_in(x.family, me, as_parent))
+       for no key update;
+    if f.family is null and not exists (select from millrace.family x where x.family = quest_lock_as.family) then
+        perform millrace.refuse(format('there is no family %L', left(quest_lock_as.family, 60)), 'family', null, 'P0002', 'not_found');
+    end if;
+    if f.family is null or (me is not null and not millrace.quest_is_in(f.family, me, as_parent)) then
+        perform millrace.refuse(case when as_parent then 'only a parent of the family may do this' else 'the actor is no member of this family' end, 'actor',
+            case when as_parent then 'Ask a parent.' else 'Only members see and do this.' end, '42501', 'permission');
+    end if;
+    return f;
+end $$;
+
+create or replace function millrace.quest_is_in(the_family text, the_person text, as_parent boolean) returns boolean
+language sql volatile as $$
+    select exists (select from millrace.family_member m where m.person = the_person and m.family = the_family and (not as_parent or m.role = 'parent'))
+$$;
+
+create or replace function millrace.quest_role(role text) returns void
+language plpgsql immutable as $$
+begin
+    if role is null or role not in ('teen', 'parent') then
+        perform millrace.refuse(format('the role %L is unknown', left(role, 60)), 'role', 'Give teen or parent.');
+    end if;
+end $$;
+
+-- False: it was so already. Whoever is in another family leaves that one first, by itself.
+create or replace function millrace.member_put(the_family text, the_person text, the_role text, t timestamptz) returns boolean
+language plpgsql volatile as $$
+declare
+    old millrace.family_member;
+begin
+    select * into old from millrace.family_member m where m.person = the_person for no key update;
+    if old.family = the_family and old.role = the_role then
+        return false;
+    end if;
+    insert into millrace.family_member as m (person, family, role, joined_at)
+    values (the_person, the_family, the_role, t)
+        on conflict (person) do update
+           set family = excluded.family, role = excluded.role, joined_at = case when m.family is null then excluded.joined_at else m.joined_at end
+         where m.family is null or m.family = excluded.family;
+    if not found then
+        perform millrace.refuse('this person is in another family', 'person', 'One leaves with family_leave, then joins.', '55000', 'conflict');
+    end if;
+    if the_role <> 'parent' then
+        delete from millrace.family_invitation i where i.invited_by = the_person;
+    end if;
+    return true;
+end $$;
+
+-- True: the person is in now, or has another role. Of oneself: an open invitation becomes a membership, with the role that it names; a parent may
+-- also become a teen without one. Of somebody else: false, and a parent has made an invitation.
+create or replace function millrace.family_join(family text, person text, role text, caller millrace.caller_name default current_user) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    me text := millrace.subject(family_join.caller);
+    t timestamptz := millrace.now();
+    f text;
+    invited millrace.family_invitation;
+    old millrace.family_member;
+    the_role text := family_join.role;
+begin
+    perform millrace.quest_name(family_join.family, 'family');
+    perform millrace.quest_name(family_join.person, 'person');
+    if me is null then
+        perform millrace.quest_role(the_role);
+        f := (millrace.quest_lock(family_join.family)).family;
+        delete from millrace.family_invitation i where i.family = f and i.person = family_join.person;
+        return millrace.member_put(f, family_join.person, the_role, t);
+    end if;
+    if me <> family_join.person then
+        perform millrace.invitation_make(family_join.family, family_join.person, the_role, me);
+        return false;
+    end if;
+    if the_role is not null then
+        perform millrace.quest_role(the_role);
+    end if;
+    select x.family into f from millrace.family x
+     where x.family = family_join.family and (millrace.quest_is_in(x.family, me, false) or (millrace.invitation_of(x.family, me)).family is not null)
+       for no key update;
+    select * into old from millrace.family_member m where m.person = me;
+    invited := millrace.invitation_of(f, me);              -- behind the lock
+    if old.family = f and (the_role is null or the_role = old.role) and (invited.role is null or the_role = old.role) then
+        return false;
+    end if;
+    if invited.role is null and not (coalesce(old.family = f, false) and old.role = 'parent') then
+        perform millrace.refuse('there is no open invitation', 'family', 'A parent of the family makes one with family_invite.', '42501', 'permission');
+    end if;
+    if invited.role is not null and the_role <> invited.role and not coalesce(old.family = f, false) then
+        perform millrace.refuse(format('the invitation is to be a %s', invited.role), 'role', 'Give that role, or null.', '42501', 'permission');
+    end if;
+    if not millrace.member_put(f, me, case when old.family = f and old.role = 'parent' and the_role = 'teen' then 'teen' else invited.role end, t) then
+        return false;
+    end if;
+    delete from millrace.family_invitation i where i.family = f and i.person = me;
+    return true;
+end $$;
+
+-- The one that is open, or was declined and can still be taken up: a no may be a slip.
+create or replace function millrace.invitation_of(the_family text, the_person text) returns millrace.family_invitation
+language sql volatile as $$
+    select i from millrace.family_invitation i where i.family = the_family and i.person = the_person and i.expires_at > millrace.now()
+$$;
+
+-- Until when it is open; null: the person is in the family already, in that role.
+create or replace function millrace.invitation_make(the_family text, the_person text, the_role text, me text) returns timestamptz
+language plpgsql volatile as $$
+declare
+    f millrace.family;
+    t timestamptz;
+    old millrace.family_invitation;
+begin
+    perform millrace.quest_role(the_role);
+    f := millrace.quest_lock_as(the_family, me, true);
+    t := millrace.now();
+    if the_person = me then
+        perform millrace.refuse('nobody invites themselves', 'person', 'Name somebody else.');
+    end if;
+    if exists (select from millrace.family_member m where m.person = the_person and m.family = f.family and m.role = the_role) then
+        return null;
+    end if;
+    old := millrace.invitation_of(f.family, the_person);
+    if old.declined_at is not null then
+        perform millrace.refuse('this person has declined', 'person', format('Invite again after %s; until then the person may still join.',
+            to_char(old.expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')), '55000', 'wrong_state');
+    end if;
+    if (select count(*) from millrace.family_invitation i where i.family = f.family and i.person <> the_person and i.expires_at > t) >= 50 then
+        perform millrace.refuse('the family has 50 open invitations', 'family', 'Withdraw one with family_uninvite.', '53400', 'quota');
+    end if;
+    insert into millrace.family_invitation as i (family, person, role, invited_by, invited_at, expires_at)
+    values (f.family, the_person, the_role, me, t, t + interval '14 days')
+        on conflict (family, person) do update
+           set role = excluded.role, invited_by = excluded.invited_by, invited_at = excluded.invited_at, expires_at = excluded.expires_at, declined_at = null;
+    return t + interval '14 days';
+end $$;
+
+-- By a parent of the family, or a back end. The person joins by its own family_join; nothing is sent.
+create or replace function millrace.family_invite(family text, person text, role text, actor text default null, caller millrace.caller_name default current_user) returns timestamptz
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    me text := millrace.actor_of(family_invite.actor, caller => family_invite.caller);
+begin
+    perform millrace.quest_name(family_invite.family, 'family');
+    perform millrace.quest_name(family_invite.person, 'person');
+    return millrace.invitation_make(family_invite.family, family_invite.person, family_invite.role, me);
+end $$;
+
+-- The person declines; a parent or a back end withdraws. False: there was nothing to decline or to withdraw.
+create or replace function millrace.family_uninvite(family text, person text, actor text default null, caller millrace.caller_name default current_user) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    me text := millrace.actor_of(family_uninvite.actor, caller => family_uninvite.caller);
+begin
+    perform millrace.quest_name(family_uninvite.family, 'family');
+    perform millrace.quest_name(family_uninvite.person, 'person');
+    if me = family_uninvite.person then
+        update millrace.family_invitation i set declined_at = millrace.now()
+         where i.family = family_uninvite.family and i.person = me and i.declined_at is null and i.expires_at > millrace.now();
+        return found;
+    end if;
+    perform millrace.quest_lock_as(family_uninvite.family, me, true);
+    delete from millrace.family_invitation i
+     where i.family = family_uninvite.family and i.person = family_uninvite.person and i.declined_at is null and i.expires_at > millrace.now();
+    return found;
+end $$;
+
+-- A person's own, or with `of_family` those of a family for its parents, in the order of their names, behind the one in `after`.
+create or replace function millrace.family_invitations(
+    of_family text default null, of_person text default null, after text default null, page int default 50, actor text default null,
+    caller millrace.caller_name default current_user
+) returns table (family text, person text, role text, invited_by text, invited_at timestamptz, expires_at timestamptz, declined_at timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    me text := millrace.actor_of(family_invitations.actor, caller => family_invitations.caller);
+    whose text := coalesce(of_person, case when of_family is null then me end);
+    behind text := coalesce(family_invitations.after, '');
+begin
+    perform millrace.quest_page(family_invitations.page);
+    if of_family is null and whose is null then
+        perform millrace.refuse('neither a family nor a person is given', 'of_family', 'Give the one or the other.');
+    end if;
+    if me is not null and whose is distinct from me and not coalesce(millrace.quest_is_in(of_family, me, true), false) then
+        perform millrace.refuse('only the person itself or a parent of the family sees invitations', 'actor', 'Act as one of them.', '42501', 'permission');
+    end if;
+    return query
+        select i.family, i.person, i.role, i.invited_by, i.invited_at, i.expires_at, i.declined_at from millrace.family_invitation i
+         where (of_family is null or i.family = of_family) and (whose is null or i.person = whose) and i.expires_at > millrace.now()
+           and case when whose is not null then i.family else i.person end > behind
+         order by case when whose is not null then i.family else i.person end limit family_invitations.page;
+end $$;
+
+-- By the person itself; a parent lets a teen go, and a back end anybody. Nothing is deleted: points, moods and streaks stay the person's.
+create or replace function millrace.family_leave(family text, person text, caller millrace.caller_name default current_user) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    f millrace.family;
+    me text := millrace.subject(family_leave.caller);
+begin
+    perform millrace.quest_name(family_leave.family, 'family');
+    perform millrace.quest_name(family_leave.person, 'person');
+    if me = family_leave.person and not millrace.quest_is_in(family_leave.family, me, false) then
+        return false;
+    end if;
+    f := millrace.quest_lock_as(family_leave.family, me, me is distinct from family_leave.person);
+    if me <> family_leave.person and millrace.quest_is_in(f.family, family_leave.person, true) then
+        perform millrace.refuse('a parent leaves by itself', 'person', 'Ask that parent, or a back end of the app.', '42501', 'permission');
+    end if;
+    update millrace.family_member m set family = null, role = null
+     where m.person = family_leave.person and m.family = f.family;
+    if not found then
+        return false;
+    end if;
+    -- An invitation stands and falls with the parent who made it.
+    delete from millrace.family_invitation i where i.family = f.family and i.invited_by = family_leave.person;
+    update millrace.notice n set status = 'cancelled'
+     where n.person = family_leave.person and n.status = 'pending'
+       and n.kind in ('daily_reminder', 'quest_available', 'streak_at_risk', 'quest_summary', 'mood_buffer');
+    return true;
+end $$;
