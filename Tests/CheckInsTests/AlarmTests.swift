@@ -291,9 +291,22 @@ import Testing
             try await connection.run("commit")
             for table in ["watch", "watch_contact", "watch_address", "alarm", "alarm_event", "notice"] {
                 let left = try await connection.int(
-                    "select count(*) from millrace.\(table) t where t::text ~ 'anna|mum|bob'")
+                    "select count(*) from millrace.\(table) t where t::text ~ 'anna|mum|bob' and t::text !~ ':left:'")
                 #expect(left == 0, "\(table)")
             }
+            // Who was told of the open alarm is told that it is over; the time says which, for her name is gone.
+            #expect(
+                try await connection.column(
+                    "select kind || ' ' || person || ' ' || channel from millrace.notice where key ~ ':left:' order by 1"
+                )
+                    == [
+                        "alarm.resolved bob mail", "alarm.resolved eve mail", "alarm.resolved mum mail",
+                        "alarm.resolved mum sms",
+                    ])
+            #expect(
+                try await connection.int(
+                    "select count(*) from millrace.notice where key ~ ':left:' and (data::text ~ 'anna' or data ->> 'body' not like 'You were told of a check-in that was due by 2%')"
+                ) == 0)
             try await connection.befriend("carl", "dave")
             try await connection.run("select millrace.mail_erase('Dave@example.com')")
             #expect(try await connection.int("select count(*) from millrace.watch_address") == 0)

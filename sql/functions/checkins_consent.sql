@@ -117,6 +117,14 @@ begin
     return n;
 end $$;
 
+-- Questions to addresses of this contact that are not among those that are kept go with them: nobody could answer, and they name who asked.
+create or replace function millrace.consent_withdraw(the_person text, the_contact text, kept jsonb) returns void
+language sql volatile as $$
+    delete from millrace.notice m using millrace.watch_address d
+     where d.person = the_person and d.contact = the_contact and not (kept ? d.channel and (d.channel = 'push' or kept ->> d.channel = d.address))
+       and m.person = d.contact and m.key like 'consent:' || d.ref || ':%'
+$$;
+
 -- By the link that was sent to an address: yes or no, at any time. No is always taken, also from the last contact there is.
 create or replace function millrace.check_in_consent(ref uuid, agrees boolean) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$

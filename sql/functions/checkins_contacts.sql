@@ -50,6 +50,7 @@ begin
     -- Another address is another one's until it says yes: a new row, so that links sent to the old one open nothing.
     perform millrace.alarm_farewell(a, check_in_contact.contact, check_in_contact.channels, null, t)
        from millrace.alarm a where a.person = check_in_contact.person and a.state <> 'resolved';
+    perform millrace.consent_withdraw(check_in_contact.person, check_in_contact.contact, check_in_contact.channels);
     delete from millrace.watch_address d
      where d.person = check_in_contact.person and d.contact = check_in_contact.contact
        and (not check_in_contact.channels ? d.channel or (d.channel <> 'push' and d.address <> check_in_contact.channels ->> d.channel));
@@ -86,6 +87,7 @@ begin
     perform millrace.quest_acts_as(check_in_contact_remove.actor, check_in_contact_remove.person, caller => check_in_contact_remove.caller);
     perform millrace.alarm_farewell(a, check_in_contact_remove.contact, '{}', null, millrace.now())
        from millrace.alarm a where a.person = check_in_contact_remove.person and a.state <> 'resolved';
+    perform millrace.consent_withdraw(check_in_contact_remove.person, check_in_contact_remove.contact, '{}');
     delete from millrace.watch_contact c where c.person = check_in_contact_remove.person and c.contact = check_in_contact_remove.contact;
     if not found then
         return false;

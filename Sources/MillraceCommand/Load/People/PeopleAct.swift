@@ -75,7 +75,7 @@ struct PeopleChoices {
     mutating func next(_ model: PeopleModel) -> PeopleStep {
         // A few people meet often; the others come by.
         let actor = random.chance(0.6) ? "p\(random.next() % 5)" : any(Self.people)
-        let other = random.chance(0.6) ? "p\(random.next() % 5)" : any(Self.people)
+        let other = random.chance(0.3) ? actor : random.chance(0.6) ? "p\(random.next() % 5)" : any(Self.people)
         let family = model.members[random.chance(0.5) ? actor : other]?.family ?? any(Self.families)
         let role = random.chance(0.5) ? "teen" : "parent"
         switch random.next() % 100 {
@@ -87,7 +87,7 @@ struct PeopleChoices {
         case ..<38:
             return step(
                 backed(actor, 0.1), .leave(family: family, person: random.chance(0.5) ? actor : other))
-        case ..<43: return step(backed(actor, 0.1), .erase(person: random.chance(0.3) ? actor : other))
+        case ..<43: return erasing(actor, other, model)
         case ..<52: return step(actor, .look(any(PeopleSight.allCases), person: other))
         case ..<64: return naming(actor, other)
         case ..<78: return contact(actor, other, model)
@@ -114,6 +114,16 @@ struct PeopleChoices {
         let role = model.invitations[one]?.role ?? "teen"
         return step(
             one.person, .join(family: one.family, person: one.person, role: random.chance(0.9) ? role : "parent"))
+    }
+
+    /// Often somebody about whom there is an alarm.
+    private mutating func erasing(_ actor: String, _ other: String, _ model: PeopleModel) -> PeopleStep {
+        let alarmed = model.alarms.filter { $0.value.isOpen && model.isReached($0.key) }.keys.sorted()
+        if !alarmed.isEmpty, random.chance(0.5) {
+            let person = any(alarmed)
+            return step(backed(random.chance(0.7) ? person : actor, 0.2), .erase(person: person))
+        }
+        return step(backed(actor, 0.1), .erase(person: random.chance(0.3) ? actor : other))
     }
 
     private mutating func naming(_ actor: String, _ other: String) -> PeopleStep {
@@ -160,7 +170,8 @@ struct PeopleChoices {
             let told = model.alarms.keys.sorted()
             guard !told.isEmpty else { return step(actor, .help(person: actor)) }
             let watched = any(told)
-            let contacts = model.contacts.keys.sorted().filter { $0.person == watched }.map(\.contact) + [watched, other]
+            let contacts =
+                model.contacts.keys.sorted().filter { $0.person == watched }.map(\.contact) + [watched, other]
             let contact = any(contacts)
             return step(
                 random.chance(0.8) ? contact : actor,

@@ -199,7 +199,8 @@ struct PeopleWorld {
             return try await call(
                 "millrace.check_in_respond('\(alarm ?? "")', '\(contact)', '\(answer)')", by: step.actor)
         case .wait(let hours):
-            _ = try await value("select millrace.test_clock_advance(make_interval(hours => $1::int))::text", ["\(hours)"])
+            _ = try await value(
+                "select millrace.test_clock_advance(make_interval(hours => $1::int))::text", ["\(hours)"])
             while try await value("select taken::text from millrace.watch_step('people')", []) != "0" {}
             return "ok"
         default:
