@@ -75,6 +75,26 @@ import Testing
             try await owner.run("select millrace.check_in('anna', actor => 'anna')")
             #expect(try await owner.value("select state from millrace.alarms") == "resolved")
             #expect(try await Self.link(in: "is over", on: owner) == told)
+            // Never again, by the link of a contact who was removed before it was opened.
+            try await owner.run(
+                #"select millrace.check_in_contact('eve', 'victim', 1, '{"mail": "victim@example.com"}', actor => 'eve')"#
+            )
+            let unwanted = try await Self.link(in: "eve names you as a contact", on: owner)
+            #expect(await Self.ask(unwanted, at: port).body.contains("Never ask me again"))
+            try await owner.run("select millrace.check_in_contact_remove('eve', 'victim', 'eve')")
+            let over = await Self.ask(unwanted, at: port)
+            #expect(
+                over.status == 200 && over.body.contains("open no more") && !over.body.contains("eve"), "\(over.body)")
+            #expect(await Self.ask(unwanted, at: port, answer: "yes").status == 404)
+            #expect(
+                await Self.ask(unwanted, at: port, answer: "never").body.contains("Nobody can ask you here any more"))
+            try await owner.run(
+                #"select millrace.check_in_contact('anna', 'v', 1, '{"mail": "Victim+x@example.com"}', actor => 'anna')"#
+            )
+            #expect(
+                try await owner.bool(
+                    "select declined_at is not null and asked_at is null from millrace.watch_address where contact = 'v'"
+                ))
             worker.signal(SIGTERM)
             #expect(try await worker.ended() == 0)
             await owner.close()

@@ -111,6 +111,10 @@ import Testing
             #expect(
                 try await Self.run(["checkins", "list", "--state", "expired"], on: database).output.contains("anna"))
             #expect(try await Self.run(["checkins", "disarm", "anna"], on: database).code == 0)
+            let number = ["checkins", "block", "voice", "+4915112345678"]
+            #expect(try await Self.run(number, on: database).output == "nobody asks there any more")
+            #expect(try await Self.run(number + ["--lift"], on: database).output == "it may be asked again")
+            #expect(try await Self.run(["checkins", "block", "fax", "1"], on: database).code == 2)
             await owner.close()
         }
     }

@@ -68,6 +68,21 @@ import Testing
             #expect(try await Self.run(["families", "create", "smith", "Asia/Tokyo"], on: database).code == 4)
             #expect(try await Self.run(["families", "create", "jones", "Mars/Base"], on: database).code == 2)
             #expect(try await Self.run(["families", "join", "smith", "anna", "parent"], on: database).code == 0)
+            #expect(
+                try await Self.run(["families", "invite", "smith", "ben", "teen"], on: database).output.hasPrefix(
+                    "ben is invited until 2"))
+            #expect(
+                try await Self.run(["families", "invitations", "--family", "smith"], on: database).output.contains(
+                    "ben"))
+            #expect(
+                try await Self.run(["families", "invite", "smith", "ben", "--withdraw"], on: database).output
+                    == "ben is invited no more")
+            #expect(
+                try await Self.run(["families", "invitations", "--person", "ben"], on: database).output
+                    == "nobody is invited")
+            #expect(try await Self.run(["families", "join", "smith", "ben", "teen"], on: database).code == 0)
+            #expect(
+                try await Self.run(["families", "leave", "smith", "ben"], on: database).output == "ben has left smith")
             #expect(try await Self.run(["families", "show", "nobody"], on: database).code == 3)
             let shown = try await Self.run(["families", "show", "smith", "--json"], on: database)
             #expect(shown.output.contains(#""members": 1"#) && shown.output.contains(#""version": 1"#))
