@@ -50,6 +50,7 @@ package enum Schema {
         Script(name: "041_blob_grants", bytes: Embedded._041_blob_grants),
         Script(name: "042_checked_templates", bytes: Embedded._042_checked_templates),
         Script(name: "043_turns_by_row", bytes: Embedded._043_turns_by_row),
+        Script(name: "044_carried_contents", bytes: Embedded._044_carried_contents),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -65,6 +66,7 @@ package enum Schema {
         Script(name: "sealed", bytes: Embedded.sealed),
         Script(name: "enqueue", bytes: Embedded.enqueue),
         Script(name: "limits", bytes: Embedded.limits),
+        Script(name: "carried", bytes: Embedded.carried),
         Script(name: "claim", bytes: Embedded.claim),
         Script(name: "claim_limited", bytes: Embedded.claim_limited),
         Script(name: "steps", bytes: Embedded.steps),

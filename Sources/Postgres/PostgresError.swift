@@ -80,16 +80,22 @@ extension PostgresError {
         }
     }
 
-    /// The database is away or going away: the same call can succeed later.
+    /// The database is away or going away: the same call can succeed later. A statement that was too slow is no outage: the server is there, for
+    /// it has ended the statement when it was told to.
     package var isOutage: Bool {
         switch self {
-        case .unreachable, .lost, .timedOut, .exhausted: true
+        case .unreachable, .lost, .exhausted: true
         case .server(let error):
             // 57P0x: shutdown, crash, cannot connect now, or an idle session ended; 08: connection; 53300: too many of them; 25006: a standby
             error.sqlState.hasPrefix("57P") || error.sqlState.hasPrefix("08") || error.sqlState == "53300"
                 || error.sqlState == "25006" || isShortage
-        case .cancelled, .undecodable, .misconfigured: false
+        case .timedOut, .cancelled, .undecodable, .misconfigured: false
         }
+    }
+
+    /// The statement passed its deadline, and the server has ended it.
+    package var isSlowness: Bool {
+        if case .timedOut = self { true } else { false }
     }
 
     /// Undone because another transaction was at it at the same time: the same call can succeed at once.

@@ -1,59 +1,6 @@
 package import FoundationEssentials
 package import Postgres
 
-/// A job in hand. A class, for it is passed on many times: one reference count instead of one for each of its fields.
-package final class Claimed: Sendable {
-    package let seq: Int64
-    package let id: Int64
-    package let number: Int64
-    package let kind: Int32
-    package let lane: Lane
-    package let attempt: Int16
-    package let crashes: Int16
-    package let enqueuedAt: Date
-    package let claimedAt: Date
-    package let args: [UInt8]
-    package let maxAttempts: Int16?
-    package let keyed: Bool
-    package let expired: Bool
-    package let options: [UInt8]?
-    package let metadata: [UInt8]?
-    package let tags: [String]
-    package let tenant: String?
-    /// The gates at which it holds a slot, to be given back with its end.
-    package let gates: [Int64]
-    /// The same where there is but one.
-    package let gate: Int64?
-
-    package init(
-        seq: Int64, id: Int64, number: Int64, kind: Int32, lane: Lane, attempt: Int16 = 0, crashes: Int16 = 0,
-        enqueuedAt: Date = .distantPast, claimedAt: Date = .distantPast, args: [UInt8] = [], maxAttempts: Int16? = nil,
-        keyed: Bool = false, expired: Bool = false, options: [UInt8]? = nil, metadata: [UInt8]? = nil,
-        tags: [String] = [],
-        tenant: String? = nil, gates: [Int64] = [], gate: Int64? = nil
-    ) {
-        self.seq = seq
-        self.id = id
-        self.number = number
-        self.kind = kind
-        self.lane = lane
-        self.attempt = attempt
-        self.crashes = crashes
-        self.enqueuedAt = enqueuedAt
-        self.claimedAt = claimedAt
-        self.args = args
-        self.maxAttempts = maxAttempts
-        self.keyed = keyed
-        self.expired = expired
-        self.options = options
-        self.metadata = metadata
-        self.tags = tags
-        self.tenant = tenant
-        self.gates = gates
-        self.gate = gate
-    }
-}
-
 /// A place in line.
 package struct Place: Sendable, Equatable {
     package var lane: Lane
@@ -135,12 +82,13 @@ package struct Horizon: Sendable, Hashable {
 extension Queue {
     /// Claims up to `wanted` jobs. `number` is a fresh multiple of 8. `limited` saves the database finding out by itself. `patience`: for so long
     /// another who claims from the lane of the stretch at `turn` may go first. `loose` does not wait for the disk: a crash of the server may forget
-    /// the claim. Jobs of a limited one must not start before their leases are on it, and so it does not bring them: `readLeases` does.
+    /// the claim. Jobs of a limited one must not start before their leases are on it, and so it does not bring them: `readLeases` does. `carry`: so
+    /// many bytes of a job's contents may be in the answer; one with more comes unread.
     package static func claim(
         on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from stretches: [Stretch],
         wanted: Int,
         shortQueues: [Int32], longQueues: [Int32], limited: Bool = false, patience: Duration? = nil, turn: Int = 0,
-        loose: Bool = false
+        loose: Bool = false, carry: Int? = nil
     ) async throws(PostgresError) -> Catch {
         var found = Catch()
         let parameters: [Parameter] = [
@@ -148,12 +96,12 @@ extension Queue {
             .int4s(stretches.map(\.lane.code)), .int8s(stretches.map(\.floor)), .int8s(stretches.map(\.ceiling)),
             .int4s(stretches.map(\.limit)), .int4(Int32(wanted)), .int4s(shortQueues), .int4s(longQueues),
             .bool(patience != nil), .bool(loose), .int4(Int32(turn + 1)),
-            .int4(Int32((patience ?? .zero) / .milliseconds(1))),
+            .int4(Int32((patience ?? .zero) / .milliseconds(1))), .int4(carry.map { Int32(clamping: $0) }),
         ]
         let rows = try await connection.query(
             limited
-                ? "select * from millrace.claim_limited($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, $12, $13, $13, $14, $15)"
-                : "select * from millrace.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, $12, $13, $14, $15)",
+                ? "select * from millrace.claim_limited($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, $12, $13, $13, $14, $15, $16)"
+                : "select * from millrace.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, $12, $13, $14, $15, $16)",
             parameters
         ) { row throws(PostgresError) in try answer(row, number: number, limited: limited) }
         found.jobs.reserveCapacity(rows.count)
@@ -175,24 +123,26 @@ extension Queue {
     /// The next job of a lane, when somebody has woken us for it: cheaper to ask for than by `claim`. Nil: there is none, or limits or a pause
     /// may have a say, and `claim` is to be asked. `number` is that of the lease, with its class.
     package static func claimOne(
-        on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from stretch: Stretch, loose: Bool
+        on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from stretch: Stretch, loose: Bool,
+        carry: Int? = nil
     ) async throws(PostgresError) -> Claimed? {
         try await connection.query(
-            "select * from millrace.claim_one($1, $2, $3, $4, $5, $6, $7)",
+            "select * from millrace.claim_one($1, $2, $3, $4, $5, $6, $7, $8)",
             [
                 .int8(session), .int8(number), .int4s(kinds), .int4(stretch.lane.queue), .int4(stretch.lane.code),
-                .int8(stretch.floor), .bool(loose),
+                .int8(stretch.floor), .bool(loose), .int4(carry.map { Int32(clamping: $0) }),
             ]
         ) { row throws(PostgresError) -> Claimed? in
-            guard let args = row.optionalJSON(6) else { return nil }
+            guard let id = try row.optionalInt(1) else { return nil }
+            let args = row.optionalJSON(6)
             return Claimed(
-                seq: try row.int(0), id: try row.int(1), number: number, kind: Int32(try row.int(2)),
+                seq: try row.int(0), id: id, number: number, kind: Int32(try row.int(2)),
                 lane: stretch.lane,
                 attempt: Int16(try row.int(3)), crashes: Int16(try row.int(4)), enqueuedAt: try row.date(5),
-                claimedAt: try row.date(14), args: args, maxAttempts: try row.optionalInt(7).map { Int16($0) },
+                claimedAt: try row.date(14), args: args ?? [], maxAttempts: try row.optionalInt(7).map { Int16($0) },
                 keyed: try row.bool(8), expired: try row.bool(9), options: row.optionalJSON(10),
                 metadata: row.optionalJSON(11), tags: row.isNull(12) ? [] : try row.strings(12),
-                tenant: row.optionalString(13))
+                tenant: row.optionalString(13), isUnread: args == nil)
         }.first ?? nil
     }
 
@@ -210,7 +160,8 @@ extension Queue {
     /// What a row leaves out is as in the first, or as it mostly is: see `claim`. `limited`: the answer of `claim_limited`, which has a
     /// column more.
     private static func answer(_ row: Row, number: Int64, limited: Bool) throws(PostgresError) -> Answer {
-        guard let args = row.optionalJSON(9) else {
+        // Only a job says when it was enqueued.
+        guard let enqueuedAt = try row.optionalDate(8) else {
             if !row.isNull(17) { return .usual }
             if let number = try row.optionalInt(2) {
                 let jobs = try row.ints(18)  // behind the ids as many places
@@ -226,6 +177,7 @@ extension Queue {
             return .turnedAway(place, gate: row.isNull(18) ? nil : try row.ints(18).first)
         }
         let id = try row.int(1)
+        let args = row.optionalJSON(9)
         func shared(_ column: Int) throws(PostgresError) -> Int32 {
             Int32(try (row.isNull(column) ? row.first : row).int(column))
         }
@@ -234,17 +186,18 @@ extension Queue {
                 seq: try row.optionalInt(0) ?? id, id: id, number: try row.optionalInt(2) ?? number + 1,
                 kind: try shared(3), lane: Lane(queue: try shared(4), code: try shared(5)),
                 attempt: Int16(try row.optionalInt(6) ?? 0),
-                crashes: Int16(try row.optionalInt(7) ?? 0), enqueuedAt: try row.date(8),
-                claimedAt: try row.first.date(17), args: args, maxAttempts: try row.optionalInt(10).map { Int16($0) },
+                crashes: Int16(try row.optionalInt(7) ?? 0), enqueuedAt: enqueuedAt,
+                claimedAt: try row.first.date(17), args: args ?? [], maxAttempts: try row.optionalInt(10).map { Int16($0) },
                 keyed: !row.isNull(11), expired: !row.isNull(12), options: row.optionalJSON(13),
                 metadata: row.optionalJSON(14), tags: row.isNull(15) ? [] : try row.strings(15),
                 tenant: row.optionalString(16), gates: row.isNull(18) ? [] : try row.ints(18),
-                gate: limited ? try row.optionalInt(19) : nil))
+                gate: limited ? try row.optionalInt(19) : nil, isUnread: args == nil))
     }
 
     /// The jobs of these parcels whose leases live, in the order in which they should start; the answer waits until the leases are on disk.
+    /// `carry`: see `claim`.
     package static func readLeases(
-        on connection: Connection, session: Int64, of parcels: [Parcel]
+        on connection: Connection, session: Int64, of parcels: [Parcel], carry: Int? = nil
     ) async throws(PostgresError) -> [Claimed] {
         // Mostly of one lane, where a job's place is its id.
         let lane = parcels.dropFirst().allSatisfy { $0.lane == parcels[0].lane } ? parcels.first?.lane : nil
@@ -257,10 +210,13 @@ extension Queue {
         }
         let known = places
         let jobs = try await connection.query(
-            "select * from millrace.leases_read($1, $2)", [.int8(session), .int8s(Set(parcels.map(\.number)).sorted())]
+            "select * from millrace.leases_read($1, $2, $3)",
+            [
+                .int8(session), .int8s(Set(parcels.map(\.number)).sorted()), .int4(carry.map { Int32(clamping: $0) }),
+            ]
         ) { row throws(PostgresError) -> Claimed? in
-            guard let args = row.optionalJSON(7) else { return nil }
-            let id = try row.int(3)
+            guard let id = try row.optionalInt(3) else { return nil }
+            let args = row.optionalJSON(7)
             guard let place = usual.map({ Place(lane: $0, seq: id) }) ?? known[id] else {
                 throw .undecodable(column: 3, expected: "a job that was claimed")
             }
@@ -269,11 +225,11 @@ extension Queue {
                 seq: place.seq, id: id, number: try shared(0).int(0), kind: Int32(try shared(2).int(2)),
                 lane: place.lane,
                 attempt: Int16(try row.optionalInt(4) ?? 0), crashes: Int16(try row.optionalInt(5) ?? 0),
-                enqueuedAt: try row.date(6), claimedAt: try shared(1).date(1), args: args,
+                enqueuedAt: try row.date(6), claimedAt: try shared(1).date(1), args: args ?? [],
                 maxAttempts: try row.optionalInt(8).map { Int16($0) }, keyed: !row.isNull(9), expired: !row.isNull(10),
                 options: row.optionalJSON(11), metadata: row.optionalJSON(12),
                 tags: row.isNull(13) ? [] : try row.strings(13), tenant: row.optionalString(14),
-                gates: row.isNull(16) ? [] : try row.ints(16), gate: try row.optionalInt(15))
+                gates: row.isNull(16) ? [] : try row.ints(16), gate: try row.optionalInt(15), isUnread: args == nil)
         }
         return jobs.compactMap(\.self).sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) }
     }

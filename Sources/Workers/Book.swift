@@ -29,6 +29,7 @@ package struct Book: Sendable {
     /// Claimed loosely: their leases are to reach the disk, and they to be read. By lease.
     private var parcels: [Int64: [Parcel]] = [:]
     private var parcelled = 0
+    private var unread = Unread()
     /// Each run knows its place.
     private(set) var running: [Run] = []
     private var queues = QueueCounts()
@@ -61,10 +62,11 @@ package struct Book: Sendable {
         self.bounds = bounds
     }
 
-    var waitingCount: Int { waiting.count - head + parcelled }
+    var waitingCount: Int { waiting.count - head + parcelled + unread.count }
     package var held: Int { waitingCount + starting + running.count }
-    /// What is held and can be worked on. Jobs that are still to be read, up to two claims of them, do not keep the next claim from following.
-    var atHand: Int { held - min(parcelled, 2 * Demand.most) }
+    /// What is held and can be worked on. Jobs that are still to be read, up to two claims of them, do not keep the next claim from following;
+    /// nor do those whose contents are, for their lines get no more of them, and others' jobs must not wait.
+    var atHand: Int { held - unread.count - min(parcelled, 2 * Demand.most) }
     /// Ends that wait to be recorded, beyond those of two flushes: they count as work at hand, or a database that claims faster than it records
     /// would leave more and more of them to a crash.
     var owed: Int { max(0, pending.count + inFlight - 2 * Self.mostOfFlush) }
@@ -103,7 +105,8 @@ package struct Book: Sendable {
             count(job.lane, end - start)
             start = end
         }
-        line(jobs)
+        let whole = unread.sort(out: jobs)
+        line(whole ?? jobs)
     }
 
     /// What a loose claim has taken: its leases are ours from now on, its jobs when they have been read.
@@ -136,6 +139,31 @@ package struct Book: Sendable {
         _ = lose(forgotten)
         if stopped { handBack() }
         return forgotten
+    }
+
+    /// Whose contents to read next, and how many more of a line may be claimed where some wait for that.
+    func nextUnread(most: Int) -> [Claimed] { unread.next(most) }
+    package var narrow: [Int32: Int] { unread.room }
+    var hasUnread: Bool { unread.count > 0 }
+
+    /// What was read of the contents of these. One that was handed back or lost meanwhile is not wanted any more. Returns the lanes of lines
+    /// that had no room for another until now.
+    package mutating func read(_ jobs: [Claimed]) -> Set<Lane> {
+        let (wanted, opened) = unread.take(jobs)
+        line(wanted)
+        if stopped { handBack() }
+        return opened
+    }
+
+    /// These cannot be read, for these reasons: they end without a run.
+    package mutating func refuse(_ jobs: [(job: Claimed, error: String)]) -> Set<Lane> {
+        let (wanted, opened) = unread.take(jobs.map(\.job))
+        let errors = Dictionary(jobs.map { ($0.job.id, $0.error) }, uniquingKeysWith: { first, _ in first })
+        for job in wanted {
+            leave(job)
+            pending.append(Ended(job: job, outcome: .dead, error: errors[job.id]))
+        }
+        return opened
     }
 
     private mutating func line(_ jobs: [Claimed]) {
@@ -235,12 +263,17 @@ package struct Book: Sendable {
 
     /// Everything that has not started goes back, in its turn to be flushed; what is still to be read, when it has been.
     package mutating func handBack() {
-        for job in waiting[head...] {
+        release(waiting[head...])
+        waiting = []
+        head = 0
+        if stopped { release(unread.removeAll()[...]) }
+    }
+
+    private mutating func release(_ jobs: ArraySlice<Claimed>) {
+        for job in jobs {
             leave(job)
             if leases[job.number] != nil { pending.append(Ended(job: job, outcome: .released, wait: .zero)) }
         }
-        waiting = []
-        head = 0
     }
 
     /// What was claimed ahead for a pace that has not lasted goes back, so that others may start it: not all that waited at the last look
@@ -248,8 +281,10 @@ package struct Book: Sendable {
     package mutating func handBackHoarded() -> Bool {
         let isHoard = !stopped && seen.waiting > taken - seen.taken
         if isHoard { handBack() }
-        seen = (taken, waitingCount)
-        return isHoard
+        let excess = unread.removeExcess()
+        release(excess[...])
+        seen = (taken, waitingCount - unread.count)
+        return isHoard || !excess.isEmpty
     }
 
     /// The jobs of runs that ignore their cancellation go back; what they report later is refused.
@@ -394,6 +429,7 @@ package struct Book: Sendable {
         waiting = Array(kept)
         head = 0
         for number in numbers { _ = unpack(number) }
+        for job in unread.remove(leases: numbers) { leave(job) }
         let dropped = pending.filter { numbers.contains($0.job.number) }
         if !dropped.isEmpty {
             totals.refused += dropped.count

@@ -25,6 +25,8 @@ final class Desk: Sendable {
     let flush = Signal()
     /// The jobs of a loose claim are to be read.
     let parcels = Signal()
+    /// The contents of jobs are to be read.
+    let unread = Signal()
     /// Nothing is held any more.
     let changed = Signal()
 
@@ -91,7 +93,25 @@ final class Desk: Sendable {
     }
 
     func accept(_ jobs: [Claimed], gates: [Int64]) {
-        state.withLock { $0.book.accept(jobs, gates: gates) }
+        let hasUnread = state.withLock { state in
+            state.book.accept(jobs, gates: gates)
+            return state.book.hasUnread
+        }
+        if hasUnread { unread.fire() }
+    }
+
+    /// See Book.
+    var narrow: [Int32: Int] { state.withLock { $0.book.narrow } }
+    func nextUnread(most: Int) -> [Claimed] { state.withLock { $0.book.nextUnread(most: most) } }
+
+    func read(_ jobs: [Claimed], refused: [(job: Claimed, error: String)]) -> Set<Lane> {
+        let (opened, isDraining) = state.withLock { state in
+            (state.book.read(jobs).union(state.book.refuse(refused)), state.draining)
+        }
+        if isDraining || !refused.isEmpty { flush.fire() }
+        room.fire()
+        changed.fire()
+        return opened
     }
 
     func expect(_ taken: [Parcel], gates: [Int64]) {
@@ -102,8 +122,11 @@ final class Desk: Sendable {
     var expected: [Parcel] { state.withLock { $0.book.expected } }
 
     func arrived(_ jobs: [Claimed], of asked: Set<Int64>) -> Set<Int64> {
-        let (forgotten, isDraining) = state.withLock { ($0.book.arrived(jobs, of: asked), $0.draining) }
+        let (forgotten, isDraining, hasUnread) = state.withLock { state in
+            (state.book.arrived(jobs, of: asked), state.draining, state.book.hasUnread)
+        }
         if isDraining { flush.fire() }
+        if hasUnread { unread.fire() }
         room.fire()
         return forgotten
     }

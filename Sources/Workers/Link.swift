@@ -120,13 +120,13 @@ final class Outage: Sendable {
     }
 
     /// A connection that broke says nothing of the database: it may have been back for long when this one notices. Only a new one
-    /// that cannot be had does, or an answer that never comes.
+    /// that cannot be had does. Nor does a statement that was too slow: the server has ended it when we asked it to.
     /// - Parameter triedSince: an attempt that began before somebody else's came through says nothing either.
     func began(_ error: PostgresError, triedSince start: ContinuousClock.Instant = .now) {
         switch error {
-        case .unreachable, .timedOut, .exhausted: break
+        case .unreachable, .exhausted: break
         case .server(let server) where server.sqlState == "25006": break  // a standby, or made read-only
-        case .server, .lost, .cancelled, .undecodable, .misconfigured: return
+        case .server, .lost, .timedOut, .cancelled, .undecodable, .misconfigured: return
         }
         let first = state.withLock { state in
             if let reached = state.reached, start < reached { return false }

@@ -37,10 +37,10 @@ package struct Plan: Sendable {
 
     /// `room` is how many jobs of a queue may be taken, for the queues that have a bound of their own. A hurried claim follows
     /// one that came back full: it looks at the lanes known to hold work, and at a few others in turn. Lines of one queue share
-    /// what is wanted by their weights.
+    /// what is wanted by their weights. `narrow`: of which lines no more than that may be taken, for they wait to be read.
     package mutating func stretches(
-        floors: Floors, queues: [Int32], lines: [Int32: Shares.Line] = [:], room: [Int32: Int], wanted: Int,
-        allowance: Allowance, hurried: Bool
+        floors: Floors, queues: [Int32], lines: [Int32: Shares.Line] = [:], room: [Int32: Int],
+        narrow: [Int32: Int] = [:], wanted: Int, allowance: Allowance, hurried: Bool
     ) -> [Stretch] {
         turn += 1
         let (ordered, hasLone) = visited(
@@ -57,6 +57,7 @@ package struct Plan: Sendable {
                 let sum = floors.isLive(lane) ? all : all + weight
                 limit = max(1, Int((Double(limit) * weight / sum).rounded(.up)))
             }
+            if let few = narrow[lane.queue] { limit = min(limit, few) }
             switch lane.line {
             case .putBack, .normal: break
             case .suspect: limit = lane == suspect ? min(limit, allowance.suspects) : 0
@@ -82,11 +83,11 @@ package struct Plan: Sendable {
     /// above. Nil: a claim like any other.
     package func pickUp(
         _ hinted: Set<Lane>, floors: Floors, queues: [Int32], lines: [Int32: Shares.Line], limited: Set<Int32>,
-        room: [Int32: Int]
+        room: [Int32: Int], narrow: [Int32: Int] = [:]
     ) -> Stretch? {
         guard hinted.count == 1, let lane = hinted.first, lane.line == .normal || lane.line == .putBack,
             queues.contains(lane.queue), !limited.contains(lane.queue), floors.pendingSweep(of: lane) == nil,
-            room[lines[lane.queue]?.main ?? lane.queue] ?? 1 > 0
+            room[lines[lane.queue]?.main ?? lane.queue] ?? 1 > 0, narrow[lane.queue] ?? 1 > 0
         else { return nil }
         return Stretch(lane: lane, floor: floors.floor(of: lane), limit: 1)
     }

@@ -9,7 +9,7 @@ extension Worker {
     /// what the call is about: no other thread need wake for it, and no other backend.
     func claimLoop() async {
         defer { claimsEnded.fire() }
-        var state = ClaimState()
+        var state = ClaimState(bytes: Bite(options.bytes.claim, least: 0))
         while isClaiming {
             if state.isAsleep, state.claimsWhereItListens, hearing.isOpen {
                 await listenLink.run {
@@ -30,10 +30,33 @@ extension Worker {
         var random = SystemRandomNumberGenerator()
         var generation = 0
         var orphans = OrphanLooks()
+        /// What a claim may ask for, of jobs and of bytes.
+        var jobs = Bite(Demand.most, least: 16)
+        var bytes: Bite
         /// Nothing was found, after a linger and a careful look.
         var isAsleep = false
         /// Unless it listens around a pooler under another role, which may not.
         var claimsWhereItListens = true
+
+        mutating func worked() {
+            backoff.reset()
+            jobs.worked()
+            bytes.worked()
+        }
+
+        /// A claim that was too slow is followed by a smaller one, and one that cannot be answered by one that brings no contents: whatever of
+        /// them was in its way is then read by itself.
+        mutating func failed(_ error: PostgresError) {
+            if error.isSlowness {
+                jobs.failed()
+                bytes.failed()
+            } else if error.isUnanswerable {
+                bytes.gaveWay()
+            }
+        }
+
+        /// What a job may add to the answer of a claim of so many.
+        func carry(_ wanted: Int) -> Int { bytes.size / max(1, wanted) }
     }
 
     private var isClaiming: Bool { !Task.isCancelled && !desk.isDraining }
@@ -41,18 +64,22 @@ extension Worker {
     /// One claim, or the wait for a slot, and the pause behind it.
     private func turn(_ state: inout ClaimState, pickingUpBy link: Link) async {
         state.isAsleep = false
-        let order = desk.order()
+        var order = desk.order()
+        order.wanted = min(order.wanted, state.jobs.size)
         let isLookDue = state.orphans.isDue
         guard isClaiming, order.wanted > 0 || isLookDue else {
+            stalls.ended(.claiming)
             doorman.busy()
             if isClaiming { await desk.room.wait(for: .seconds(1)) }
             return
         }
+        stalls.began(.claiming)
         do throws(PostgresError) {
             try await returnOrphansIfDue(&state, isLookDue)
-            guard order.wanted > 0 else { return }
+            guard order.wanted > 0 else { return stalls.ended(.claiming) }
             let found = try await look(order, &state, pickingUpBy: link)
-            state.backoff.reset()
+            stalls.ended(.claiming)
+            state.worked()
             switch found {
             case .nothing where state.pace.careful: state.isAsleep = true
             case .nothing: await linger(&state.pace)
@@ -60,7 +87,8 @@ extension Worker {
             case .more: break
             }
         } catch {
-            if error.outcomeUnknown || error.isOutage { state.generation = -1 }
+            if error.outcomeUnknown || error.isOutage || error.isUnanswerable { state.generation = -1 }
+            state.failed(error)
             await stumble(error, pause: state.backoff.next(using: &state.random))
         }
     }
@@ -119,7 +147,7 @@ extension Worker {
         if !state.pace.careful, news.filled.isEmpty,
             let stretch = state.plan.pickUp(
                 news.lanes, floors: now, queues: table.open, lines: table.lines, limited: table.limited,
-                room: desk.roomPerQueue),
+                room: desk.roomPerQueue, narrow: desk.narrow),
             try await pickUp(from: stretch, by: link, &state, for: order, of: table, kinds: known, isLoose: isLasting)
         {
             state.pace.worked()
@@ -128,8 +156,8 @@ extension Worker {
         }
         askForLateOnes(&state.pace)
         var stretches = state.plan.stretches(
-            floors: now, queues: table.open, lines: table.lines, room: desk.roomPerQueue, wanted: order.wanted,
-            allowance: desk.allowance, hurried: !state.pace.careful)
+            floors: now, queues: table.open, lines: table.lines, room: desk.roomPerQueue, narrow: desk.narrow,
+            wanted: order.wanted, allowance: desk.allowance, hurried: !state.pace.careful)
         if !state.pace.careful { stretches = state.plan.apart(stretches, floors: now, limited: table.limited) }
         guard !stretches.isEmpty else { return .nothing }
         let turn = Plan.turn(among: stretches, floors: now)
@@ -142,11 +170,13 @@ extension Worker {
         kinds: [Int32], isLasting: Bool
     ) async throws(PostgresError) -> Found {
         let isLimited = visited.contains { table.limited.contains($0.lane.queue) }
+        let carry = state.carry(order.wanted)
         let found = try await claimLink.use { connection throws(PostgresError) in
             try await Queue.claim(
                 on: connection, session: order.session, number: order.number, kinds: kinds, from: visited,
                 wanted: order.wanted, shortQueues: table.short, longQueues: table.long,
-                limited: isLimited, patience: order.patience, turn: turn, loose: isLimited ? order.isLoose : isLasting)
+                limited: isLimited, patience: order.patience, turn: turn, loose: isLimited ? order.isLoose : isLasting,
+                carry: carry)
         }
         let places = found.places
         floors.withLock { $0.claimed(places, from: visited, wanted: order.wanted, heldBack: found.heldBack) }
@@ -183,10 +213,12 @@ extension Worker {
         let number = order.number + table.leaseClass(of: stretch.lane.queue)
         let link = link.current == nil ? claimLink : link  // who listens reconnects by himself
         let job: Claimed?
+        let carry = state.carry(1)
         do throws(PostgresError) {
             job = try await link.use { connection throws(PostgresError) in
                 try await Queue.claimOne(
-                    on: connection, session: order.session, number: number, kinds: kinds, from: stretch, loose: isLoose)
+                    on: connection, session: order.session, number: number, kinds: kinds, from: stretch, loose: isLoose,
+                    carry: carry)
             }
         } catch {
             guard link === listenLink, error.sqlState == "42501" else { throw error }
@@ -220,36 +252,6 @@ extension Worker {
         let pause = doorman.impatience ?? Pace.nap(options.poll)
         let called = await wakeups.signal.wait(for: pause)
         if !called { pace.careful = true }
-    }
-
-    /// Jobs with limits that were claimed loosely are read when the database has their leases for good, and start then: meanwhile the next
-    /// claim is on its way.
-    func readLoop() async {
-        var backoff = Backoff()
-        var random = SystemRandomNumberGenerator()
-        while !Task.isCancelled {
-            let parcels = desk.expected
-            guard !parcels.isEmpty else {
-                await desk.parcels.wait()
-                continue
-            }
-            let session = desk.session
-            do throws(PostgresError) {
-                let jobs = try await houseLink.use { connection throws(PostgresError) in
-                    try await Queue.readLeases(on: connection, session: session, of: parcels)
-                }
-                backoff.reset()
-                let forgotten = desk.arrived(jobs, of: Set(parcels.map(\.number)))
-                if !forgotten.isEmpty {
-                    log.warning("a crash of the server has made claims undone", [("leases", "\(forgotten.count)")])
-                    desk.requestReconcile()
-                }
-                startRuns()
-            } catch {
-                complaints.say("what was claimed cannot be read yet; its jobs wait", error)
-                try? await Task.sleep(for: backoff.next(using: &random))
-            }
-        }
     }
 
     private static var few: Int { 100 }

@@ -31,15 +31,17 @@ extension Worker {
         }
     }
 
-    private func record(_ flush: Flush) async {
+    private func record(_ flush: Flush, unsure isUnsure: Bool = false) async {
         var backoff = Backoff()
         var random = SystemRandomNumberGenerator()
-        var unsure = false
+        var unsure = isUnsure
         var collided = false
         let deadline = DrainClock()
+        stalls.began(.recording)
         while true {
             do throws(PostgresError) {
                 let live = try await send(flush, unsure: unsure)
+                stalls.ended(.recording)
                 settle(flush, live: live)
                 return
             } catch {
@@ -54,6 +56,10 @@ extension Worker {
                 }
                 complaints.say("what has ended cannot be recorded yet; it is kept and tried again", error)
                 if error.outcomeUnknown { (unsure, collided) = (true, false) }
+                if error.isSlowness, flush.ended.count > 1 {
+                    for half in halves(of: flush) { await record(half, unsure: true) }
+                    return
+                }
                 if desk.isDraining, deadline.passed(.seconds(10) + options.drainDeadline) { return }
                 try? await Task.sleep(for: backoff.next(using: &random))
             }
@@ -134,9 +140,11 @@ extension Worker {
             desk.requestReconcile()  // the lease still stands in the database, with its other jobs
             return
         }
+        for half in halves(of: flush) { await record(half) }
+    }
+
+    private func halves(of flush: Flush) -> [Flush] {
         let middle = flush.ended.count / 2
-        for half in [flush.ended[..<middle], flush.ended[middle...]] {
-            await record(desk.regroup(Array(half)))
-        }
+        return [flush.ended[..<middle], flush.ended[middle...]].map { desk.regroup(Array($0)) }
     }
 }

@@ -8,6 +8,8 @@ extension Worker {
         package var isDraining: Bool
         /// How long the database has been away.
         package var cutOff: Duration?
+        /// What it has tried in vain for longer than it should, and for how long.
+        package var stall: (activity: Stalls.Activity, lasts: Duration)?
         package var running: Int
         package var waiting: Int
         package var slots: Int
@@ -22,6 +24,7 @@ extension Worker {
         let unrecorded = desk.unrecorded
         return Health(
             hasStarted: isUp.withLock { $0 }, isDraining: desk.isDraining || stops.count > 0, cutOff: outage.lasts,
+            stall: stalls.longest(atLeast: options.stallsAfter),
             running: counts.running, waiting: counts.waiting, slots: options.slots, unrecorded: unrecorded,
             totals: Report(
                 finished: totals.finished, handedBack: totals.handedBack, refused: totals.refused,

@@ -28,6 +28,11 @@ package final class Worker: Sendable {
         package var watch = Watch.Limits()
         /// Whether it looks for what its floors may hide. Without that jobs are lost: only for the proof that this is noticed.
         package var sweeps = true
+        /// What a claim's answer may take, and one that brings the contents of large jobs; what the contents of such jobs may take here
+        /// altogether; and what one job may: whoever has more ends without a run. In bytes.
+        package var bytes = (claim: 8 << 20, read: 16 << 20, held: 64 << 20, job: 16 << 20)
+        /// For so long it may try in vain to claim, to read, to record or to tell that it lives, until it is not ready.
+        package var stallsAfter = Duration.seconds(10)
         /// How long after its cancellation a handler counts as stuck.
         package var stuckGrace = Duration.seconds(5)
         package var cutOffAfter = Duration.seconds(20)
@@ -89,9 +94,18 @@ package final class Worker: Sendable {
     let wakeups = Wakeups()
     let floors = Mutex(Floors())
     let outage: Outage
+    let stalls = Stalls()
+    /// For the contents of large jobs.
+    let budget: ByteBudget
     let complaints: Complaints
     let claimLink: Link
     let flushLink: Link
+    /// Signs of life and what follows from them, and nothing that could be slow.
+    let beatLink: Link
+    /// What a claim took and did not bring.
+    let readLink: Link
+    /// The contents of large jobs. Opened when there are some.
+    let contentsLink: Link
     let houseLink: Link
     /// Its statements may walk far; they must not hold up a beat.
     let sweepLink: Link
@@ -133,11 +147,15 @@ package final class Worker: Sendable {
             uniquingKeysWith: { first, _ in first })
         self.log = log.with("worker", options.name)
         desk = Desk(slots: options.slots)
+        budget = ByteBudget(options.bytes.held)
         outage = Outage(log: self.log)
         complaints = Complaints(log: self.log)
         hearing = options.hearing ?? Hearing(options.direct ?? options.database)
         claimLink = Link(options.database, name: "mr-claim", outage: outage)
         flushLink = Link(options.database, name: "mr-flush", outage: outage)
+        beatLink = Link(options.database, name: "mr-beat", outage: outage)
+        readLink = Link(options.database, name: "mr-read", outage: outage)
+        contentsLink = Link(options.database, name: "mr-contents", outage: outage)
         houseLink = Link(options.database, name: "mr-house", outage: outage)
         sweepLink = Link(options.database, name: "mr-sweep", outage: outage)
         listenLink = Link(hearing.options, name: "mr-listen", outage: outage)
@@ -199,6 +217,7 @@ package final class Worker: Sendable {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.claimLink.run { await self.claimLoop() } }
             group.addTask { await self.readLoop() }
+            group.addTask { await self.contentsLoop() }
             group.addTask { await self.sampleLoop() }
             group.addTask { await self.promoteLoop() }
             group.addTask { await self.sweepLoop() }
@@ -215,6 +234,7 @@ package final class Worker: Sendable {
     private func liveOn(direct: Bool) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.beatLoop() }
+            group.addTask { await self.watchLoop() }
             group.addTask { await self.flushLink.run { await self.flushLoop() } }
             group.addTask { await self.pulseLoop() }
             group.addTask { await self.notebook.run() }
@@ -270,7 +290,11 @@ package final class Worker: Sendable {
             if !left.isEmpty { _ = try await Queue.returnLeases(on: connection, session: session, numbers: left) }
             return try await Queue.closeSession(on: connection, session: desk.session)
         }
-        for link in [claimLink, flushLink, houseLink, sweepLink, listenLink, clockLink] { await link.close() }
+        for link in [
+            claimLink, flushLink, beatLink, readLink, contentsLink, houseLink, sweepLink, listenLink, clockLink,
+        ] {
+            await link.close()
+        }
         await notebook.pool.close()
         let totals = desk.totals
         let report = Report(

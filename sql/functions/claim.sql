@@ -50,11 +50,13 @@ end $$;
 -- expects something of, for turn_wait milliseconds at the most. loose: the claim need not reach the disk before it is
 -- answered. A server that crashes within a moment may forget it; then its ends are refused, and its jobs run again. What a run has
 -- committed here stands behind its claim in the log and does not outlive it. Not where limits or crashes count: those hold.
+-- carry: the bytes that a job may add to the answer. One that stores more is claimed like any other, and its row has a time of enqueue but no
+-- arguments, options, metadata or tags: jobs_read() brings them. So no set of jobs makes an answer large.
 create or replace function millrace.claim(
     the_session bigint, the_number bigint, the_kinds int[],
     the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
     short_queues int[], long_queues int[], brief boolean default false, patient boolean default false, loose boolean default false,
-    turn int default 1, turn_wait int default 15
+    turn int default 1, turn_wait int default 15, carry int default null
 ) returns table (
     seq bigint, id bigint, number bigint, kind int, queue int, lane int, attempt smallint, crashes smallint,
     enqueued_at timestamptz, args jsonb, max_attempts smallint, keyed boolean, expired boolean,
@@ -87,7 +89,7 @@ begin
         select c.seq, c.id, c.number, c.kind, c.queue, c.lane, c.attempt, c.crashes, c.enqueued_at, c.args, c.max_attempts, c.keyed, c.expired,
                c.options, c.metadata, c.tags, c.tenant, c.claimed_at, coalesce(c.gates, case when c.gate is not null then array[c.gate] end)
           from millrace.claim_limited(the_session, the_number, the_kinds, the_queues, the_lanes, floors, ceilings,
-                                      limits, wanted, short_queues, long_queues, brief, patient, false, false, turn, turn_wait) c;
+                                      limits, wanted, short_queues, long_queues, brief, patient, false, false, turn, turn_wait, carry) c;
         return;
     end if;
     if patient then
@@ -98,7 +100,7 @@ begin
         select m.seq, m.id, m.number, m.kind, m.queue, m.lane, m.attempt, m.crashes, m.enqueued_at, m.args, m.max_attempts, m.keyed, m.expired,
                m.options, m.metadata, m.tags, m.tenant, m.claimed_at, m.gates
           from millrace.claim_many(the_session, the_number, the_kinds, the_queues, the_lanes, floors, ceilings, limits, wanted,
-                                   short_queues, long_queues, brief, loose, paused) m;
+                                   short_queues, long_queues, brief, loose, paused, carry) m;
         return;
     end if;
     return query
@@ -142,12 +144,13 @@ begin
     select case when brief then nullif(g.seq, g.job) else g.seq end, g.job, nullif(g.number, usual_number),
            nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
            nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
-           j.enqueued_at, j.args, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
-           case when (j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then true else untrue end,
-           j.options, j.metadata, j.tags, j.tenant, (select m.t from moment m where not brief), null::bigint[]
+           j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
+           case when not j.whole then untrue when (j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then true else untrue end,
+           case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end,
+           j.tenant, (select m.t from moment m where not brief), null::bigint[]
       from gone g
      cross join lateral (                                 -- offset 0: one look-up for each, never the whole span of ids between them
-        select * from millrace.job i
+        select i.*, millrace.is_carried(carry, i.args, i.options, i.metadata, i.tags) as whole from millrace.job i
          where i.id = g.job and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) j;
 end $$;
 
@@ -157,7 +160,7 @@ end $$;
 create or replace function millrace.claim_many(
     the_session bigint, the_number bigint, the_kinds int[],
     the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
-    short_queues int[], long_queues int[], brief boolean, loose boolean, paused int[]
+    short_queues int[], long_queues int[], brief boolean, loose boolean, paused int[], carry int default null
 ) returns table (
     seq bigint, id bigint, number bigint, kind int, queue int, lane int, attempt smallint, crashes smallint,
     enqueued_at timestamptz, args jsonb, max_attempts smallint, keyed boolean, expired boolean,
@@ -222,23 +225,24 @@ begin
       from usual u where brief
     union all
     select null, i.id, null, null, null, null, null, null,
-           i.enqueued_at, i.args, i.max_attempts, case when i.unique_hash is not null then true end,
-           case when (i.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then true end,
-           i.options, i.metadata, i.tags, i.tenant, null, null
-      from millrace.job i
-     where (select s.silent from span s) and i.id between (select s.lo from span s) and (select s.hi from span s)
+           i.enqueued_at, case when i.whole then i.args end, i.max_attempts, case when i.unique_hash is not null then true end,
+           case when not i.whole then null when (i.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then true end,
+           case when i.whole then i.options end, case when i.whole then i.metadata end, case when i.whole then i.tags end, i.tenant, null, null
+      from (select i.*, millrace.is_carried(carry, i.args, i.options, i.metadata, i.tags) as whole from millrace.job i
+             where (select s.silent from span s) and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) i
     union all
     select case when brief then nullif(g.seq, g.job) else g.seq end, g.job, nullif(g.number, usual_number),
            nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
            nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
-           j.enqueued_at, j.args, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
-           case when (j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then true else untrue end,
-           j.options, j.metadata, j.tags, j.tenant, (select m.t from moment m where not brief), null::bigint[]
+           j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
+           case when not j.whole then untrue when (j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then true else untrue end,
+           case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end,
+           j.tenant, (select m.t from moment m where not brief), null::bigint[]
       from gone g
-      join (select i.* from millrace.job i
+      join (select i.*, millrace.is_carried(carry, i.args, i.options, i.metadata, i.tags) as whole from millrace.job i
              where (select s.near and not s.silent from span s) and i.id between (select s.lo from span s) and (select s.hi from span s)
             union all
-            select i.* from millrace.job i
+            select i.*, millrace.is_carried(carry, i.args, i.options, i.metadata, i.tags) from millrace.job i
              where (select not s.near from span s) and i.id = any ((select t.ids from taken t)::bigint[])
                and i.id between (select s.lo from span s) and (select s.hi from span s)) j on j.id = g.job;
 end $$;
@@ -247,7 +251,7 @@ end $$;
 -- where a lane is paused or may have limits, nor for lines of suspects: then nothing is taken, and `claim` is to be asked. the_number is
 -- the whole number of the lease.
 create or replace function millrace.claim_one(
-    the_session bigint, the_number bigint, the_kinds int[], the_queue int, the_lane int, floor bigint, loose boolean,
+    the_session bigint, the_number bigint, the_kinds int[], the_queue int, the_lane int, floor bigint, loose boolean, carry int default null,
     out seq bigint, out id bigint, out kind int, out attempt smallint, out crashes smallint,
     out enqueued_at timestamptz, out args jsonb, out max_attempts smallint, out keyed boolean, out expired boolean,
     out options jsonb, out metadata jsonb, out tags text[], out tenant text, out claimed_at timestamptz
@@ -276,10 +280,12 @@ begin
         insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes)
         values (the_session, the_number, claimed_at, 1, id, id, array[id],
                 case when attempt > 0 then array[attempt] end, case when crashes > 0 then array[crashes] end);
-        select j.enqueued_at, j.args, j.max_attempts, j.unique_hash is not null, coalesce((j.options ->> 'expires_at')::timestamptz <= claimed_at, false),
-               j.options, j.metadata, j.tags, j.tenant
+        select j.enqueued_at, case when j.whole then j.args end, j.max_attempts, j.unique_hash is not null,
+               case when j.whole then coalesce((j.options ->> 'expires_at')::timestamptz <= claimed_at, false) else false end,
+               case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end, j.tenant
           into strict enqueued_at, args, max_attempts, keyed, expired, options, metadata, tags, tenant
-          from millrace.job j where j.id = claim_one.id;
+          from (select i.*, millrace.is_carried(carry, i.args, i.options, i.metadata, i.tags) as whole
+                  from millrace.job i where i.id = claim_one.id offset 0) j;
         if loose and crashes = 0 then                     -- see claim
             setting := set_config('synchronous_commit', 'off', true);
         end if;

@@ -8,11 +8,12 @@
 -- found their leases: were they to run while a server that crashed forgets their claim, others could take their slots.
 -- apart: the answer says of the jobs only whence they were taken, for each lease and lane in a row that has a number and no arguments,
 -- their ids and behind these their places. leases_read() brings them, on another connection, while the next claim is under way.
+-- carry: see claim().
 create or replace function millrace.claim_limited(
     the_session bigint, the_number bigint, the_kinds int[],
     the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
     short_queues int[], long_queues int[], brief boolean default false, patient boolean default false, loose boolean default false, apart boolean default false,
-    turn int default 1, turn_wait int default 15
+    turn int default 1, turn_wait int default 15, carry int default null
 ) returns table (
     seq bigint, id bigint, number bigint, kind int, queue int, lane int, attempt smallint, crashes smallint,
     enqueued_at timestamptz, args jsonb, max_attempts smallint, keyed boolean, expired boolean,
@@ -168,13 +169,13 @@ begin
         select case when brief then nullif(g.seq, g.job) else g.seq end, g.job, nullif(g.number, usual_number),
                nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
                nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
-               j.enqueued_at, j.args, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
-               case when (j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then true else untrue end,
-               j.options, j.metadata, j.tags, j.tenant, (select m.t from moment m where not brief), null::bigint[],
+               j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
+               case when not j.whole then untrue when (j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then true else untrue end,
+               case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end, j.tenant, (select m.t from moment m where not brief), null::bigint[],
                case when (select f.all_hold from fit f) then g.key_gate when g.key_gate = any ((select f.holding from fit f)::bigint[]) then g.key_gate end
           from gone g
           cross join lateral (                             -- see claim()
-              select * from millrace.job i
+              select i.*, millrace.is_carried(carry, i.args, i.options, i.metadata, i.tags) as whole from millrace.job i
                where i.id = g.job and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) j
          where not apart
         union all
@@ -302,14 +303,14 @@ begin
         select case when brief then nullif(g.seq, g.job) else g.seq end, g.job, nullif(g.number, usual_number),
                nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
                nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
-               j.enqueued_at, j.args, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
-               case when (j.options ->> 'expires_at')::timestamptz <= t then true else untrue end,
-               j.options, j.metadata, j.tags, j.tenant, case when not brief then t end,
+               j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
+               case when not j.whole then untrue when (j.options ->> 'expires_at')::timestamptz <= t then true else untrue end,
+               case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end, j.tenant, case when not brief then t end,
                case when brief and one_each then null when one_each then array[g.key_gate]
                    else nullif(array_remove(array[case when g.key_gate = any (key_gates) then g.key_gate end, g.queue_gate, g.tenant_gate], null), '{}') end, case when brief and one_each then g.key_gate end
           from gone g
           cross join lateral (                             -- see claim()
-              select * from millrace.job i
+              select i.*, millrace.is_carried(carry, i.args, i.options, i.metadata, i.tags) as whole from millrace.job i
                where i.id = g.job and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) j
          where not apart
         union all
@@ -384,13 +385,13 @@ begin
         select case when brief then nullif(g.seq, g.job) else g.seq end, g.job, nullif(g.number, usual_number),
                nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
                nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
-               j.enqueued_at, j.args, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
-               case when (j.options ->> 'expires_at')::timestamptz <= t then true else untrue end,
-               j.options, j.metadata, j.tags, j.tenant, case when not brief then t end,
+               j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
+               case when not j.whole then untrue when (j.options ->> 'expires_at')::timestamptz <= t then true else untrue end,
+               case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end, j.tenant, case when not brief then t end,
                g.slots, null::bigint
           from passed g
           cross join lateral (                             -- see claim()
-              select * from millrace.job i
+              select i.*, millrace.is_carried(carry, i.args, i.options, i.metadata, i.tags) as whole from millrace.job i
                where i.id = g.job and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) j
          where not apart
         union all

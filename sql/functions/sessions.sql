@@ -167,8 +167,8 @@ end $$;
 
 -- The jobs of claims that were answered apart (see claim_limited), lease by lease. The first row is no job's: it has the lease, the time of its
 -- claim and the kind that the others leave out where theirs is the same; what is zero or false is left out too. The leases are locked, and so on
--- disk with the answer, as above; of one that is not there any more there is nothing.
-create or replace function millrace.leases_read(the_session bigint, numbers bigint[])
+-- disk with the answer, as above; of one that is not there any more there is nothing. carry: see claim().
+create or replace function millrace.leases_read(the_session bigint, numbers bigint[], carry int default null)
 returns table (
     number bigint, claimed_at timestamptz, kind int, id bigint, attempt smallint, crashes smallint, enqueued_at timestamptz, args jsonb,
     max_attempts smallint, keyed boolean, expired boolean, options jsonb, metadata jsonb, tags text[], tenant text, gate bigint, gates bigint[]
@@ -200,9 +200,9 @@ begin
         return query
         select nullif(one.number, usual.number), nullif(one.at, usual.at), nullif(j.kind, usual.kind), u.id,
                nullif(u.attempt, 0::smallint), nullif(u.crashes, 0::smallint),
-               j.enqueued_at, j.args, j.max_attempts, case when j.unique_hash is not null then true end,
-               case when (j.options ->> 'expires_at')::timestamptz <= one.at then true end,
-               j.options, j.metadata, j.tags, j.tenant, u.gate, u.gates
+               j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null then true end,
+               case when not j.whole then null when (j.options ->> 'expires_at')::timestamptz <= one.at then true end,
+               case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end, j.tenant, u.gate, u.gates
           from (select unnest(one.ids) as id, unnest(one.attempts) as attempt, unnest(one.crashes) as crashes, unnest(one.slot_gates) as gate,
                        null::bigint[] as gates
                  where one.slot_jobs is null
@@ -214,9 +214,10 @@ begin
                  where one.slot_jobs is not null
                  group by b.id) u
           -- Ids that lie close together are read in one go; of others each is looked up.
-          join (select i.* from millrace.job i where one.hi - one.lo < 2 * one.n and i.id between one.lo and one.hi
+          join (select i.*, millrace.is_carried(carry, i.args, i.options, i.metadata, i.tags) as whole from millrace.job i
+                 where one.hi - one.lo < 2 * one.n and i.id between one.lo and one.hi
                 union all
-                select i.* from millrace.job i
+                select i.*, millrace.is_carried(carry, i.args, i.options, i.metadata, i.tags) from millrace.job i
                  where one.hi - one.lo >= 2 * one.n and i.id = any (one.ids) and i.id between one.lo and one.hi) j on j.id = u.id;
     end loop;
 end $$;

@@ -29,6 +29,9 @@ enum HealthRoutes {
         if health.isDraining { return (false, "draining") }
         if health.cutOff != nil { return (false, "cut off from the database") }
         if !health.hasStarted { return (false, "starting: waiting for the database") }
+        if let stall = health.stall {
+            return (false, "\(stall.activity.rawValue) for \(Int(stall.lasts / .seconds(1))) s")
+        }
         return (true, nil)
     }
 }

@@ -129,7 +129,7 @@ extension Invocation {
                         return .done
                     }
                 } catch {
-                    guard error.isOutage else { throw error }
+                    guard error.isOutage || error.isSlowness else { throw error }
                     connection = nil
                     last = "the database is away"
                 }

@@ -70,7 +70,7 @@ extension Invocation {
                     if let now = connection, await now.isBroken { connection = nil }
                     if connection == nil { connection = try await Connection.open(options) }
                 } catch {
-                    guard error.isOutage else { throw error }
+                    guard error.isOutage || error.isSlowness else { throw error }
                     code = .unreachable
                     if console.format == .human {
                         region.update(["the database is away: \(DatabaseFailure(error).sentence)"])

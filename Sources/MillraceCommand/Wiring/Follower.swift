@@ -50,7 +50,7 @@ struct Follower {
                     return .ended(job)
                 }
             } catch {
-                guard error.isOutage else { throw DatabaseFailure(error) }
+                guard error.isOutage || error.isSlowness else { throw DatabaseFailure(error) }
                 if !isAway { console.warning("the database is away; waiting for it (\(error))") }
                 isAway = true
                 if let broken = connection { await broken.close() }

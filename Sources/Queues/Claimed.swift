@@ -1,0 +1,70 @@
+package import FoundationEssentials
+
+/// A job in hand. A class, for it is passed on many times: one reference count instead of one for each of its fields.
+package final class Claimed: Sendable {
+    package let seq: Int64
+    package let id: Int64
+    package let number: Int64
+    package let kind: Int32
+    package let lane: Lane
+    package let attempt: Int16
+    package let crashes: Int16
+    package let enqueuedAt: Date
+    package let claimedAt: Date
+    package let args: [UInt8]
+    package let maxAttempts: Int16?
+    package let keyed: Bool
+    package let expired: Bool
+    package let options: [UInt8]?
+    package let metadata: [UInt8]?
+    package let tags: [String]
+    package let tenant: String?
+    /// The gates at which it holds a slot, to be given back with its end.
+    package let gates: [Int64]
+    /// The same where there is but one.
+    package let gate: Int64?
+    /// A claim's answer had no room for its arguments, options, metadata and tags: `Queue.readContents` brings them.
+    package let isUnread: Bool
+    /// What its contents take of the worker's memory, where that is counted: given back when the job is let go of.
+    private let hold: (any AnyObject & Sendable)?
+
+    package init(
+        seq: Int64, id: Int64, number: Int64, kind: Int32, lane: Lane, attempt: Int16 = 0, crashes: Int16 = 0,
+        enqueuedAt: Date = .distantPast, claimedAt: Date = .distantPast, args: [UInt8] = [], maxAttempts: Int16? = nil,
+        keyed: Bool = false, expired: Bool = false, options: [UInt8]? = nil, metadata: [UInt8]? = nil,
+        tags: [String] = [],
+        tenant: String? = nil, gates: [Int64] = [], gate: Int64? = nil, isUnread: Bool = false,
+        hold: (any AnyObject & Sendable)? = nil
+    ) {
+        self.seq = seq
+        self.id = id
+        self.number = number
+        self.kind = kind
+        self.lane = lane
+        self.attempt = attempt
+        self.crashes = crashes
+        self.enqueuedAt = enqueuedAt
+        self.claimedAt = claimedAt
+        self.args = args
+        self.maxAttempts = maxAttempts
+        self.keyed = keyed
+        self.expired = expired
+        self.options = options
+        self.metadata = metadata
+        self.tags = tags
+        self.tenant = tenant
+        self.gates = gates
+        self.gate = gate
+        self.isUnread = isUnread
+        self.hold = hold
+    }
+
+    /// The same job with what it brings.
+    package func holding(_ contents: Contents, _ hold: (any AnyObject & Sendable)?) -> Claimed {
+        Claimed(
+            seq: seq, id: id, number: number, kind: kind, lane: lane, attempt: attempt, crashes: crashes,
+            enqueuedAt: enqueuedAt, claimedAt: claimedAt, args: contents.args, maxAttempts: maxAttempts, keyed: keyed,
+            expired: contents.expired, options: contents.options, metadata: contents.metadata, tags: contents.tags,
+            tenant: tenant, gates: gates, gate: gate, hold: hold)
+    }
+}

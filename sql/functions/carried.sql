@@ -1,0 +1,54 @@
+-- Whether a claim's answer may hold what a job brings: its arguments, options, metadata and tags. carry: so many bytes, null for any. By what is
+-- stored, which costs a look at four headers; no compression of Postgres makes more than 255 bytes of one. One expression, which the
+-- planner puts in the caller's place.
+create or replace function millrace.is_carried(carry int, args jsonb, options jsonb, metadata jsonb, tags text[]) returns boolean
+language sql stable as $$
+    select carry is null or
+        (pg_column_size(args)::bigint + coalesce(pg_column_size(options), 0) + coalesce(pg_column_size(metadata), 0) + coalesce(pg_column_size(tags), 0))
+        * case when coalesce(pg_column_compression(args), pg_column_compression(options), pg_column_compression(metadata), pg_column_compression(tags)) is null
+               then 1 else 255 end <= carry
+$$;
+
+-- What a claim did not carry: the contents of these jobs, one behind the other, until `most` bytes are there; of the first more, if it takes more.
+-- Measured as text, which is what goes over the wire: a number may take a thousand times what it is stored in. A row without arguments is of a
+-- job that has too much (more than `largest`; size says how much, as far as that is known), or, without a size, whose lease is lost.
+create or replace function millrace.jobs_read(the_session bigint, numbers bigint[], ids bigint[], most bigint, largest bigint)
+returns table (id bigint, args text, options text, metadata text, tags text[], expired boolean, size bigint)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan as $$
+declare
+    claimed_at timestamptz;
+    total bigint := 0;
+begin
+    for place in 1 .. cardinality(ids) loop
+        id := ids[place]; args := null; options := null; metadata := null; tags := null; expired := null; size := null;
+        select l.at, pg_column_size(j.args)::bigint + coalesce(pg_column_size(j.options), 0) + coalesce(pg_column_size(j.metadata), 0)
+               + coalesce(pg_column_size(j.tags), 0)
+          into claimed_at, size
+          from millrace.lease l join millrace.job j on j.id = ids[place] where l.session = the_session and l.number = numbers[place];
+        if size is null or size > largest then
+            return next;
+            continue;
+        end if;
+        exit when total > 0 and total + size > most;
+        begin
+            select j.args::text, j.options::text, j.metadata::text, j.tags, (j.options ->> 'expires_at')::timestamptz <= claimed_at,
+                   octet_length(j.args::text)::bigint + coalesce(octet_length(j.options::text), 0) + coalesce(octet_length(j.metadata::text), 0)
+                   + coalesce(pg_column_size(j.tags || '{}'::text[]), 0)
+              into args, options, metadata, tags, expired, size
+              from millrace.job j where j.id = ids[place];
+        exception when program_limit_exceeded or out_of_memory or internal_error then
+            args := null; size := greatest(size, largest + 1);
+        end;
+        if args is not null and size > largest then
+            args := null; options := null; metadata := null; tags := null;
+        end if;
+        exit when args is not null and total > 0 and total + size > most;
+        total := total + case when args is not null then size else 0 end;
+        return next;
+    end loop;
+end $$;
