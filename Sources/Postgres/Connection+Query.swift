@@ -202,7 +202,9 @@ extension Connection {
     func collect<Element>(
         _ handle: Handle, deadline: Duration, honoursCancel: Bool = true, decode: Decode<Element>
     ) throws(PostgresError) -> Answer<Element> {
-        var reader = Reader(handle: handle, deadline: deadline, interrupt: honoursCancel ? interrupt : nil)
+        var reader = Reader(
+            handle: handle, deadline: deadline, interrupt: honoursCancel ? interrupt : nil,
+            most: options.mostAnswerBytes)
         var answer = Answer<Element>(rows: [], affected: 0)
         var failure: PostgresError?
         while let result = try reader.next() {

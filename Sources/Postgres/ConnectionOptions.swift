@@ -16,6 +16,8 @@ package struct ConnectionOptions: Sendable {
     package var applicationName: String
     /// For a location without one: PGPASSWORD as it was at the start, for libpq looks for it with every connection, and it is gone then.
     package var password: String?
+    /// About so many bytes may be in an answer, or it is not read to its end: the statement is cancelled, and fails with 54000. nil: any.
+    package var mostAnswerBytes: Int?
 
     package init(
         location: String, prepare: Prepare = .auto, connectDeadline: Duration = .seconds(10),

@@ -17,6 +17,12 @@ final class Handle {
     var descriptor: Int32 { PQsocket(pointer) }
     var isBad: Bool { PQstatus(pointer) == CONNECTION_BAD }
 
+    /// How many bytes stand in the socket.
+    var readable: Int {
+        var count: Int32 = 0
+        return ioctl(descriptor, UInt(FIONREAD), &count) == 0 ? Int(count) : 0
+    }
+
     /// libpq's last complaint, in one line without its prefix.
     var complaint: String {
         guard let message = PQerrorMessage(pointer) else { return "unknown" }

@@ -37,7 +37,9 @@ package struct Unread: Sendable {
 
     /// Those to read next, one of each line in turn.
     package func next(_ most: Int) -> [Claimed] {
-        let heads = lines.values.filter { !$0.isEmpty }.sorted { ($0[0].lane.priority, $0[0].seq) < ($1[0].lane.priority, $1[0].seq) }
+        let heads = lines.values.filter { !$0.isEmpty }.sorted {
+            ($0[0].lane.priority, $0[0].seq) < ($1[0].lane.priority, $1[0].seq)
+        }
         var chosen: [Claimed] = []
         var place = 0
         while chosen.count < most {

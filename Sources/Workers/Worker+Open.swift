@@ -20,7 +20,9 @@ extension Worker {
                 if error.sqlState == "3F000" || error.sqlState == "42883" || error.sqlState == "42P01" {
                     throw Failure.schema(found: nil, needed: Self.schemaVersion, oldest: nil)
                 }
-                guard error.isOutage || error.isSlowness || error.isCollision, !error.isRejection else { throw Failure.database(error) }
+                guard error.isOutage || error.isSlowness || error.isCollision, !error.isRejection else {
+                    throw Failure.database(error)
+                }
                 if error.isCollision { continue }
                 tellWaiting()
                 if case .server = error, !told {

@@ -123,7 +123,7 @@ extension Worker {
     /// Less at once; and a job that cannot even be read alone ends, or it would be in the way of all others for ever.
     private func stumble(_ state: inout ContentsState, _ error: PostgresError, over jobs: [Claimed]) async {
         complaints.say("the contents of large jobs cannot be read yet; they wait", error)
-        if error.isSlowness || (error.sqlState != nil && !error.isOutage && !error.isCollision) {
+        if error.isSlowness || error.isUnanswerable {
             if let job = jobs.first, jobs.count == 1 {
                 let token = Token(session: job.id, number: job.number)
                 state.strikes[token, default: 0] += 1

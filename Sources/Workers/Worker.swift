@@ -29,10 +29,8 @@ package final class Worker: Sendable {
         /// Whether it looks for what its floors may hide. Without that jobs are lost: only for the proof that this is noticed.
         package var sweeps = true
         /// What a claim's answer may take, and one that brings the contents of large jobs; what the contents of such jobs may take here
-        /// altogether; and what one job may: whoever has more ends without a run. In bytes.
-        package var bytes = (claim: 8 << 20, read: 16 << 20, held: 64 << 20, job: 16 << 20)
-        /// For so long it may try in vain to claim, to read, to record or to tell that it lives, until it is not ready.
-        package var stallsAfter = Duration.seconds(10)
+        /// altogether; what one job may: whoever has more ends without a run; and what any answer may, which is more than any should. In bytes.
+        package var bytes = (claim: 8 << 20, read: 16 << 20, held: 64 << 20, job: 16 << 20, answer: 48 << 20)
         /// How long after its cancellation a handler counts as stuck.
         package var stuckGrace = Duration.seconds(5)
         package var cutOffAfter = Duration.seconds(20)
@@ -42,6 +40,10 @@ package final class Worker: Sendable {
         package var keys = Keyring.empty
         /// Who started us and wants to hear how we are.
         package var service: ServiceSocket?
+
+        /// For so long it may try in vain to claim, to read, to record or to tell that it lives, until it is not ready: as long as one
+        /// statement may take.
+        var stallsAfter: Duration { min(database.statementDeadline, .seconds(10)) }
 
         package init(database: ConnectionOptions, name: String? = nil) {
             self.database = database
@@ -151,15 +153,17 @@ package final class Worker: Sendable {
         outage = Outage(log: self.log)
         complaints = Complaints(log: self.log)
         hearing = options.hearing ?? Hearing(options.direct ?? options.database)
-        claimLink = Link(options.database, name: "mr-claim", outage: outage)
-        flushLink = Link(options.database, name: "mr-flush", outage: outage)
-        beatLink = Link(options.database, name: "mr-beat", outage: outage)
-        readLink = Link(options.database, name: "mr-read", outage: outage)
-        contentsLink = Link(options.database, name: "mr-contents", outage: outage)
-        houseLink = Link(options.database, name: "mr-house", outage: outage)
-        sweepLink = Link(options.database, name: "mr-sweep", outage: outage)
+        var bounded = options.database
+        bounded.mostAnswerBytes = options.bytes.answer
+        claimLink = Link(bounded, name: "mr-claim", outage: outage)
+        flushLink = Link(bounded, name: "mr-flush", outage: outage)
+        beatLink = Link(bounded, name: "mr-beat", outage: outage)
+        readLink = Link(bounded, name: "mr-read", outage: outage)
+        contentsLink = Link(bounded, name: "mr-contents", outage: outage)
+        houseLink = Link(bounded, name: "mr-house", outage: outage)
+        sweepLink = Link(bounded, name: "mr-sweep", outage: outage)
         listenLink = Link(hearing.options, name: "mr-listen", outage: outage)
-        clockLink = Link(options.database, name: "mr-clock", outage: outage)
+        clockLink = Link(bounded, name: "mr-clock", outage: outage)
         doorman = Doorman(
             link: Link(hearing.options, name: "mr-door", outage: outage), wakeups: wakeups, poll: options.poll,
             log: self.log)

@@ -56,8 +56,8 @@ import Testing
                 """
                 select millrace.limit_set('key', '*', '{"concurrency": 1000000}');
                 create table millrace.forgotten (number bigint, jobs int);
-                alter function millrace.leases_read(bigint, bigint[]) rename to leases_read_truly;
-                create function millrace.leases_read(the_session bigint, numbers bigint[])
+                alter function millrace.leases_read(bigint, bigint[], int) rename to leases_read_truly;
+                create function millrace.leases_read(the_session bigint, numbers bigint[], carry int default null)
                 returns table (
                     number bigint, claimed_at timestamptz, kind int, id bigint, attempt smallint, crashes smallint, enqueued_at timestamptz,
                     args jsonb, max_attempts smallint, keyed boolean, expired boolean, options jsonb, metadata jsonb, tags text[],
@@ -75,7 +75,7 @@ import Testing
                             delete from millrace.lease l where l.session = one.session and l.number = one.number;
                         end loop;
                     end if;
-                    return query select * from millrace.leases_read_truly(the_session, numbers);
+                    return query select * from millrace.leases_read_truly(the_session, numbers, carry);
                 end $$;
                 select count(millrace.enqueue('practice.nothing', limit_key => 'k' || i % 9)) from generate_series(1, 20000) i
                 """)

@@ -24,12 +24,12 @@ declare
     claimed_at timestamptz;
     total bigint := 0;
 begin
-    for place in 1 .. cardinality(ids) loop
-        id := ids[place]; args := null; options := null; metadata := null; tags := null; expired := null; size := null;
+    for place in 1 .. cardinality(jobs_read.ids) loop
+        id := jobs_read.ids[place]; args := null; options := null; metadata := null; tags := null; expired := null; size := null;
         select l.at, pg_column_size(j.args)::bigint + coalesce(pg_column_size(j.options), 0) + coalesce(pg_column_size(j.metadata), 0)
                + coalesce(pg_column_size(j.tags), 0)
           into claimed_at, size
-          from millrace.lease l join millrace.job j on j.id = ids[place] where l.session = the_session and l.number = numbers[place];
+          from millrace.lease l join millrace.job j on j.id = jobs_read.ids[place] where l.session = the_session and l.number = jobs_read.numbers[place];
         if size is null or size > largest then
             return next;
             continue;
@@ -40,7 +40,7 @@ begin
                    octet_length(j.args::text)::bigint + coalesce(octet_length(j.options::text), 0) + coalesce(octet_length(j.metadata::text), 0)
                    + coalesce(pg_column_size(j.tags || '{}'::text[]), 0)
               into args, options, metadata, tags, expired, size
-              from millrace.job j where j.id = ids[place];
+              from millrace.job j where j.id = jobs_read.ids[place];
         exception when program_limit_exceeded or out_of_memory or internal_error then
             args := null; size := greatest(size, largest + 1);
         end;
