@@ -78,12 +78,12 @@ import Testing
             let connection = try await database.connect()
             try await connection.run(
                 """
-                select millrace.enqueue('practice.nothing', '{"n": 1}') from generate_series(1, 4000);
+                select millrace.enqueue('practice.nothing', '{"n": 1}') from generate_series(1, 600);
                 update millrace.job set args = '{"x": 1e131071}';
                 """)
-            let worker = try await MillraceProcess.worker("large", database: database.url, slots: 2000)
+            let worker = try await MillraceProcess.worker("large", database: database.url, slots: 1000)
             try await eventually("all have ended") {
-                try await connection.int("select count(*) from millrace.history where outcome in (1, 3)") == 4000
+                try await connection.int("select count(*) from millrace.history where outcome = 1") == 600
             }
             #expect(try mostResident(worker.pid) < 300)
             worker.signal(SIGTERM)
@@ -119,7 +119,7 @@ import Testing
             }
             // Its signs of life go on meanwhile, and say so.
             try await eventually("it beats") {
-                try await connection.int("select beat from millrace.beat where state = 'cut off'") > beat + 1
+                try await connection.int("select coalesce(max(beat), 0) from millrace.beat where state = 'cut off'") > beat + 1
             }
             try await connection.run("commit")
             try await eventually("it is ready again") { await readiness(port).hasPrefix("200") }

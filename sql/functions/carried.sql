@@ -36,15 +36,15 @@ begin
         end if;
         exit when total > 0 and total + size > most;
         begin
-            select j.args::text, j.options::text, j.metadata::text, j.tags, (j.options ->> 'expires_at')::timestamptz <= claimed_at,
-                   octet_length(j.args::text)::bigint + coalesce(octet_length(j.options::text), 0) + coalesce(octet_length(j.metadata::text), 0)
-                   + coalesce(pg_column_size(j.tags || '{}'::text[]), 0)
-              into args, options, metadata, tags, expired, size
+            select j.args::text, j.options::text, j.metadata::text, j.tags, (j.options ->> 'expires_at')::timestamptz <= claimed_at
+              into args, options, metadata, tags, expired
               from millrace.job j where j.id = jobs_read.ids[place];
+            size := octet_length(args)::bigint + coalesce(octet_length(options), 0) + coalesce(octet_length(metadata), 0)
+                + coalesce(pg_column_size(tags || '{}'::text[]), 0);
         exception when program_limit_exceeded or out_of_memory or internal_error then
-            args := null; size := greatest(size, largest + 1);
+            size := greatest(size, largest + 1);
         end;
-        if args is not null and size > largest then
+        if size > largest then
             args := null; options := null; metadata := null; tags := null;
         end if;
         exit when args is not null and total > 0 and total + size > most;
