@@ -7,7 +7,7 @@ declare
     admin text := millrace.role_name('admin');
     doors_client text[] := array['enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'cancel', 'flow_cancel', 'flow_tree', 'job', 'own_jobs', 'now', 'event_publish', 'flag_on',
         'mail_send', 'mail_password_reset', 'mail_account_verification', 'mail_welcome', 'mail_account_notification', 'mail_cancel', 'mail_reschedule', 'mail_message',
-        'family_create', 'family_zone', 'family_join', 'family_leave', 'person_erase', 'mood_log', 'mood_log_many', 'mood_delete', 'moods', 'hobby_save', 'hobbies',
+        'family_create', 'family_zone', 'family_join', 'family_leave', 'family_invite', 'family_uninvite', 'family_invitations', 'person_erase', 'mood_log', 'mood_log_many', 'mood_delete', 'moods', 'hobby_save', 'hobbies',
         'hobby_presets', 'hobby_seen', 'cards', 'card_answer', 'quest_today', 'quest_complete', 'quest_complete_many', 'quest_undo', 'quest_history', 'points', 'streak',
         'weekly_stats',
         'document_upload', 'document_register', 'document_delete', 'document_retry', 'document_text', 'document_search', 'document', 'document_list',
@@ -27,7 +27,7 @@ declare
         'mail_send', 'mail_password_reset', 'mail_account_verification', 'mail_welcome', 'mail_account_notification', 'mail_cancel', 'mail_reschedule', 'mail_message',
         'mail_take', 'mail_freeze', 'mail_failed', 'mail_batch_open', 'mail_batch_again', 'mail_batch_record', 'mail_letters', 'mail_route_by', 'mail_told',
         'mail_event', 'mail_forsaken', 'mail_retire', 'mail_suppress', 'mail_unsubscribe', 'mail_silent', 'mail_asked', 'mail_changes', 'mail_state', 'mail_list', 'mail_story',
-        'family_create', 'family_zone', 'family_join', 'family_leave', 'person_erase', 'mood_log', 'mood_log_many', 'mood_delete', 'moods', 'hobby_save', 'hobbies',
+        'family_create', 'family_zone', 'family_join', 'family_leave', 'family_invite', 'family_uninvite', 'family_invitations', 'person_erase', 'mood_log', 'mood_log_many', 'mood_delete', 'moods', 'hobby_save', 'hobbies',
         'hobby_presets', 'hobby_seen', 'cards', 'card_answer', 'quest_today', 'quest_complete', 'quest_complete_many', 'quest_undo', 'quest_history', 'points', 'streak',
         'weekly_stats',
         'points_award', 'notice_send', 'notice_cancel', 'notice_move', 'quest_rollover', 'quest_rollover_due', 'quest_state', 'quest_zones_check', 'quest_rules_set',
@@ -40,10 +40,11 @@ declare
         'device_add', 'device_remove', 'device_list', 'notice_preferences', 'notice_take', 'notice_next', 'notice_mail', 'notice_record',
         'notice_state', 'notice_list', 'notice_story', 'provider_token_take', 'provider_token_put',
         'webhook_fan_out', 'webhook_claim', 'webhook_wait', 'webhook_record', 'webhook_consent', 'webhook_target', 'webhook_state', 'webhook_secrets', 'webhook_seal',
-        'link_key_set', 'upload_arrived', 'blob_sweep_turn', 'right_staff'];
+        'link_key_set', 'upload_arrived', 'upload_reserve', 'upload_renew', 'upload_release', 'blob_allow', 'blob_sweep_turn', 'template_unchecked', 'template_checked', 'right_staff',
+        'jobs_read', 'check_in_never', 'check_in_rules_set'];
     doors_admin text[] := doors_worker || array['job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',
         'dead_ids', 'dead_summary', 'sealed_keys', 'sealed_page', 'reseal',
-        'right_admin', 'grant_backend', 'revoke_backend', 'grant_enqueue', 'revoke_enqueue', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',
+        'right_admin', 'consent_block', 'consent_unblock', 'grant_backend', 'revoke_backend', 'grant_enqueue', 'revoke_enqueue', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',
         'schedule_remove', 'schedule_pause', 'schedule_resume', 'schedule_run', 'schedule_fires', 'grant_publish', 'revoke_publish',
         'provider_force', 'flag_set', 'template_publish', 'template_use', 'template_history',
         'mail_resolve', 'mail_unsuppress', 'mail_suppressions', 'mail_erase',
@@ -86,13 +87,13 @@ begin
             millrace.mail_messages, millrace.mail_attempts, millrace.mail_events, millrace.mail_analytics, millrace.families, millrace.quests, millrace.notices,
             millrace.documents, millrace.document_pages, millrace.quotas,
             millrace.check_ins, millrace.alarms, millrace.alarm_history,
-            millrace.webhooks, millrace.webhook_deliveries to %I', worker);
+            millrace.webhooks, millrace.webhook_deliveries, millrace.made to %I', worker);
     end if;
     if to_regrole(quote_ident(admin)) is not null then
         execute format('grant select on millrace.jobs, millrace.queues, millrace.workers, millrace.limits, millrace.schedules, millrace.events, millrace.providers, millrace.provider_events, millrace.templates,
             millrace.mail_messages, millrace.mail_attempts, millrace.mail_events, millrace.mail_analytics, millrace.families, millrace.quests, millrace.notices,
             millrace.documents, millrace.document_pages, millrace.quotas,
             millrace.check_ins, millrace.alarms, millrace.alarm_history,
-            millrace.webhooks, millrace.webhook_deliveries to %I', admin);
+            millrace.webhooks, millrace.webhook_deliveries, millrace.made to %I', admin);
     end if;
 end $$;
