@@ -119,7 +119,8 @@ import Testing
             }
             // Its signs of life go on meanwhile, and say so.
             try await eventually("it beats") {
-                try await connection.int("select coalesce(max(beat), 0) from millrace.beat where state = 'cut off'") > beat + 1
+                try await connection.int("select coalesce(max(beat), 0) from millrace.beat where state = 'cut off'")
+                    > beat + 1
             }
             try await connection.run("commit")
             try await eventually("it is ready again") { await readiness(port).hasPrefix("200") }
