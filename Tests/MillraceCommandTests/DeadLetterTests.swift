@@ -63,7 +63,7 @@ private func fill(_ database: TestDatabase, _ count: Int, error: String, kind: S
             try await connection.run(
                 """
                 delete from millrace.job where id = \(ids[0]);
-                update millrace.job set unique_key = 'k', unique_hash = millrace.unique_hash('k', 'mail', 'default', null, null) where id = \(ids[1]);
+                update millrace.job set unique_key = 'k', unique_hash = millrace.unique_hash('k', 'mail', 'default', null, null, null) where id = \(ids[1]);
                 select millrace.enqueue('mail', unique_key => 'k')
                 """)
             let off = await millrace("jobs", "retry", "--dead", "--error", "timed", "--database-url", url)

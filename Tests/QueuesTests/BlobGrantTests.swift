@@ -39,7 +39,8 @@ import Testing
 
     @Test func `a hash alone opens nothing, and another's blob is answered as one that is not there`() async throws {
         try await RoleTests.withRoles { database, owner, roles in
-            try await owner.run("select millrace.grant_enqueue('\(roles.client)')")
+            try await owner.run(
+                "select millrace.grant_enqueue('\(roles.client)'), millrace.grant_backend('\(roles.client)')")
             let hash = try await Self.put("of another", on: owner)
             let absent = String(repeating: "0", count: 64)
             let client = try await database.connect(as: roles.client)
@@ -58,7 +59,8 @@ import Testing
 
     @Test func `staff gives a blob to a role, or to a tenant, and to nobody beside`() async throws {
         try await RoleTests.withRoles { database, owner, roles in
-            try await owner.run("select millrace.grant_enqueue('\(roles.client)')")
+            try await owner.run(
+                "select millrace.grant_enqueue('\(roles.client)'), millrace.grant_backend('\(roles.client)')")
             let client = try await database.connect(as: roles.client)
             let neighbour = try await database.connect(as: roles.neighbour)
             let hash = try await Self.put("for a role", on: owner)
@@ -95,7 +97,8 @@ import Testing
 
     @Test func `content may be named by those who brought it, by mail or by a link`() async throws {
         try await RoleTests.withRoles { database, owner, roles in
-            try await owner.run("select millrace.grant_enqueue('\(roles.client)')")
+            try await owner.run(
+                "select millrace.grant_enqueue('\(roles.client)'), millrace.grant_backend('\(roles.client)')")
             let client = try await database.connect(as: roles.client)
             let neighbour = try await database.connect(as: roles.neighbour)
             try await client.run(
@@ -127,7 +130,8 @@ import Testing
 
     @Test func `what a role had before there were grants it still has`() async throws {
         try await RoleTests.withRoles { database, owner, roles in
-            try await owner.run("select millrace.grant_enqueue('\(roles.client)')")
+            try await owner.run(
+                "select millrace.grant_enqueue('\(roles.client)'), millrace.grant_backend('\(roles.client)')")
             let client = try await database.connect(as: roles.client)
             let hashes = [
                 try await Self.put("original", on: owner), try await Self.put("made of it", on: owner),

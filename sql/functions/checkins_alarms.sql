@@ -112,7 +112,7 @@ declare
     told_at timestamptz;
 begin
     perform millrace.quest_acts_as(check_in_alarm.actor, check_in_alarm.person, caller => check_in_alarm.caller);
-    if length(check_in_alarm.note) > 500 then
+    if length(check_in_alarm.note) > millrace.most('note') then
         perform millrace.refuse('the note is too long', 'note', 'Give at most 500 characters.');
     end if;
     perform from millrace.watch w where w.person = check_in_alarm.person for no key update;

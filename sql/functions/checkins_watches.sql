@@ -88,7 +88,7 @@ begin
     perform millrace.quest_acts_as(check_in_arm.actor, check_in_arm.person, caller => check_in_arm.caller);
     perform millrace.watch_span(check_in_arm.every, 'every', 1, 86400 * 31);
     perform millrace.watch_span(check_in_arm.grace, 'grace', 0, 86400);
-    if check_in_arm.warnings is null or cardinality(check_in_arm.warnings) > 5 then
+    if check_in_arm.warnings is null or cardinality(check_in_arm.warnings) > millrace.most('warnings') then
         perform millrace.refuse('warnings is null or has more than five', 'warnings', 'Give {} for none.');
     end if;
     foreach one in array check_in_arm.warnings loop

@@ -41,6 +41,9 @@ language plpgsql immutable as $$
 declare
     name text;
 begin
+    if millrace.true_bytes(given) > millrace.most('options') then
+        perform millrace.refuse(format('options take more than %s bytes', millrace.most('options')), 'options', null, '53400', 'too_large');
+    end if;
     if jsonb_typeof(given) is distinct from 'object' then
         perform millrace.refuse('options is no JSON object', 'options', 'Give an object such as {"languages": ["eng"]}.');
     end if;
@@ -77,10 +80,10 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     me text := millrace.document_actor(document_upload.actor, caller => document_upload.caller);
 begin
-    if document_upload.name is null or length(document_upload.name) not between 1 and 500 or document_upload.name ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
-        perform millrace.refuse('the name is missing, too long, or has control characters', 'name', 'Give 1 to 500 characters.');
+    if document_upload.name is null or length(document_upload.name) not between 1 and millrace.most('title') or document_upload.name ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+        perform millrace.refuse('the name is missing, too long, or has control characters', 'name', format('Give 1 to %s characters.', millrace.most('title')));
     end if;
-    if length(document_upload.tenant) not between 1 and 128 or document_upload.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+    if length(document_upload.tenant) not between 1 and millrace.most('name') or document_upload.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     return query select l.url, l.storage_url, l.expires_at
@@ -108,22 +111,22 @@ declare
     t timestamptz := millrace.now();
 begin
     select * into o from millrace.document_options(coalesce(document_register.options, '{}'));
-    if length(document_register.title) > 500 or document_register.title ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+    if length(document_register.title) > millrace.most('title') or document_register.title ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the title is too long, or has control characters', 'title', 'Give at most 500 characters.');
     end if;
     if document_register.mime_type !~ '^[A-Za-z0-9!#$&^_.+-]{1,80}/[A-Za-z0-9!#$&^_.+-]{1,80}$' then
         perform millrace.refuse('the mime_type is malformed', 'mime_type', 'It is a claim and no more: what the content is, the content says.');
     end if;
-    if length(document_register.lesson_id) not between 1 and 128 or document_register.lesson_id ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+    if length(document_register.lesson_id) not between 1 and millrace.most('name') or document_register.lesson_id ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the lesson_id is empty, too long, or has control characters', 'lesson_id', 'Give 1 to 128 characters, or null.');
     end if;
-    if length(the_tenant) not between 1 and 128 or the_tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+    if length(the_tenant) not between 1 and millrace.most('name') or the_tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     if the_size < 0 then
         perform millrace.refuse('the size is less than nothing', 'size');
     end if;
-    if length(document_register.password) > 512 then
+    if length(document_register.password) > millrace.most('password') then
         perform millrace.refuse('the password is longer than 512 characters', 'password');
     end if;
     the_tenant := millrace.tenant_of(the_tenant, document_register.caller);
@@ -132,9 +135,9 @@ begin
         the_blob := decode(substr(storage_url, 6), 'hex');
     elsif storage_url ~ '^upload:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
         null;
-    elsif storage_url ~ E'^https://[^/?#\\s@]+([/?#][^\\s]*)?$' and length(storage_url) <= 4096 then
+    elsif storage_url ~ E'^https://[^/?#\\s@]+([/?#][^\\s]*)?$' and length(storage_url) <= millrace.most('storage_url') then
         null;
-    elsif storage_url ~ E'^file:/[^\\u0001-\\u001f\\u007f]+$' and length(storage_url) <= 4096 then
+    elsif storage_url ~ E'^file:/[^\\u0001-\\u001f\\u007f]+$' and length(storage_url) <= millrace.most('storage_url') then
         if not millrace.is_admin(document_register.caller) then
             perform millrace.refuse('only an admin may name a file of the workers'' machines', 'storage_url', 'Put its content among the blobs, and give blob:<sha256>.',
                 '42501', 'permission');
@@ -247,7 +250,7 @@ begin
     if (document_delete.ids is null) = (document_delete.lesson_id is null) then
         perform millrace.refuse('neither ids nor a lesson_id is given, or both', 'ids', 'Give the one or the other.');
     end if;
-    if cardinality(document_delete.ids) > 10 then
+    if cardinality(document_delete.ids) > millrace.most('ids') then
         perform millrace.refuse('more than 10 documents at once', 'ids', 'Delete them ten by ten.', '53400', 'too_large');
     end if;
     if document_delete.lesson_id is not null then

@@ -29,7 +29,7 @@ declare
     me text := millrace.document_actor(document_list.actor, caller => document_list.caller);
     last_seq bigint;
 begin
-    if document_list.page not between 1 and 500 then
+    if document_list.page is null or document_list.page not between 1 and millrace.most('page') then
         perform millrace.refuse('a page has 1 to 500 documents', 'page');
     end if;
     if document_list.after is not null then
@@ -117,10 +117,10 @@ declare
     me text := millrace.document_actor(document_search.actor, caller => document_search.caller);
     place text[] := regexp_match(document_search.after, E'^(\\d{1,18})/(\\d{1,9})$');
 begin
-    if document_search.page not between 1 and 500 then
+    if document_search.page is null or document_search.page not between 1 and millrace.most('page') then
         perform millrace.refuse('a page has 1 to 500 results', 'page');
     end if;
-    if document_search.query is null or length(document_search.query) not between 1 and 1000 then
+    if document_search.query is null or length(document_search.query) not between 1 and millrace.most('query') then
         perform millrace.refuse('the query is empty or too long', 'query', 'Give 1 to 1000 characters.');
     end if;
     if document_search.after is not null and place is null then
@@ -150,7 +150,7 @@ create or replace function millrace.documents_changes(since bigint default 0, pa
 returns table (seq bigint, at timestamptz, id uuid, change text, data jsonb)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
-    if page not between 1 and 500 then
+    if page is null or page not between 1 and millrace.most('page') then
         perform millrace.refuse('a page has 1 to 500 changes', 'page');
     end if;
     if exists (select from millrace.document_change c where c.seq is null) and millrace.turn_try('document changes') then

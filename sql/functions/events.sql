@@ -15,22 +15,22 @@ begin
             'A type has 1 to 128 letters, digits and the signs _ . : / - and begins with a letter or digit, as in com.example.order.paid.');
     end if;
     -- A reference as RFC 3986 has it, by its characters: what it means is for the reader.
-    if event_publish.source is null or length(event_publish.source) > 512
+    if event_publish.source is null or length(event_publish.source) > millrace.most('source')
         or event_publish.source !~ E'^([A-Za-z0-9._~:/?#\\[\\]@!$&''()*+,;=-]|%[0-9A-Fa-f]{2})+$' then
         perform millrace.refuse(format('the source %L is no URI reference', left(event_publish.source, 60)), 'source',
             'Give 1 to 512 characters such as /shop/orders or https://example.com/shop; spaces and the like as %20.');
     end if;
-    if length(event_publish.subject) not between 1 and 1024 or event_publish.subject ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+    if length(event_publish.subject) not between 1 and millrace.most('event_subject') or event_publish.subject ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the subject is empty, too long, or has control characters', 'subject', 'Give 1 to 1024 characters, or null.');
     end if;
-    if length(the_tenant) not between 1 and 128 or the_tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+    if length(the_tenant) not between 1 and millrace.most('name') or the_tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     if event_publish.data is null then
         perform millrace.refuse('data is null', 'data', 'Give a JSON value; the JSON null is one.');
     end if;
-    if octet_length(event_publish.data::text) > 65536 then
-        perform millrace.refuse(format('data takes %s bytes, more than the 65536 allowed', octet_length(event_publish.data::text)), 'data',
+    if octet_length(event_publish.data::text) > millrace.most('event_data') then
+        perform millrace.refuse(format('data takes %s bytes, more than the %s allowed', octet_length(event_publish.data::text), millrace.most('event_data')), 'data',
             'Store large data elsewhere and publish a reference.', '53400', 'too_large');
     end if;
     if not millrace.is_staff(event_publish.caller) then
@@ -159,7 +159,7 @@ create or replace function millrace.events_changes(since bigint default 0, page 
 returns table (seq bigint, at timestamptz, id uuid, change text, data jsonb)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
-    if page not between 1 and 500 then
+    if page is null or page not between 1 and millrace.most('page') then
         perform millrace.refuse('a page has 1 to 500 events', 'page');
     end if;
     perform millrace.events_number();
@@ -180,7 +180,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     last_at timestamptz;
 begin
-    if page not between 1 and 500 then
+    if page is null or page not between 1 and millrace.most('page') then
         perform millrace.refuse('a page has 1 to 500 events', 'page');
     end if;
     if event_list.after is not null then

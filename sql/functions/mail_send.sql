@@ -28,7 +28,7 @@ begin
     if mailbox is null or mailbox ~ E'[\\u0001-\\u001f\\u007f-\\u009f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069]' then
         perform millrace.refuse('an address is null or has control characters', field, advice);
     end if;
-    if length(mailbox) > 576 or octet_length(bare) > 320 or length(split_part(bare, '@', 1)) > 64
+    if length(mailbox) > millrace.most('mailbox') or octet_length(bare) > 320 or length(split_part(bare, '@', 1)) > 64
         or bare !~ E'^[^\\s@<>()\\[\\],;:"\\\\]+@[^\\s@<>()\\[\\],;:"\\\\.]+(\\.[^\\s@<>()\\[\\],;:"\\\\.]+)*$' then
         perform millrace.refuse('an address is malformed', field, advice);
     end if;
@@ -67,8 +67,8 @@ begin
     if jsonb_typeof(headers) <> 'object' then
         perform millrace.refuse('headers is no JSON object', 'headers', 'Give for example {"X-Order": "7"}.');
     end if;
-    if octet_length(headers::text) > 16384 then
-        perform millrace.refuse('headers take more than 16384 bytes', 'headers', null, '53400', 'too_large');
+    if octet_length(headers::text) > millrace.most('headers') then
+        perform millrace.refuse(format('headers take more than %s bytes', millrace.most('headers')), 'headers', null, '53400', 'too_large');
     end if;
     for name, value in select * from jsonb_each(headers) loop
         if name !~ '^[A-Za-z0-9!#$%&''*+^_`|~-]{1,76}$' then
@@ -100,7 +100,7 @@ end $$;
 create or replace function millrace.mail_attachments(given jsonb, the_owner text, the_tenant text, caller name) returns jsonb
 language plpgsql volatile as $$
 declare
-    most constant bigint := 40000000;
+    most constant bigint := millrace.most('attachments_bytes');
     one jsonb;
     kept jsonb := '[]';
     total bigint := 0;
@@ -110,7 +110,7 @@ declare
     the_upload bigint;
     n int;
 begin
-    if jsonb_typeof(given) <> 'array' or jsonb_array_length(given) > 50 then
+    if jsonb_typeof(given) <> 'array' or jsonb_array_length(given) > millrace.most('attachments') then
         perform millrace.refuse('attachments is no list of at most 50', 'attachments', 'Give [{"filename": "a.pdf", "content_type": "application/pdf", "data": base64}].');
     end if;
     for one in select * from jsonb_array_elements(given) loop
@@ -223,7 +223,7 @@ begin
     if missing is not null then
         perform millrace.refuse(format('%s is unknown', left(missing, 60)), missing, 'Further parameters of mail_send stand in options.');
     end if;
-    if kind in ('mail.password_reset', 'mail.account_verification') and length(args ->> 'token') not between 1 and 2048 then
+    if kind in ('mail.password_reset', 'mail.account_verification') and length(args ->> 'token') not between 1 and millrace.most('token') then
         perform millrace.refuse('the token is empty or too long', 'token', 'Give the token of your own; Millrace makes none up.');
     end if;
     if jsonb_typeof(options) <> 'object' or options ?| array['recipients', 'template', 'subject', 'body_text', 'body_html'] then
@@ -302,14 +302,14 @@ begin
             perform millrace.refuse('the id is no UUID', 'id');
         end;
     end if;
-    recipients := millrace.mail_texts(args, 'recipients', 50);
-    cc := millrace.mail_texts(args, 'cc', 50);
-    bcc := millrace.mail_texts(args, 'bcc', 50);
+    recipients := millrace.mail_texts(args, 'recipients', millrace.most('recipients')::int);
+    cc := millrace.mail_texts(args, 'cc', millrace.most('recipients')::int);
+    bcc := millrace.mail_texts(args, 'bcc', millrace.most('recipients')::int);
     if recipients = '{}' then
         perform millrace.refuse('there is no recipient', 'recipients', 'Give at least one address.');
     end if;
     everybody := array(select distinct millrace.mail_bare(e) from unnest(recipients || cc || bcc) e);
-    if cardinality(recipients || cc || bcc) > 50 then
+    if cardinality(recipients || cc || bcc) > millrace.most('recipients') then
         perform millrace.refuse('recipients, cc and bcc are more than 50 together', 'recipients', null, '53400', 'too_large');
     end if;
     if args ? 'reply_to' then
@@ -327,7 +327,7 @@ begin
     if args ->> 'locale' !~ '^[A-Za-z0-9-]{1,35}$' then
         perform millrace.refuse('the locale is malformed', 'locale', 'Give for example pt-BR.');
     end if;
-    if args ->> 'subject' ~ E'[\\u0001-\\u001f\\u007f-\\u009f\\u2028\\u2029]' or length(args ->> 'subject') > 900 then
+    if args ->> 'subject' ~ E'[\\u0001-\\u001f\\u007f-\\u009f\\u2028\\u2029]' or length(args ->> 'subject') > millrace.most('subject') then
         perform millrace.refuse('the subject is too long, or has line breaks or control characters', 'subject');
     end if;
     foreach name in array array['subject', 'body_text', 'body_html', 'template', 'locale', 'reply_to', 'sender', 'tenant', 'token_from'] loop
@@ -335,8 +335,9 @@ begin
             perform millrace.refuse(format('%s is no text', name), name);
         end if;
     end loop;
-    if octet_length(args ->> 'body_text') > 2097152 or octet_length(args ->> 'body_html') > 2097152 or octet_length((args -> 'data')::text) > 262144 then
-        perform millrace.refuse('a body takes more than 2097152 bytes, or data more than 262144', case when args ? 'template' then 'data' else 'body_html' end,
+    if octet_length(args ->> 'body_text') > millrace.most('body') or octet_length(args ->> 'body_html') > millrace.most('body')
+        or octet_length((args -> 'data')::text) > millrace.most('mail_data') then
+        perform millrace.refuse(format('a body takes more than %s bytes, or data more than %s', millrace.most('body'), millrace.most('mail_data')), case when args ? 'template' then 'data' else 'body_html' end,
             'Mail programs cut off long before that.', '53400', 'too_large');
     end if;
     if jsonb_typeof(args -> 'data') <> 'object' then
@@ -367,7 +368,7 @@ begin
     if args ? 'receipt' and jsonb_typeof(args -> 'receipt') <> 'boolean' then
         perform millrace.refuse('receipt is no boolean', 'receipt');
     end if;
-    if length(the_sender) not between 1 and 128 or the_sender ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+    if length(the_sender) not between 1 and millrace.most('name') or the_sender ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the sender is empty, too long, or has control characters', 'sender', 'It says on whose behalf the message goes.');
     end if;
     scheduled := millrace.mail_time(args, 'scheduled_at');

@@ -263,7 +263,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     last_seq bigint;
 begin
-    if page not between 1 and 500 then
+    if page is null or page not between 1 and millrace.most('page') then
         perform millrace.refuse('a page has 1 to 500 messages', 'page');
     end if;
     if mail_list.after is not null then
@@ -294,7 +294,7 @@ create or replace function millrace.mail_changes(since bigint default 0, page in
 returns table (seq bigint, at timestamptz, id uuid, change text, data jsonb)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
-    if page not between 1 and 500 then
+    if page is null or page not between 1 and millrace.most('page') then
         perform millrace.refuse('a page has 1 to 500 changes', 'page');
     end if;
     if exists (select from millrace.mail_change c where c.seq is null) and millrace.turn_try('mail changes') then

@@ -23,7 +23,7 @@ begin
     if device_add.platform is null or device_add.platform not in ('apns', 'apns_sandbox', 'fcm') then
         perform millrace.refuse(format('the platform %L is unknown', left(device_add.platform, 60)), 'platform', 'Give apns, apns_sandbox or fcm.');
     end if;
-    if device_add.token is null or device_add.token !~ '^[A-Za-z0-9_:.=-]+$' or length(device_add.token) not between 8 and 4096 then
+    if device_add.token is null or device_add.token !~ '^[A-Za-z0-9_:.=-]+$' or length(device_add.token) not between 8 and millrace.most('device_token') then
         perform millrace.refuse('the token is missing or malformed', 'token', 'Give it as the device''s system gave it; that of APNs in hexadecimal.');
     end if;
     if device_add.app !~ '^[A-Za-z0-9._-]{1,255}$' then
@@ -85,7 +85,7 @@ begin
     if notice_preferences.zone is null or notice_preferences.quiet_from is null or notice_preferences.quiet_to is null then
         perform millrace.refuse('the zone or the quiet hours are missing', 'zone', 'For no quiet hours give the same time twice.');
     end if;
-    if notice_preferences.channels is null or jsonb_typeof(notice_preferences.channels) <> 'object' or octet_length(notice_preferences.channels::text) > 16384 then
+    if notice_preferences.channels is null or jsonb_typeof(notice_preferences.channels) <> 'object' or octet_length(notice_preferences.channels::text) > millrace.most('channels') then
         perform millrace.refuse('channels is no JSON object, or too large', 'channels', hint);
     end if;
     for name, value in select * from jsonb_each(notice_preferences.channels) loop

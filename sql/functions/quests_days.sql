@@ -86,7 +86,7 @@ language plpgsql immutable as $$
 declare
     strange text;
 begin
-    if items is null or jsonb_typeof(items) <> 'array' or jsonb_array_length(items) > 500 then
+    if items is null or jsonb_typeof(items) <> 'array' or jsonb_array_length(items) > millrace.most('batch') then
         perform millrace.refuse(format('%s is no list of at most 500 objects', field), field, 'Give a JSON array of objects.');
     end if;
     if exists (select from jsonb_array_elements(items) e where jsonb_typeof(e) <> 'object') then

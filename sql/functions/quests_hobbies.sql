@@ -27,8 +27,8 @@ declare
     t timestamptz;
     f millrace.family;
     the_id uuid := coalesce(hobby_save.id, gen_random_uuid());
-    the_name text := millrace.hobby_text(hobby_save.name, 'name', 80);
-    the_fact text := millrace.hobby_text(hobby_save.fact, 'fact', 1000);
+    the_name text := millrace.hobby_text(hobby_save.name, 'name', millrace.most('hobby')::int);
+    the_fact text := millrace.hobby_text(hobby_save.fact, 'fact', millrace.most('fact')::int);
     the_day date;
     old millrace.hobby;
 begin
@@ -138,7 +138,7 @@ declare
     t timestamptz;
     f millrace.family;
     h millrace.hobby;
-    the_answer text := millrace.hobby_text(card_answer.answer, 'answer', 200);
+    the_answer text := millrace.hobby_text(card_answer.answer, 'answer', millrace.most('answer')::int);
     the_day date;
     is_right boolean;
     awarded int := 0;

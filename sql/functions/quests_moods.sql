@@ -33,7 +33,7 @@ declare
     old millrace.mood;
 begin
     perform millrace.quest_acts_as(mood_log.actor, mood_log.person, caller => mood_log.caller);
-    if length(mood_log.emoji) not between 1 and 16 then
+    if length(mood_log.emoji) not between 1 and millrace.most('emoji') then
         perform millrace.refuse('the emoji is empty or too long', 'emoji', 'Give one emoji, or null.');
     end if;
     if mood_log.buffer < interval '0' or mood_log.buffer > interval '1 day' then

@@ -3,7 +3,7 @@
 create or replace function millrace.quest_name(name text, field text) returns void
 language plpgsql immutable as $$
 begin
-    if name is null or length(name) not between 1 and 128 or name ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+    if name is null or length(name) not between 1 and millrace.most('name') or name ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse(format('%s is missing, too long, or has control characters', field), field, 'Give 1 to 128 characters.');
     end if;
 end $$;
@@ -11,7 +11,7 @@ end $$;
 create or replace function millrace.quest_page(page int) returns void
 language plpgsql immutable as $$
 begin
-    if page is null or page not between 1 and 500 then
+    if page is null or page not between 1 and millrace.most('page') then
         perform millrace.refuse('a page has 1 to 500 rows', 'page');
     end if;
 end $$;

@@ -14,7 +14,34 @@ begin atomic
         ('tags', 32, 'entries'),
         ('tag', 256, 'characters'),
         ('jobs', 100000, 'entries'),                      -- of one enqueue_many
-        ('jobs_bytes', 67108864, 'bytes')
+        ('jobs_bytes', 67108864, 'bytes'),
+        ('event_data', 65536, 'bytes'),
+        ('event_subject', 1024, 'characters'),
+        ('source', 512, 'characters'),
+        ('recipients', 50, 'entries'),                    -- with copies
+        ('mailbox', 576, 'characters'),
+        ('subject', 900, 'characters'),
+        ('body', 2097152, 'bytes'),                       -- of each of the two
+        ('mail_data', 262144, 'bytes'),
+        ('headers', 16384, 'bytes'),
+        ('attachments', 50, 'entries'),
+        ('attachments_bytes', 40000000, 'bytes'),         -- in base64
+        ('token', 2048, 'characters'),
+        ('title', 500, 'characters'),
+        ('storage_url', 4096, 'characters'),
+        ('password', 512, 'characters'),
+        ('ids', 10, 'entries'),                           -- of one document_delete
+        ('query', 1000, 'characters'),
+        ('page', 500, 'entries'),                         -- of every list
+        ('batch', 500, 'entries'),                        -- of mood_log_many and quest_complete_many
+        ('emoji', 16, 'characters'),
+        ('hobby', 80, 'characters'),
+        ('fact', 1000, 'characters'),
+        ('answer', 200, 'characters'),
+        ('note', 500, 'characters'),
+        ('warnings', 5, 'entries'),
+        ('device_token', 4096, 'characters'),
+        ('channels', 16384, 'bytes')
       ) v(input, most, unit);
 end;
 

@@ -185,7 +185,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     was_awaited boolean;
 begin
-    perform pg_advisory_xact_lock(hashtextextended('millrace.template ' || template_checked.name, 0));
+    perform millrace.turns_wait('template', array[hashtext(template_checked.name) & 63]);
     select t.awaited into was_awaited
       from millrace.template_version t
      where t.name = template_checked.name and t.locale = template_checked.locale and t.version = template_checked.version and t.checked_at is null
