@@ -82,11 +82,7 @@ extension Worker {
         var generation = houseLink.generation
         while !Task.isCancelled {
             do throws(PostgresError) {
-                if generation != houseLink.generation {
-                    watch.reconnected()
-                    generation = houseLink.generation
-                }
-                try await rescue(&watch)
+                try await rescue(&watch, since: &generation)
             } catch {
                 complaints.say("the watch over the other workers failed", error)
             }
@@ -94,9 +90,14 @@ extension Worker {
         }
     }
 
-    private func rescue(_ watch: inout Watch) async throws(PostgresError) {
+    private func rescue(_ watch: inout Watch, since generation: inout Int) async throws(PostgresError) {
         let signs = try await houseLink.use { connection throws(PostgresError) in
             try await Queue.watch(on: connection, session: desk.session)
+        }
+        // Behind the look, which may have opened the connection: while it was away nobody's beats were seen.
+        if generation != houseLink.generation {
+            watch.reconnected()
+            generation = houseLink.generation
         }
         for (session, beat) in watch.look(signs, at: .now) {
             log.warning("a worker is lost; rescuing its jobs", [("session", String(session, radix: 16))])
