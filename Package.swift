@@ -206,7 +206,8 @@ let package = Package(
         .testTarget(name: "FaultsTests", dependencies: ["Faults"], swiftSettings: strict),
         .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
         .testTarget(
-            name: "QueuesTests", dependencies: ["Postgres", "Queues", "Schema", "TestSupport"], swiftSettings: strict),
+            name: "QueuesTests", dependencies: ["Postgres", "Queues", "Schema", "TestSupport"], exclude: ["Shipped"],
+            swiftSettings: strict),
         .testTarget(
             name: "SupervisionTests",
             dependencies: ["Clusters", "Faults", "Postgres", "Queues", "Supervision", "Telemetry", "TestSupport"],

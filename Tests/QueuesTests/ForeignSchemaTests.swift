@@ -270,4 +270,21 @@ import Testing
                     == 0, "a function is found by a pattern")
         }
     }
+
+    /// Or the first migration from that version takes them for foreign. The lists are of what each version shipped.
+    @Test func `every function that was ever shipped is still made, or is known as retired`() throws {
+        let scripts = Schema.migrations + Schema.functions + [Schema.testClock]
+        let made = Set(
+            scripts.flatMap { script in
+                String(decoding: script.bytes, as: UTF8.self).matches(
+                    of: /create (?:or replace )?function millrace\.([a-z_0-9]+)/
+                ).map { String($0.1) }
+            })
+        let lists = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Shipped")
+        for list in try FileManager.default.contentsOfDirectory(at: lists, includingPropertiesForKeys: nil) {
+            let shipped = Set(try String(contentsOf: list, encoding: .utf8).split(separator: "\n").map(String.init))
+            #expect(shipped.count > 400)
+            #expect(shipped.subtracting(made).subtracting(Schema.retiredFunctions).isEmpty, "\(list.lastPathComponent)")
+        }
+    }
 }
