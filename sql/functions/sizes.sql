@@ -49,7 +49,8 @@ create or replace function millrace.most(what text) returns bigint
 language sql immutable parallel safe
 return (select b.most from millrace.input_bounds() b where b.input = what);
 
--- The bytes of a value as it will be read. What is compressed on its way here is unpacked to be measured.
+-- The bytes of a value as it will be read. What is compressed on its way here is unpacked to be measured. Stable, as what it calls is: declared
+-- otherwise it would not become part of the expression that asks, and cost an enqueue a fifth more.
 create or replace function millrace.true_bytes(value jsonb) returns bigint
-language sql immutable parallel safe
+language sql stable parallel safe
 return case when pg_catalog.pg_column_compression(value) is null then pg_catalog.pg_column_size(value) else pg_catalog.octet_length(value::pg_catalog.text) end;
