@@ -204,6 +204,12 @@ import Testing
             // Who was told nothing yet is not told of an end.
             try await connection.run("select millrace.check_in_contact_remove('anna', 'new', 'anna')")
             #expect(try await connection.column(left) == ["bob mail", "mum sms"])
+            // When anna is erased, what is still to be sent of an end names her no more; what was sent is gone.
+            try await connection.run(
+                "update millrace.notice set status = 'accepted' where key ~ ':left:' and person = 'bob'")
+            try await connection.run("select millrace.person_erase('anna', 'anna')")
+            #expect(try await connection.column(left) == ["mum mail", "mum sms"])
+            #expect(try await connection.int("select count(*) from millrace.notice where data::text ~ 'anna'") == 0)
         }
     }
 

@@ -113,7 +113,7 @@ struct PeopleWorld {
                 var faults = judge.faults(
                     step, allowed: allowed, answer: answer, model: model, before: before, after: after)
                 if let told, case .erase(let person) = step.act, allowed {
-                    let ended = try await endings(of: told.alarms)
+                    let ended = try await endings(of: told.alarms) - told.before
                     tally.endings += ended
                     if ended != told.addresses {
                         faults.append(
@@ -217,8 +217,16 @@ struct PeopleWorld {
 
     // MARK: endings
 
-    /// Of an alarm of whoever is erased: the addresses that were told of it.
-    private func toldOf(_ step: PeopleStep, _ allowed: Bool) async throws -> (alarms: String, addresses: Int)? {
+    /// Of the alarms of whoever is erased.
+    private struct Told {
+        var alarms: String
+        /// That were told of one, and are still somebody's who is to be told.
+        var addresses: Int
+        /// Ends that were told to contacts who had been removed meanwhile.
+        var before: Int
+    }
+
+    private func toldOf(_ step: PeopleStep, _ allowed: Bool) async throws -> Told? {
         guard case .erase(let person) = step.act, allowed else { return nil }
         let alarms = try await value(
             "select coalesce(string_agg(id::text, ','), '') from millrace.alarm where person = $1 and state <> 'resolved'",
@@ -229,7 +237,8 @@ struct PeopleWorld {
              where a.person = $1 and a.state <> 'resolved' and d.verified_at is not null and d.declined_at is null
                and exists (select from millrace.alarm_event e where e.alarm = a.id and e.what = 'told' and e.contact = d.contact)
             """, [person])
-        return (alarms ?? "", Int(addresses ?? "") ?? 0)
+        return Told(
+            alarms: alarms ?? "", addresses: Int(addresses ?? "") ?? 0, before: try await endings(of: alarms ?? ""))
     }
 
     private func endings(of alarms: String) async throws -> Int {
