@@ -185,7 +185,9 @@ import Testing
             let among = try await connection.refusal(
                 of: #"select * from millrace.enqueue_many('[{"kind": "k"}, \#(bad), {"kind": "k"}]')"#)
             #expect(among?.message == "job 2: \(alone.message)")
-            #expect(among?.sqlState == alone.sqlState && among?.hint == alone.hint && among?.detail == alone.detail)
+            #expect(among?.sqlState == alone.sqlState && among?.hint == alone.hint)
+            // What Postgres itself says of a value has no class of ours.
+            #expect(among?.detail == alone.detail ?? #"{"error": "invalid", "field": "jobs"}"#)
             #expect(try await connection.int("select count(*) from millrace.job") == count)
         }
     }

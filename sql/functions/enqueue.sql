@@ -93,7 +93,7 @@ declare
     kind_id int;
     queue_id int;
     queue_name text;
-    the_lane int := coalesce(the_priority, 4) * 4 + 1;
+    the_lane int := least(greatest(coalesce(the_priority, 4), 0), 9) * 4 + 1;
     own_tenant text;
     own_scope text;                                       -- null for staff
     t timestamptz := millrace.now();
@@ -374,8 +374,9 @@ begin
             if n is not null then
                 get stacked diagnostics sentence = message_text, explained = pg_exception_detail, advice = pg_exception_hint,
                     code = returned_sqlstate;
+                -- A value that is of no such type is Postgres' own error, and says nothing of its kind.
                 raise exception using message = format('%s %s: %s', noun, coalesce(numbers[n], n), sentence),
-                    detail = explained, hint = advice, errcode = code;
+                    detail = case when code like '22%' and explained not like '{%' then '{"error": "invalid", "field": "jobs"}' else explained end, hint = advice, errcode = code;
             elsif not together then
                 raise;
             end if;
@@ -464,6 +465,11 @@ declare
     total bigint := 0;
     done bigint := 0;
 begin
+    if to_regclass('pg_temp.millrace_batch') is null then
+        raise exception using errcode = '55000', message = 'there is no table millrace_batch',
+            hint = 'Create it in this session, as temporary table millrace_batch (line bigint, job jsonb), and COPY the jobs into it.',
+            detail = '{"error": "wrong_state", "field": "millrace_batch"}';
+    end if;
     loop
         select jsonb_agg(b.job order by b.line), array_agg(b.line order by b.line) into jobs, lines
           from (select line, job from pg_temp.millrace_batch where line > done order by line limit chunk) b;
@@ -514,7 +520,6 @@ declare
     kind_id int;
     queue_id int;
     queue_name text;
-    the_lane int := coalesce(the_priority, 4) * 4 + 1;
     t timestamptz := millrace.now();
     later boolean := coalesce(the_run_at > t, false);
     aside boolean;

@@ -440,8 +440,8 @@ create or replace function millrace.mail_send(
     purpose text default 'transactional', on_unknown text default 'park', sender text default null, tenant text default null, id uuid default null, caller millrace.caller_name default current_user
 ) returns uuid
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select millrace.mail_put('mail.send', jsonb_build_object('recipients', to_jsonb(recipients), 'subject', subject, 'body_text', body_text, 'body_html', body_html,
-        'template', template, 'data', data, 'locale', locale, 'cc', to_jsonb(cc), 'bcc', to_jsonb(bcc), 'reply_to', reply_to, 'headers', headers,
+    select millrace.mail_put('mail.send', jsonb_build_object('recipients', to_jsonb(recipients[1:51]), 'subject', subject, 'body_text', body_text, 'body_html', body_html,
+        'template', template, 'data', data, 'locale', locale, 'cc', to_jsonb(cc[1:51]), 'bcc', to_jsonb(bcc[1:51]), 'reply_to', reply_to, 'headers', headers,
         'attachments', attachments, 'priority', priority, 'receipt', receipt, 'scheduled_at', scheduled_at, 'expires_at', expires_at, 'tags', tags,
         'purpose', purpose, 'on_unknown', on_unknown, 'sender', sender, 'tenant', tenant), id, null, caller => mail_send.caller)
 $$;

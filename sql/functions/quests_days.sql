@@ -79,6 +79,18 @@ begin
         answer := answer || millrace.quest_complete(one ->> 'family', one ->> 'person', (one ->> 'day')::date, (one ->> 'at')::timestamptz, quest_complete_many.actor, caller => quest_complete_many.caller);
     end loop;
     return answer;
+exception when data_exception then
+    perform millrace.quest_batch_refused('completions', sqlstate, sqlerrm);
+    raise;
+end $$;
+
+-- What of an entry is of no such type is Postgres' own error, and says nothing of its kind: ours are 22023.
+create or replace function millrace.quest_batch_refused(field text, code text, sentence text) returns void
+language plpgsql immutable as $$
+begin
+    if code <> '22023' then
+        perform millrace.refuse(left(sentence, 200), field, 'Give each entry as the function of one takes it.');
+    end if;
 end $$;
 
 create or replace function millrace.quest_batch(items jsonb, field text, known text[]) returns void
@@ -214,7 +226,7 @@ begin
           join millrace.quest_item i on i.id = q.item
           left join millrace.quest_completion c on c.family = q.family and c.day = q.day and c.person = m.person and c.undone_at is null
          where m.person = quest_history.person and (since = '-infinity' or q.day >= (since at time zone f.zone)::date)
-           and (quest_history.after is null or q.day < quest_history.after::date)
+           and (quest_history.after is null or q.day < millrace.quest_after_day(quest_history.after))
          order by q.day desc limit quest_history.page;
 end $$;
 

@@ -72,7 +72,7 @@ begin
     perform millrace.quest_must_be_in(hobbies.actor, hobbies.family, caller => hobbies.caller);
     perform millrace.quest_page(hobbies.page);
     if hobbies.after is not null then
-        select * into last from millrace.hobby h where h.id = hobbies.after::uuid and h.family = hobbies.family;
+        select * into last from millrace.hobby h where h.id = millrace.quest_after(hobbies.after) and h.family = hobbies.family;
         if not found then
             perform millrace.refuse('there is no such hobby', 'after', null, 'P0002', 'not_found');
         end if;
@@ -126,7 +126,7 @@ begin
           from millrace.hobby h
           join millrace.card c on c.hobby = h.id
           left join millrace.card_reply r on r.card = c.id and r.person = me
-         where h.family = cards.family and (cards.after is null or c.id > cards.after::uuid)
+         where h.family = cards.family and (cards.after is null or c.id > millrace.quest_after(cards.after))
          order by c.id limit cards.page;
 end $$;
 

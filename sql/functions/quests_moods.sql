@@ -81,6 +81,9 @@ begin
             (one ->> 'buffer')::interval, (one ->> 'id')::uuid, mood_log_many.actor, caller => mood_log_many.caller));
     end loop;
     return answer;
+exception when data_exception then
+    perform millrace.quest_batch_refused('moods', sqlstate, sqlerrm);
+    raise;
 end $$;
 
 -- What is done counts for the quest too, if it is of that kind.
@@ -218,7 +221,7 @@ begin
         perform millrace.refuse('only the family sees these moods', 'actor', 'Act as a member.', '42501', 'permission');
     end if;
     if moods.after is not null then
-        select * into last from millrace.mood m where m.id = moods.after::uuid and m.person = moods.person and (me = m.person or m.family = shared);
+        select * into last from millrace.mood m where m.id = millrace.quest_after(moods.after) and m.person = moods.person and (me = m.person or m.family = shared);
         if not found then
             perform millrace.refuse('there is no such mood', 'after', null, 'P0002', 'not_found');
         end if;

@@ -8,6 +8,26 @@ begin
     end if;
 end $$;
 
+-- Where a list goes on: the id, or the day, of the last row.
+create or replace function millrace.quest_after(after text) returns uuid
+language plpgsql immutable as $$
+begin
+    return after::uuid;
+exception when invalid_text_representation then
+    perform millrace.refuse('after is no id', 'after', 'Give the id of the last row.');
+end $$;
+
+create or replace function millrace.quest_after_day(after text) returns date
+language plpgsql immutable as $$
+begin
+    if after !~ '^[0-9]{4,7}-[0-9]{2}-[0-9]{2}$' then
+        perform millrace.refuse('after is no day', 'after', 'Give the day of the last row, as 2030-01-31.');
+    end if;
+    return after::date;
+exception when datetime_field_overflow then
+    perform millrace.refuse('after is no day', 'after', 'Give the day of the last row, as 2030-01-31.');
+end $$;
+
 create or replace function millrace.quest_page(page int) returns void
 language plpgsql immutable as $$
 begin

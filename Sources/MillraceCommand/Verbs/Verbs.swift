@@ -101,7 +101,7 @@ enum Verbs {
         .loadLedger,
         .loadUpgrade,
         .loadSupervisor, .loadMail,
-        .loadQuests, .loadPeople, .loadCheckIns, .loadPush, .loadDocuments,
+        .loadQuests, .loadPeople, .loadHostile, .loadCheckIns, .loadPush, .loadDocuments,
         .config,
         .help,
         .version,
