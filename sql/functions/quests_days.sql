@@ -239,6 +239,9 @@ declare
     first date;
     since timestamptz := millrace.quest_sees_since(weekly_stats.actor, weekly_stats.person, caller => weekly_stats.caller);
 begin
+    if weekly_stats.week not between date '2000-01-01' and date '9999-12-24' then
+        perform millrace.refuse('the week is out of range', 'week', 'Give a day from 2000 to 9999, or null for this week.');
+    end if;
     select x.* into f from millrace.family x join millrace.family_member m on m.family = x.family where m.person = weekly_stats.person;
     first := coalesce(weekly_stats.week, case when f.family is null then (millrace.now() at time zone 'UTC')::date else (millrace.quest_clock(f, millrace.now())).today end);
     first := first - (extract(dow from first)::int - coalesce(f.week_starts, 1) + 7) % 7;
