@@ -8,10 +8,10 @@ extension Command {
         ["load", "hostile"],
         summary: "Call every door of a client with random and hostile arguments, beside another tenant's load",
         discussion: """
-            A tenant's jobs come at a steady rate, first alone, then beside logins with the client's role that call every function \\
-            a client may call: with sizes up to 60 megabytes, deep JSON, look-alikes, infinite times, forged claims. The other \\
-            tenant's jobs must start nearly as soon as before, the worker must stay small, no process of the server may end, and \\
-            every error must say of what kind it is. Needs a database of its own, and a superuser, who makes the logins' role \\
+            A tenant's jobs come at a steady rate, first alone, then beside logins with the client's role that call every function \
+            a client may call: with sizes up to 60 megabytes, deep JSON, look-alikes, infinite times, forged claims. The other \
+            tenant's jobs must start nearly as soon as before, the worker must stay small, no process of the server may end, and \
+            every error must say of what kind it is. Needs a database of its own, and a superuser, who makes the logins' role \
             and removes it.
             """,
         flags: [

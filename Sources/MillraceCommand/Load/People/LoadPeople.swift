@@ -5,8 +5,8 @@ extension Command {
         ["load", "people"],
         summary: "Play random sequences of family, consent, erasure and check-in calls against a model of the rules",
         discussion: """
-            Twenty people and an app's server call as a gateway does, each with its own claims; after every call the database is \\
-            compared with a model: who may do what, whose watch runs, who was asked how often. Nothing is kept. Needs a database of \\
+            Twenty people and an app's server call as a gateway does, each with its own claims; after every call the database is \
+            compared with a model: who may do what, whose watch runs, who was asked how often. Nothing is kept. Needs a database of \
             its own, migrated with --test-clock, and a superuser, who takes on the roles.
             """,
         flags: [
