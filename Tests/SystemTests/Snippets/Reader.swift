@@ -29,9 +29,9 @@ struct Reader {
         create role worker login in role millrace_worker;
         select millrace.grant_enqueue('millrace_client', '*');
         select millrace.grant_backend('app_server');
-        create table orders (id bigint primary key);
-        create table payment (id bigint primary key, job bigint);
-        grant all on orders, payment to public;
+        create table public.orders (id bigint primary key);
+        create table public.payment (id bigint primary key);
+        grant all on public.orders, public.payment to public;
         """
 
     /// The pages speak of job 42 and its neighbours.
@@ -137,7 +137,7 @@ struct Reader {
         }
         let outcome = try await shell(
             (["set -e", "trap 'echo \"failed: $BASH_COMMAND\"' ERR"] + script).joined(separator: "\n"))
-        #expect(outcome.status == 0, "\(snippet) ends with \(outcome.status): \(outcome.text.suffix(600))")
+        #expect(outcome.status == 0, "\(snippet) ends with \(outcome.status): \(outcome.text.suffix(1500))")
     }
 
     private func shell(_ line: String) async throws -> Program.Outcome {

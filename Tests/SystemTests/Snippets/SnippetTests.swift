@@ -20,7 +20,7 @@ import Testing
 
     /// In their order on the page, for the next may need what the one before has made.
     @Test func `every block of SQL and every command does what it says`() async throws {
-        try await withCluster(settings: ["max_connections": "200"]) { cluster in
+        try await withCluster(settings: ["max_connections": "200", "fsync": "on"]) { cluster in
             let reader = try await Reader(cluster)
             try await reader.prepare()
             let worker = Supervised { try await reader.worker($0) }  // one page shows how a worker dies
