@@ -40,7 +40,7 @@ package actor Connection {
         _ options: ConnectionOptions, name: String = "pg", on thread: ThreadExecutor? = nil
     ) async throws(PostgresError) -> Connection {
         let connection = Connection(options, name: name, thread: thread)
-        try await connection.connect()
+        try await connection.begin()
         return connection
     }
 
@@ -55,6 +55,11 @@ package actor Connection {
 
     package func close() {
         handle = nil
+    }
+
+    /// A cancelled task ends the wait for a server that does not answer.
+    private func begin() async throws(PostgresError) {
+        try await cancellable { connection throws(PostgresError) in try connection.connect() }
     }
 
     private func connect() throws(PostgresError) {
@@ -80,9 +85,11 @@ package actor Connection {
             if wants == PGRES_POLLING_FAILED { throw .unreachable(reason: handle.complaint) }
             let waited = handle.wait(
                 reading: wants == PGRES_POLLING_READING, writing: wants == PGRES_POLLING_WRITING, until: deadline,
-                interrupt: nil)
-            if waited == .deadline {
-                throw .unreachable(reason: "no answer within \(limit)")
+                interrupt: interrupt)
+            switch waited {
+            case .deadline: throw .unreachable(reason: "no answer within \(limit)")
+            case .interrupted: throw .cancelled
+            case .ready, .workWaiting: break
             }
             wants = PQconnectPoll(handle.pointer)
         }

@@ -27,6 +27,7 @@ extension Worker {
                 tellLife(hasBeaten: false)
                 if lastBeat.duration(to: .now) > options.cutOffAfter { cutOff() }
             }
+            options.observer?.lives(health)
             await sessionGone.wait(for: outage.lasts == nil ? options.beat : .milliseconds(250))
         }
     }

@@ -36,7 +36,6 @@ extension Worker {
         var random = SystemRandomNumberGenerator()
         var unsure = isUnsure
         var collided = false
-        let deadline = DrainClock()
         stalls.began(.recording)
         while true {
             do throws(PostgresError) {
@@ -60,7 +59,7 @@ extension Worker {
                     for half in halves(of: flush) { await record(half, unsure: true) }
                     return
                 }
-                if desk.isDraining, deadline.passed(.seconds(10) + options.drainDeadline) { return }
+                if isOver.withLock({ $0 }) { return }
                 try? await Task.sleep(for: backoff.next(using: &random))
             }
         }
@@ -72,7 +71,6 @@ extension Worker {
         guard !claims.isEmpty else { return flush }
         var backoff = Backoff()
         var random = SystemRandomNumberGenerator()
-        let deadline = DrainClock()
         while true {
             do throws(PostgresError) {
                 let session = desk.session
@@ -88,15 +86,10 @@ extension Worker {
                             wait: .seconds(1))
                     })
             } catch {
-                if desk.isDraining, deadline.passed(.seconds(10)) { return flush }
+                if isOver.withLock({ $0 }) { return flush }
                 try? await Task.sleep(for: backoff.next(using: &random))
             }
         }
-    }
-
-    private struct DrainClock {
-        let began = ContinuousClock.now
-        func passed(_ limit: Duration) -> Bool { began.duration(to: .now) > limit }
     }
 
     /// After a lost answer, first asks what was recorded: a flush is one transaction, so if any of it is, all of it is.

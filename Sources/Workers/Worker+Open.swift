@@ -14,9 +14,10 @@ extension Worker {
         var told = false
         while stops.count == 0 {
             do throws(PostgresError) {
-                return try await introduce()
+                return try await introduceUnlessStopped()
             } catch {
                 if let mismatch { throw mismatch }
+                if stops.count > 0 { return nil }
                 if error.sqlState == "3F000" || error.sqlState == "42883" || error.sqlState == "42P01" {
                     throw Failure.schema(found: nil, needed: Self.schemaVersion, oldest: nil)
                 }
@@ -29,10 +30,34 @@ extension Worker {
                     told = true
                     log.warning("the database does not take a worker yet; trying again", [("error", error.description)])
                 }
-                try? await Task.sleep(for: backoff.next(using: &random))
+                await stops.pause(backoff.next(using: &random))
             }
         }
         return nil
+    }
+
+    /// A database that does not answer holds no stop up. nil: a stop came first.
+    private func introduceUnlessStopped() async throws(PostgresError) -> Bool? {
+        let outcome = await withTaskGroup(of: Result<Bool, PostgresError>?.self) { group in
+            group.addTask {
+                do throws(PostgresError) {
+                    return .success(try await self.introduce())
+                } catch {
+                    return .failure(error)
+                }
+            }
+            group.addTask {
+                await self.stops.firstRequest()
+                return nil
+            }
+            var outcome: Result<Bool, PostgresError>?
+            for await ended in group {
+                outcome = ended ?? outcome
+                group.cancelAll()
+            }
+            return outcome
+        }
+        return try outcome?.get()
     }
 
     static var schemaVersion: Int { Queue.schemaVersion }
@@ -90,6 +115,7 @@ extension Worker {
     /// A fresh session: its number is random and never used again. The lock comes first, so that nobody sees it free.
     func openSession(direct: Bool) async throws(PostgresError) {
         let session = Int64.random(in: 1 ... .max)
+        opened.withLock { _ = $0.insert(session) }
         if direct {
             try await listenLink.use { connection throws(PostgresError) in
                 try await connection.execute("select pg_advisory_unlock_all()")

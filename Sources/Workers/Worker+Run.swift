@@ -87,6 +87,7 @@ extension Worker {
             if end?.outcome == .succeeded { end?.result = result }
             if reports { await notebook.settle(run.context) }
         }
+        self.options.observer?.ended(run.context, end?.outcome, run.started.duration(to: .now))
         if let end, end.outcome == .dead {
             log.warning("a job died", run.data + [("error", end.error ?? "")])
         } else if let end, end.outcome == .retried {

@@ -40,6 +40,8 @@ package final class Worker: Sendable {
         package var keys = Keyring.empty
         /// Who started us and wants to hear how we are.
         package var service: ServiceSocket?
+        /// Who counts its runs.
+        package var observer: Observer?
 
         /// For so long it may try in vain to claim, to read, to record or to tell that it lives, until it is not ready: as long as one
         /// statement may take.
@@ -131,6 +133,10 @@ package final class Worker: Sendable {
     let started = Signal()
     let isUp = Mutex(false)
     let sessionGone = Signal()
+    /// Every session that the database may know: an opening whose answer was lost counts, and all are closed at the end.
+    let opened = Mutex<Set<Int64>>([])
+    /// The drain is over: what still cannot be recorded is given up.
+    let isOver = Mutex(false)
     let gates = Gates()
     /// Fired when a job has ended that others wait for.
     let flowEnds = Signal()
@@ -181,12 +187,29 @@ package final class Worker: Sendable {
         stops.request()
     }
 
-    /// Runs until drained. What it could not settle is in the report.
+    /// Runs until drained. What it could not settle is in the report. A cancellation of the caller's task drains too: it stands for a
+    /// request to stop, and what is under way ends in order.
     package func run() async throws -> Report {
         guard !handlers.isEmpty else { throw Failure.noHandlers }
-        guard let direct = try await open() else {
+        return try await withTaskCancellationHandler {
+            // A task of its own, for its waits and statements would end at once in a cancelled one, and the jobs have to go back.
+            try await Task { try await live() }.value
+        } onCancel: {
+            drain()
+        }
+    }
+
+    private func live() async throws -> Report {
+        let introduced: Bool?
+        do {
+            introduced = try await open()
+        } catch {
+            _ = await close()
+            throw error
+        }
+        guard let direct = introduced else {
             tellStopping()
-            return Report(finished: 0, handedBack: 0, refused: 0, abandoned: 0, unrecorded: 0)
+            return await close()
         }
         log.info(
             "worker started",
@@ -245,91 +268,6 @@ package final class Worker: Sendable {
             // Other rooms hear by it, and work until the last job has ended.
             if direct { group.addTask { await self.listenLink.run { await self.listenLoop() } } }
         }
-    }
-
-    /// The drain: what runs may finish until the deadline, then it is cancelled, then abandoned; all ends are recorded.
-    private func settle() async {
-        log.info("draining", [("running", "\(desk.counts.running)"), ("handing_back", "\(desk.counts.waiting)")])
-        desk.drain()
-        tellStopping()
-        for gatherer in gatherers.values { gatherer.drain() }
-        wakeups.signal.fire()
-        // What a claim brings that was in flight goes back as well.
-        await claimsEnded.wait(for: .seconds(15))
-        desk.handBack()
-        await quiet(for: options.drainDeadline, orStop: true)
-        let late = desk.runs
-        if !late.isEmpty {
-            log.warning("cancelling what still runs", [("running", "\(late.count)")])
-            for run in late { run.cancel(.stopping) }
-            await quiet(for: options.stuckGrace, orStop: false)
-            let stuck = desk.abandon()
-            for run in stuck {
-                log.error("abandoned a handler that ignores its cancellation", run.data)
-            }
-        }
-        // What has ended still has to be recorded: the database may be away for a moment.
-        let deadline = ContinuousClock.now + .seconds(10)
-        while desk.unrecorded > 0, ContinuousClock.now < deadline {
-            await desk.changed.wait(for: .milliseconds(100))
-        }
-    }
-
-    /// Waits until nothing runs, at most so long; a second stop request ends the wait.
-    private func quiet(for limit: Duration, orStop: Bool) async {
-        let deadline = ContinuousClock.now + limit
-        while desk.counts.running > 0, ContinuousClock.now < deadline {
-            if orStop, stops.count > 1 { return }
-            desk.handBack()
-            await desk.changed.wait(for: .milliseconds(100))
-        }
-    }
-
-    private func close() async -> Report {
-        let unrecorded = desk.unrecorded
-        _ = try? await houseLink.use { connection throws(PostgresError) in
-            // Whatever is still held there has not crashed: it goes back with nothing counted.
-            let session = desk.session
-            let left = try await Queue.leasesHeld(on: connection, session: session)
-            if !left.isEmpty { _ = try await Queue.returnLeases(on: connection, session: session, numbers: left) }
-            return try await Queue.closeSession(on: connection, session: desk.session)
-        }
-        for link in [
-            claimLink, flushLink, beatLink, readLink, contentsLink, houseLink, sweepLink, listenLink, clockLink,
-        ] {
-            await link.close()
-        }
-        await notebook.pool.close()
-        let totals = desk.totals
-        let report = Report(
-            finished: totals.finished, handedBack: totals.handedBack, refused: totals.refused,
-            abandoned: totals.abandoned,
-            unrecorded: unrecorded)
-        log.info(
-            "worker stopped",
-            [
-                ("finished", "\(report.finished)"), ("handed_back", "\(report.handedBack)"),
-                ("refused", "\(report.refused)"),
-                ("abandoned", "\(report.abandoned)"), ("unrecorded", "\(report.unrecorded)"),
-            ])
-        return report
-    }
-}
-
-/// Requests to stop, counted: the first drains, the second stops at once.
-final class Stops: Sendable {
-    private let requests = Mutex(0)
-    private let signal = Signal()
-
-    var count: Int { requests.withLock { $0 } }
-
-    func request() {
-        requests.withLock { $0 += 1 }
-        signal.fire()
-    }
-
-    func firstRequest() async {
-        while count == 0, !Task.isCancelled { await signal.wait() }
     }
 }
 

@@ -90,6 +90,7 @@ enum Verbs {
         .loadQueues,
         .loadMixed,
         .loadSlots,
+        .loadCancellations,
         .loadClaims,
         .loadLimits,
         .loadRate,
