@@ -12,19 +12,25 @@ package struct Caller: Sendable {
     package let supervisor: Supervisor
     /// The DNS name that targets know us by.
     package let origin: String
+    /// Whether somebody has set it; else it is this machine's name, by which nobody is judged.
+    package let knowsOrigin: Bool
     package let timeout: Duration
     let now: @Sendable () -> Date
 
     package init(
-        client: HTTPClient, supervisor: Supervisor, origin: String, timeout: Duration,
+        client: HTTPClient, supervisor: Supervisor, origin: String, knowsOrigin: Bool = true, timeout: Duration,
         now: @escaping @Sendable () -> Date = { Date() }
     ) {
         self.client = client
         self.supervisor = supervisor
         self.origin = origin
+        self.knowsOrigin = knowsOrigin
         self.timeout = timeout
         self.now = now
     }
+
+    /// The code of a fault that is this worker's own: its settings do not let it go there.
+    private static let forbidden = "not allowed here"
 
     package static func provider(of webhook: String) -> String { "webhook:\(webhook)" }
 
@@ -40,7 +46,8 @@ package struct Caller: Sendable {
                 let notes = RateNotes(headers: response.headers.pairs, now: now().timeIntervalSince1970)
                 let consent = Consent(
                     status: response.status, allowedOrigins: response.headers.all("WebHook-Allowed-Origin"),
-                    allowedRate: response.headers["WebHook-Allowed-Rate"], retryAfter: notes.retryAfter, origin: origin)
+                    allowedRate: response.headers["WebHook-Allowed-Rate"], retryAfter: notes.retryAfter, origin: origin,
+                    knowsOrigin: knowsOrigin)
                 heard.withLock { $0 = consent }
                 if case .retry(let why, let wait) = consent {
                     throw Fault(ErrorClass(http: response.status) ?? .transient, why, wait: wait)
@@ -51,9 +58,11 @@ package struct Caller: Sendable {
             return .retry(refusal.description, refusal.wait)
         } catch {
             if let consent = heard.withLock({ $0 }) { return consent }
-            // Where it must not lead it will not lead tomorrow.
-            if let fault = error as? Fault, fault.kind == .permission { return .refused(fault.what) }
-            return .retry((error as? Fault)?.what ?? "the call was broken off", nil)
+            guard let fault = error as? Fault else { return .retry("the call was broken off", nil) }
+            if fault.code == Self.forbidden { return .passed(fault.what) }
+            // What is no address will be none tomorrow.
+            if fault.kind == .permission { return .refused(fault.what) }
+            return .retry(fault.what, nil)
         }
     }
 
@@ -91,6 +100,7 @@ package struct Caller: Sendable {
         } catch {
             if let verdict = heard.withLock({ $0 }) { return verdict }
             if let fault = error as? Fault {
+                if fault.code == Self.forbidden { return .passed(fault) }
                 return fault.kind == .cancelled ? .later(.seconds(1), "the worker stops") : .retry(fault, code: nil)
             }
             return .retry(Fault(.internal, "the call was broken off"), code: nil)
@@ -118,6 +128,11 @@ package struct Caller: Sendable {
                 case .authentication, .tooLarge, .malformed, .redirect: .transient
                 case .source, .internal: .internal
                 }
+            if error.kind == .refused {
+                throw Fault(
+                    kind, code: Self.forbidden,
+                    error.sentence + "; a host of your own is named in MILLRACE_WEBHOOK_ALLOW of the workers")
+            }
             throw Fault(kind, code: error.code == 0 ? nil : "curl \(error.code)", error.sentence)
         }
     }

@@ -5,22 +5,30 @@ package enum Consent: Sendable, Equatable {
     case refused(String)
     /// No answer, or none that says anything.
     case retry(String, Duration?)
+    /// This worker's own settings keep it from asking; another's may not.
+    case passed(String)
 
     /// For a target that says yes and names no rate.
     package static let cautiousRate = 120
 
     package init(
-        status: Int, allowedOrigins: [String], allowedRate: String?, retryAfter: Duration?, origin: String
+        status: Int, allowedOrigins: [String], allowedRate: String?, retryAfter: Duration?, origin: String,
+        knowsOrigin: Bool = true
     ) {
         let names = allowedOrigins.flatMap { $0.split(separator: ",") }.map { Self.trimmed($0).lowercased() }
         guard names.contains("*") || names.contains(origin.lowercased()) else {
             switch status {
             case 408, 429, 500...599: self = .retry("it answered \(status) when asked for its consent", retryAfter)
             default:
-                self = .refused(
-                    names.isEmpty
-                        ? "it answered \(status) without WebHook-Allowed-Origin: it does not consent"
-                        : "it consents to events of others, and not of \(origin)")
+                if names.isEmpty {
+                    self = .refused("it answered \(status) without WebHook-Allowed-Origin: it does not consent")
+                } else if knowsOrigin {
+                    self = .refused("it consents to events of others, and not of \(origin)")
+                } else {
+                    self = .passed(
+                        "it consents to events of others, and not of \(origin): set MILLRACE_EVENT_SOURCE for all workers"
+                    )
+                }
             }
             return
         }

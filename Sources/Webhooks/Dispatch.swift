@@ -44,6 +44,8 @@ package final class Dispatch: Sendable {
         var underWay: [String: Int] = [:]
         var tally = Tally()
         var complained: Set<String> = []
+        /// Targets where this worker may not go, and until when it does not look at them again.
+        var passedBy: [String: ContinuousClock.Instant] = [:]
     }
 
     /// - Parameter hearing: what the process hears by; none: a connection of its own.
@@ -82,7 +84,8 @@ package final class Dispatch: Sendable {
                     if passed == 500 || claimed { continue }
                     let due = try await table.wait().seconds ?? .infinity
                     // What is due and was not claimed is in somebody else's hands.
-                    let pause = Duration.seconds(min(max(due, 0.05), options.poll / .seconds(1)))
+                    let least = isPassingBy ? options.poll / .seconds(1) : 0.05
+                    let pause = Duration.seconds(min(max(due, least), options.poll / .seconds(1)))
                     await ear.nap(pause) { try await self.table.fanOut(500) > 0 }
                 } catch {
                     guard !Task.isCancelled else { break }
@@ -107,14 +110,15 @@ package final class Dispatch: Sendable {
     /// True when as much was claimed as there was room for: there may be more.
     private func claim(_ start: (Round) -> Void) async throws -> Bool {
         let (free, busy) = state.withLock { state in
-            let busy = state.underWay.filter { $0.value >= options.perTarget }.map(\.key)
+            state.passedBy = state.passedBy.filter { $0.value > .now }
+            let busy = state.underWay.filter { $0.value >= options.perTarget }.map(\.key) + state.passedBy.keys
             return (options.slots - state.underWay.values.reduce(0, +), busy)
         }
         guard free > 0 else { return false }
         let token = Int64.random(in: 1 ... .max)
         let claimed = try await table.claim(
             token: token, most: free, perTarget: options.perTarget, batch: options.batch, busy: busy,
-            hold: caller.timeout * 2 + .seconds(5), origin: caller.origin)
+            hold: caller.timeout * 2 + .seconds(5), origin: caller.knowsOrigin ? caller.origin : nil)
         for round in Round.of(claimed, token: token) {
             state.withLock { $0.underWay[round.webhook, default: 0] += 1 }
             start(round)
@@ -148,6 +152,7 @@ package final class Dispatch: Sendable {
         if case .retry(_, let asked) = consent {
             wait = Ladder.wait(after: round.tries, spread: .random(in: 0...1)).map { max($0, asked ?? .zero) }
         }
+        if case .passed(let why) = consent { passBy(round.webhook, why) }
         let pause = wait
         try await heeded(round.webhook) { [self] in
             try await table.consent(round.webhook, consent, origin: caller.origin, wait: pause)
@@ -183,9 +188,15 @@ package final class Dispatch: Sendable {
     private func record(_ round: Round, _ items: [Round.Item], _ verdict: Verdict) async throws {
         count(verdict, items.count)
         let waits = items.map { item -> Duration? in
-            guard case .retry(let fault, _) = verdict else { return .zero }
-            return Ladder.wait(after: item.attempts, spread: .random(in: 0...1)).map { max($0, fault.wait ?? .zero) }
+            switch verdict {
+            case .retry(let fault, _), .passed(let fault):
+                return Ladder.wait(after: item.attempts, spread: .random(in: 0...1)).map {
+                    max($0, fault.wait ?? .zero)
+                }
+            case .delivered, .refused, .gone, .throttled, .later, .alone: return .zero
+            }
         }
+        if case .passed(let fault) = verdict { passBy(round.webhook, fault.what) }
         try await heeded(round.webhook) { [self] in
             try await table.record(
                 token: round.token, round.webhook, items.map(\.event), verdict, waits: waits)
@@ -204,8 +215,23 @@ package final class Dispatch: Sendable {
             case .delivered: state.tally.delivered += events
             case .retry, .alone: state.tally.failed += events
             case .refused, .gone: state.tally.refused += events
-            case .throttled, .later: state.tally.throttled += events
+            case .throttled, .later, .passed: state.tally.throttled += events
             }
+        }
+    }
+
+    private var isPassingBy: Bool { state.withLock { !$0.passedBy.isEmpty } }
+
+    /// What only this worker's settings forbid is no fault of the target: others may go there, and decide.
+    private func passBy(_ webhook: String, _ why: String) {
+        let isNew = state.withLock { state in
+            state.passedBy[webhook] = .now + .seconds(60)
+            return state.complained.insert(webhook).inserted
+        }
+        if isNew {
+            log.warning(
+                "a webhook's target is left to other workers: this one's settings do not let it go there",
+                [("webhook.id", webhook), ("reason", why)])
         }
     }
 

@@ -13,6 +13,8 @@ package enum Verdict: Sendable, Equatable {
     case throttled(Duration)
     /// It was not asked, and will not be for so long.
     case later(Duration, String)
+    /// This worker's own settings forbid the address; another's may allow it.
+    case passed(Fault)
     /// One of several has spoilt the others: each by itself.
     case alone(Fault, code: Int)
 
@@ -67,6 +69,7 @@ package enum Verdict: Sendable, Equatable {
         case .gone: "gone"
         case .throttled: "throttled"
         case .later: "later"
+        case .passed: "passed"
         case .alone: "alone"
         }
     }
@@ -77,14 +80,14 @@ package enum Verdict: Sendable, Equatable {
         case .retry(_, let code): code
         case .gone: 410
         case .throttled: 429
-        case .later: nil
+        case .later, .passed: nil
         }
     }
 
     package var why: String? {
         switch self {
         case .delivered: nil
-        case .retry(let fault, _), .refused(let fault, _), .alone(let fault, _): fault.what
+        case .retry(let fault, _), .refused(let fault, _), .alone(let fault, _), .passed(let fault): fault.what
         case .gone: "it answered 410: it wants no more events"
         case .throttled: "it answered 429: too fast"
         case .later(_, let why): why
@@ -94,7 +97,7 @@ package enum Verdict: Sendable, Equatable {
     var hold: Duration? {
         switch self {
         case .throttled(let wait), .later(let wait, _): wait
-        case .delivered, .retry, .refused, .gone, .alone: nil
+        case .delivered, .retry, .refused, .gone, .alone, .passed: nil
         }
     }
 
@@ -103,7 +106,7 @@ package enum Verdict: Sendable, Equatable {
         switch self {
         case .retry(let fault, _): fault
         case .throttled(let wait): Fault(.throttled, code: "429", "it answered 429: too fast", wait: wait)
-        case .delivered, .refused, .gone, .later, .alone: nil
+        case .delivered, .refused, .gone, .later, .alone, .passed: nil
         }
     }
 }

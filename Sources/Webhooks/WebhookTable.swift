@@ -28,7 +28,7 @@ package struct WebhookTable: Sendable {
     }
 
     func claim(
-        token: Int64, most: Int, perTarget: Int, batch: Int, busy: [String], hold: Duration, origin: String
+        token: Int64, most: Int, perTarget: Int, batch: Int, busy: [String], hold: Duration, origin: String?
     ) async throws -> [Claimed] {
         try await ask(
             """
@@ -83,6 +83,7 @@ package struct WebhookTable: Sendable {
         case .allowed(let allowed): rate = allowed
         case .refused(let reason): (outcome, why) = ("refused", reason)
         case .retry(let reason, _): (outcome, why) = ("retry", reason)
+        case .passed(let reason): (outcome, why) = ("passed", reason)
         }
         return try await ask(
             "select millrace.webhook_consent($1::text::uuid, $2, $3, $4, $5, $6)",

@@ -17,7 +17,7 @@ struct Bench {
 
     /// - Parameter allow: nil: nothing but the public internet.
     func dispatch(
-        _ receivers: [FakeReceiver], keys: Keyring = .empty, timeout: Duration = .seconds(60),
+        _ receivers: [FakeReceiver], keys: Keyring = .empty, timeout: Duration = .seconds(60), knowsOrigin: Bool = true,
         change: (inout Dispatch.Options) -> Void = { _ in }
     ) throws -> Dispatch {
         let allowed = try AllowedHosts(receivers.map(\.allowance).joined(separator: ","))
@@ -28,7 +28,7 @@ struct Bench {
         supervision.breaker.failures = 1_000_000  // the breaker has tests of its own
         let caller = Caller(
             client: HTTPClient(.strict(allowed)), supervisor: Supervisor(supervision, log: .silent),
-            origin: "events.example", timeout: timeout)
+            origin: "events.example", knowsOrigin: knowsOrigin, timeout: timeout)
         return Dispatch(
             pool: Pool(database.options, size: 4), caller: caller, options: options, log: .silent)
     }

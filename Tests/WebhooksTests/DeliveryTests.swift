@@ -290,7 +290,7 @@ import Webhooks
         }
     }
 
-    @Test func `an address within is refused, and the target is off`() async throws {
+    @Test func `an address where no worker may go is off after an hour, and nobody has asked it`() async throws {
         try await withBench { bench in
             let receiver = try FakeReceiver()
             defer { receiver.stop() }
@@ -298,17 +298,71 @@ import Webhooks
             let numbered = try await bench.add("https://169.254.169.254/latest", handshake: false)
             let named = try await bench.add("https://localhost:8443/x")
             try await bench.publish()
-            let dispatch = try bench.dispatch([])
-            for _ in 0..<2 { try await dispatch.runOnce() }
-            #expect(receiver.requests.isEmpty)
+            for _ in 0..<2 { try await bench.dispatch([]).runOnce() }
             for target in [plain, named] {
-                #expect(try await bench.state(target.id) == "disabled")
+                #expect(try await bench.state(target.id) == "pending")
                 let reason = try await bench.reason(target.id)
-                #expect(reason.contains("refused"), "\(reason)")
+                #expect(reason.contains("refused") && reason.contains("MILLRACE_WEBHOOK_ALLOW"), "\(reason)")
             }
             let error = try await bench.connection.value(
                 "select error from millrace.webhook_deliveries where webhook = '\(numbered.id)'")
             #expect(error?.contains("not public (linkLocal)") == true)
+            let tried = "select state || attempts from millrace.webhook_deliveries where webhook = '\(numbered.id)'"
+            #expect(try await bench.connection.column(tried) == ["pending0"])
+            try await bench.advance("61 minutes")
+            try await bench.dispatch([]).runOnce()
+            for target in [plain, named] { #expect(try await bench.state(target.id) == "disabled") }
+            #expect(try await bench.connection.column(tried) == ["pending1"])
+            #expect(receiver.requests.isEmpty)
         }
+    }
+
+    @Test func `a worker that may not go to a target leaves it to one that may`() async throws {
+        try await withBench { bench in
+            let receiver = try FakeReceiver()
+            defer { receiver.stop() }
+            let asked = try await bench.add(receiver.url)
+            let trusted = try await bench.add(receiver.url, handshake: false)
+            try await bench.publish()
+            let (barred, free) = (try bench.dispatch([]), try bench.dispatch([receiver]))
+            try await barred.runOnce()
+            #expect(receiver.requests.isEmpty)
+            #expect(try await bench.state(asked.id) == "pending")
+            try await free.runOnce()
+            #expect(try await bench.state(asked.id) == "active")
+            #expect(try await bench.reason(asked.id).isEmpty)
+            try await free.runOnce()
+            #expect(try await bench.deliveries("state || attempts") == ["delivered1", "delivered1"])
+            // And however long that goes on: it is never the barred one that judges.
+            for _ in 0..<3 {
+                try await bench.advance("59 minutes")
+                try await bench.publish()
+                try await bench.dispatch([]).runOnce()
+                try await free.runOnce()
+            }
+            #expect(try await bench.state(asked.id) == "active")
+            #expect(try await bench.state(trusted.id) == "active")
+            #expect(Set(try await bench.deliveries("state || attempts")) == ["delivered1"])
+        }
+    }
+
+    @Test func `a worker that nobody has told whom events come from neither asks again nor judges`() async throws {
+        try await withBench { bench in
+            let receiver = try FakeReceiver()
+            defer { receiver.stop() }
+            let target = try await bench.add(receiver.url)
+            let known = try bench.dispatch([receiver])
+            try await known.runOnce()
+            #expect(try await bench.state(target.id) == "active")
+            let handshakes = receiver.requests.count
+            try await bench.publish()
+            try await bench.dispatch([receiver], knowsOrigin: false).runOnce()
+            #expect(try await bench.deliveries() == ["delivered"])
+            #expect(receiver.requests.count == handshakes + 1, "an event, and no question")
+        }
+        let strange = Consent(
+            status: 200, allowedOrigins: ["events.example"], allowedRate: nil, retryAfter: nil, origin: "box",
+            knowsOrigin: false)
+        guard case .passed = strange else { Issue.record("\(strange)"); return }
     }
 }

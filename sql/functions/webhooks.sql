@@ -115,7 +115,7 @@ end $$;
 create or replace function millrace.webhook_disable(the_id uuid, why text) returns void
 language sql volatile set search_path = pg_catalog, pg_temp as $$
     update millrace.webhook w
-       set state = 'disabled', reason = left(why, 500), since = greatest(w.since, (select f.seq from millrace.webhook_feed f))
+       set state = 'disabled', passed_since = null, reason = left(why, 500), since = greatest(w.since, (select f.seq from millrace.webhook_feed f))
      where w.id = the_id and w.state <> 'disabled'
 $$;
 

@@ -73,7 +73,8 @@ begin
         exit when left_over <= 0;
         select coalesce(array_agg(s.secret::text order by s.n desc), '{}') into signing
           from millrace.webhook_secret s where s.webhook = w.id and (s.until is null or s.until > t);
-        if w.handshake and (w.state = 'pending' or w.origin is distinct from the_origin) then
+        -- A worker that nobody has told whom events come from goes by the consent that others have got.
+        if w.handshake and (w.state = 'pending' or (the_origin is not null and w.origin is distinct from the_origin)) then
             update millrace.webhook x set blocked_until = t + make_interval(secs => hold) where x.id = w.id;
             return query select w.id, w.url, w.mode, true, w.tries, signing, null::uuid, null::jsonb, 0, false;
             left_over := left_over - 1;
@@ -128,7 +129,8 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
 $$;
 
 -- What came of a request with these events. delivered; retry (each after its wait, null: that was the last); refused: never again;
--- gone: no event any more; throttled and later: all wait for so long, and it counts as no attempt; alone: a batch was refused.
+-- gone: no event any more; throttled and later: all wait for so long, and it counts as no attempt; alone: a batch was refused;
+-- passed: this worker's own settings keep it from going there, and another may, so it counts as no attempt until for an hour none could.
 -- Returns the reason when the target was switched off by it.
 create or replace function millrace.webhook_record(
     the_token bigint, the_webhook uuid, the_events uuid[], outcome text, waits float8[], the_code int, the_error text, hold float8
@@ -144,7 +146,19 @@ begin
     if not found then
         return null;                                      -- removed meanwhile
     end if;
+    if outcome = 'passed' then
+        update millrace.webhook x set passed_since = coalesce(x.passed_since, t) where x.id = w.id returning x.passed_since into w.passed_since;
+        if w.passed_since <= t - interval '1 hour' then
+            outcome := 'retry';
+        end if;
+    elsif w.passed_since is not null and outcome <> 'later' then
+        update millrace.webhook x set passed_since = null where x.id = w.id;
+    end if;
     case outcome
+    when 'passed' then
+        update millrace.webhook_delivery d
+           set due_at = t, error = left(the_error, 500), token = null
+         where d.webhook = w.id and d.event = any (the_events) and d.token = the_token;
     when 'delivered' then
         -- Also when its time was over and somebody else has it by now: it has arrived.
         update millrace.webhook_delivery d
@@ -186,12 +200,23 @@ begin
     return null;
 end $$;
 
--- What came of a handshake: allowed, refused, or retry after so long (null: no more).
+-- What came of a handshake: allowed, refused, retry after so long (null: no more), or passed (see above; after an hour, refused).
 create or replace function millrace.webhook_consent(the_webhook uuid, outcome text, the_origin text, the_rate int, why text, hold float8) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     t timestamptz := millrace.now();
+    passed timestamptz;
 begin
+    if outcome = 'passed' then
+        update millrace.webhook w set passed_since = coalesce(w.passed_since, t), reason = left(why, 500), blocked_until = t
+         where w.id = the_webhook and w.state <> 'disabled' returning w.passed_since into passed;
+        if passed is null or passed > t - interval '1 hour' then
+            return null;
+        end if;
+        perform millrace.webhook_disable(the_webhook, why);
+        return why;
+    end if;
+    update millrace.webhook w set passed_since = null where w.id = the_webhook and w.passed_since is not null;
     if outcome = 'allowed' then
         update millrace.webhook w
            set state = 'active', origin = the_origin, rate = the_rate, reason = null, tries = 0, blocked_until = t

@@ -17,6 +17,6 @@ extension Invocation {
     func webhookCaller(_ supervisor: Supervisor) -> Caller {
         Caller(
             client: HTTPClient(.strict(settings.webhookHosts)), supervisor: supervisor,
-            origin: settings.webhookOrigin, timeout: settings.webhookTimeout)
+            origin: settings.webhookOrigin, knowsOrigin: settings.knowsWebhookOrigin, timeout: settings.webhookTimeout)
     }
 }
