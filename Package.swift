@@ -254,7 +254,9 @@ let package = Package(
             name: "MillraceMailTests", dependencies: ["Millrace", "MillraceMail", "Postgres", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
-            name: "MillraceTests", dependencies: ["Millrace", "Postgres", "TestSupport"], swiftSettings: strict),
+            name: "MillraceTests",
+            dependencies: ["CPostgres", "Clusters", "Fakes", "Millrace", "Postgres", "Queues", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(
             name: "MillraceCommandTests",
             dependencies: [

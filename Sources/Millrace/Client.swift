@@ -6,7 +6,7 @@ import Seals
 /// Enqueues jobs and asks after them, from any number of tasks at once.
 ///
 /// ```swift
-/// let millrace = Client(database: .environment)
+/// let millrace = try Client(database: .environment)
 /// try await millrace.enqueue(SendReceipt(order: 7), in: .minutes(5), unique: "receipt-7")
 /// ```
 public final class Client: Sendable {
@@ -36,28 +36,19 @@ public final class Client: Sendable {
     ///   - uniqueFor: How long the key stays held after the job has ended, from a second to a year.
     ///   - onConflict: What happens when it is held.
     ///   - after: It waits for these jobs.
+    ///   - metadata: An object that travels along; its handler finds it in ``Context/metadata(as:)``.
     @discardableResult
     public func enqueue<Work: Job>(
         _ job: Work, in delay: Duration? = nil, at time: Date? = nil, unique: String? = nil,
         uniqueFor: Duration? = nil, onConflict: OnConflict = .skip,
         queue: String? = nil, priority: Int? = nil, tenant: String? = nil, limitKey: String? = nil,
         maxAttempts: Int? = nil,
-        tags: [String] = [], after: After? = nil
+        tags: [String] = [], after: After? = nil, metadata: (any Encodable & Sendable)? = nil
     ) async throws(QueueError) -> Int64 {
-        var new = NewJob(kind: Work.kind, args: try Self.encode(job))
-        new.encrypted = Work.encrypted
-        new.runAt = time
-        new.delay = delay
-        new.uniqueKey = unique
-        new.uniqueFor = uniqueFor
-        new.onConflict = onConflict
-        new.queue = queue
-        new.priority = priority
-        new.tenant = tenant
-        new.limitKey = limitKey
-        new.maxAttempts = maxAttempts
-        new.tags = tags
-        new.after = after
+        let new = try NewJob(
+            job, in: delay, at: time, unique: unique, uniqueFor: uniqueFor, onConflict: onConflict, queue: queue,
+            priority: priority, tenant: tenant, limitKey: limitKey, maxAttempts: maxAttempts, tags: tags, after: after,
+            metadata: metadata)
         return try await enqueue(new)
     }
 
@@ -186,6 +177,35 @@ public final class Client: Sendable {
             return Array(try JSONEncoder().encode(job))
         } catch {
             throw QueueError(.invalid, "The arguments of \(type(of: job)) cannot be written as JSON.")
+        }
+    }
+}
+
+extension NewJob {
+    init<Work: Job>(
+        _ job: Work, in delay: Duration?, at time: Date?, unique: String?, uniqueFor: Duration?,
+        onConflict: OnConflict, queue: String?, priority: Int?, tenant: String?, limitKey: String?, maxAttempts: Int?,
+        tags: [String], after: After?, metadata: (any Encodable & Sendable)?
+    ) throws(QueueError) {
+        self.init(kind: Work.kind, args: try Client.encode(job))
+        encrypted = Work.encrypted
+        runAt = time
+        self.delay = delay
+        uniqueKey = unique
+        self.uniqueFor = uniqueFor
+        self.onConflict = onConflict
+        self.queue = queue
+        self.priority = priority
+        self.tenant = tenant
+        self.limitKey = limitKey
+        self.maxAttempts = maxAttempts
+        self.tags = tags
+        self.after = after
+        guard let metadata else { return }
+        do {
+            self.metadata = Array(try JSONEncoder().encode(metadata))
+        } catch {
+            throw QueueError(.invalid, "The metadata of a job of kind \(Work.kind) cannot be written as JSON.")
         }
     }
 }

@@ -47,6 +47,7 @@ public final class Worker: Sendable {
     private let queues: [String: Int?]
     private let drainTimeout: Duration
     private let log: Log
+    private let metrics: (any MetricsHandler)?
     private let state = Mutex(State())
 
     /// - Parameters:
@@ -55,22 +56,21 @@ public final class Worker: Sendable {
     ///   - queues: The queues to serve; none means all. A number bounds how many jobs of a queue run here at once.
     ///   - keys: What opens encrypted arguments.
     ///   - drainTimeout: How long running jobs may go on once the worker is told to stop.
+    ///   - log: How much it says.
+    ///   - logHandler: Where it says it; nil: on stderr.
+    ///   - metrics: Who counts its runs; nil: nobody.
     public init(
         database: Database = .environment, slots: Int = 100, queues: [String: Int?] = [:],
-        drainTimeout: Duration = .seconds(30), keys: EncryptionKeys = .environment, log: LogLevel = .info
+        drainTimeout: Duration = .seconds(30), keys: EncryptionKeys = .environment, log: LogLevel = .info,
+        logHandler: (any LogHandler)? = nil, metrics: (any MetricsHandler)? = nil
     ) {
         self.database = database
         self.keys = keys
         self.slots = max(1, slots)
         self.queues = queues
         self.drainTimeout = drainTimeout
-        self.log =
-            switch log {
-            case .debug: .standardError(threshold: .debug)
-            case .info: .standardError(threshold: .info)
-            case .warning: .standardError(threshold: .warning)
-            case .silent: .silent
-            }
+        self.log = log.log(to: logHandler)
+        self.metrics = metrics
     }
 
     /// Says what runs the jobs of a kind. `queue` is where they go when whoever enqueues names none.
@@ -127,8 +127,12 @@ public final class Worker: Sendable {
         state.withLock { $0.middleware.append(middleware) }
     }
 
-    /// Runs until it is drained: by ``drain()``, or by SIGTERM or SIGINT unless `handlesSignals` is false. A second request stops
-    /// at once. Waits for a database that is away; throws when the schema does not fit or the settings are wrong.
+    /// Runs until it is drained: by ``drain()``, by a cancellation of its task, or by SIGTERM or SIGINT unless `handlesSignals` is
+    /// false. A second request stops at once. Waits for a database that is away; throws when the schema does not fit or the settings
+    /// are wrong.
+    ///
+    /// A drain ends by itself: what runs has the drain timeout, then five seconds to heed its cancellation, and a database that is
+    /// away has ten more to come back and take what has ended. What it has not taken then runs again.
     @discardableResult
     public func run(handlesSignals: Bool = true) async throws(QueueError) -> WorkReport {
         let engine = try makeEngine()
@@ -168,6 +172,7 @@ public final class Worker: Sendable {
         options.slots = slots
         options.queues = queues.map { (name: $0.key, slots: $0.value) }
         options.drainDeadline = drainTimeout
+        options.observer = metrics.map { .init($0) }
         for schedule in schedules { options.schedules.append(try schedule.sealed(with: options.keys)) }
         let (handlers, middleware) = state.withLock { ($0.handlers, $0.middleware) }
         let kinds = Set(handlers.map(\.kind))
@@ -185,6 +190,20 @@ public final class Worker: Sendable {
 
     var layers: [Middleware] { state.withLock { $0.middleware } }
     var schedules: [Schedule] { state.withLock { $0.schedules } }
+}
+
+extension Worker.LogLevel {
+    func log(to handler: (any LogHandler)?) -> Log {
+        let threshold: Log.Level
+        switch self {
+        case .debug: threshold = .debug
+        case .info: threshold = .info
+        case .warning: threshold = .warning
+        case .silent: return .silent
+        }
+        guard let handler else { return .standardError(threshold: threshold) }
+        return Log(threshold: threshold) { handler.log(LogEvent($0)) }
+    }
 }
 
 /// What a worker did in its life.

@@ -84,7 +84,7 @@ extension Queue {
 
 extension NewJob {
     /// Its options with those that have a name of their own, as a JSON object; the named ones win, for they stand last.
-    var allOptions: [UInt8] {
+    package var allOptions: [UInt8] {
         let given = options ?? Array("{}".utf8)
         var named: [String] = []
         if let uniqueFor { named.append("\"unique_for\": \(uniqueFor / .seconds(1))") }
