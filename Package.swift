@@ -14,6 +14,7 @@ let package = Package(
     products: [
         .library(name: "Millrace", targets: ["Millrace"]),
         .library(name: "MillraceMail", targets: ["MillraceMail"]),
+        .library(name: "MillraceWorker", targets: ["MillraceWorker"]),
         .executable(name: "millrace", targets: ["MillraceCommand"]),
         .executable(name: "millrace-probe", targets: ["ProbeChild"]),
         .executable(name: "millrace-raster", targets: ["RasterChild"]),
@@ -153,11 +154,24 @@ let package = Package(
                 "Workers",
             ], swiftSettings: strict),
 
+        .target(
+            name: "Composition",
+            dependencies: [
+                "Blobs", "CLinux", "CTerminal", "Calendars", "CheckIns", "Documents", "Faults", "HTTP", "Jobs",
+                "Listeners", "Mail", "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox",
+                "Seals", "Signatures", "Supervision", "Telemetry", "Templates", "Threads", "Webhooks", "Workers",
+            ], swiftSettings: strict),
+
+        .target(
+            name: "MillraceWorker",
+            dependencies: ["Composition", "Millrace", "Postgres", "Telemetry", "Threads", "Workers"],
+            swiftSettings: strict),
+
         .executableTarget(
             name: "MillraceCommand",
             dependencies: [
-                "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "CTerminal", "CYardstick",
-                "CZlib", "Documents", "Faults", "HTTP", "Jobs", "Listeners", "Mail", "MillraceMail", "Notices", "Pages",
+                "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "CYardstick", "CZlib",
+                "Composition", "Documents", "Faults", "HTTP", "Jobs", "Mail", "MillraceMail", "Notices", "Pages",
                 "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Seals", "Signatures", "Supervision", "Telemetry",
                 "Templates", "Threads", "Webhooks", "Workers",
             ], swiftSettings: strict),
@@ -252,6 +266,14 @@ let package = Package(
         .testTarget(name: "ModelTests", dependencies: ["Queues", "Threads", "Workers"], swiftSettings: strict),
         .testTarget(
             name: "MillraceMailTests", dependencies: ["Millrace", "MillraceMail", "Postgres", "TestSupport"],
+            swiftSettings: strict),
+        // The examples have packages of their own; here they are built with everything else.
+        .executableTarget(
+            name: "ShopWorkerExample", dependencies: ["MillraceWorker"],
+            path: "deploy/examples/shop/Sources/shop-worker"),
+        .testTarget(
+            name: "MillraceWorkerTests",
+            dependencies: ["MillraceWorker", "Postgres", "ShopWorkerExample", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "MillraceTests",

@@ -37,6 +37,17 @@ public struct Database: Sendable {
         return (options, direct.map { ConnectionOptions(location: $0, statementDeadline: statementDeadline) })
     }
 
+    /// Whether the environment says where it is.
+    package var isEnvironment: Bool {
+        if case .environment = source { true } else { false }
+    }
+
+    /// Where it is, as libpq understands it; empty means libpq's own variables.
+    package func locations() throws(QueueError) -> (database: String, direct: String?) {
+        let (database, direct) = try options()
+        return (database.location, direct?.location)
+    }
+
     /// Connections of one's own, for the rooms beside the queue.
     package func pool(size: Int) throws(QueueError) -> Pool {
         Pool(try options().database, size: size)

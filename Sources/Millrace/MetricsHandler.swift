@@ -1,5 +1,5 @@
 import Queues
-import Workers
+package import Workers
 
 /// Takes a worker's numbers, for a program that has metrics of its own.
 ///
@@ -23,7 +23,7 @@ public protocol MetricsHandler: Sendable {
 }
 
 extension Workers.Worker.Observer {
-    init(_ handler: any MetricsHandler) {
+    package init(_ handler: any MetricsHandler) {
         self.init(
             ended: { context, outcome, duration in
                 let labels = ["kind": context.kind, "queue": context.queue]

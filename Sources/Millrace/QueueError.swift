@@ -1,6 +1,6 @@
 import Postgres
 import Seals
-import Workers
+package import Workers
 
 /// What went wrong between a caller and the queue.
 public struct QueueError: Error, Sendable, CustomStringConvertible {
@@ -39,7 +39,7 @@ public struct QueueError: Error, Sendable, CustomStringConvertible {
     /// The SQLSTATE, where the database gave one.
     public let sqlState: String?
 
-    init(_ errorClass: Class, _ description: String, sqlState: String? = nil) {
+    package init(_ errorClass: Class, _ description: String, sqlState: String? = nil) {
         self.errorClass = errorClass
         self.description = description
         self.sqlState = sqlState
@@ -49,7 +49,7 @@ public struct QueueError: Error, Sendable, CustomStringConvertible {
         self.init(Self.classify(error), error.description, sqlState: error.sqlState)
     }
 
-    init(_ failure: Workers.Worker.Failure) {
+    package init(_ failure: Workers.Worker.Failure) {
         switch failure {
         case .schema: self.init(.schema, failure.description)
         case .database(let error): self.init(error)

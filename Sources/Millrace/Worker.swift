@@ -1,8 +1,8 @@
 import FoundationEssentials
 public import Jobs
-import Seals
+package import Seals
 import Synchronization
-import Telemetry
+package import Telemetry
 import Threads
 package import Workers
 
@@ -173,13 +173,23 @@ public final class Worker: Sendable {
         options.queues = queues.map { (name: $0.key, slots: $0.value) }
         options.drainDeadline = drainTimeout
         options.observer = metrics.map { .init($0) }
-        for schedule in schedules { options.schedules.append(try schedule.sealed(with: options.keys)) }
+        let (handlers, middleware, schedules) = try registry(keys: options.keys)
+        options.schedules = schedules
+        return Workers.Worker(options: options, handlers: handlers, middleware: middleware, log: quiet ? .silent : log)
+    }
+
+    /// All that was registered; the schedules as the database may see them.
+    package func registry(
+        keys: Keyring
+    ) throws(QueueError) -> (handlers: [Handler], middleware: [Middleware], schedules: [Schedule]) {
+        var sealed: [Schedule] = []
+        for schedule in schedules { sealed.append(try schedule.sealed(with: keys)) }
         let (handlers, middleware) = state.withLock { ($0.handlers, $0.middleware) }
         let kinds = Set(handlers.map(\.kind))
         guard kinds.count == handlers.count else {
             throw QueueError(.misconfigured, "A kind has two handlers; register each kind once.")
         }
-        return Workers.Worker(options: options, handlers: handlers, middleware: middleware, log: quiet ? .silent : log)
+        return (handlers, middleware, sealed)
     }
 
     func keyring() throws(QueueError) -> Keyring { try keys.ring() }
@@ -193,7 +203,7 @@ public final class Worker: Sendable {
 }
 
 extension Worker.LogLevel {
-    func log(to handler: (any LogHandler)?) -> Log {
+    package func log(to handler: (any LogHandler)?) -> Log {
         let threshold: Log.Level
         switch self {
         case .debug: threshold = .debug
@@ -219,7 +229,7 @@ public struct WorkReport: Sendable, Equatable {
     /// Ends that could not be recorded; those jobs run again.
     public let unrecorded: Int
 
-    init(_ report: Workers.Worker.Report) {
+    package init(_ report: Workers.Worker.Report) {
         finished = report.finished
         handedBack = report.handedBack
         refused = report.refused

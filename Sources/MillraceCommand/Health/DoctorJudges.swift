@@ -15,7 +15,7 @@ extension Doctor {
     }
 
     static func judge(_ state: SchemaState) -> Check.Result {
-        if let failure = Invocation.mismatch(state) {
+        if let failure = SchemaCheck.mismatch(state) {
             return .problem(failure.sentence, advice: failure.hint ?? "run: millrace migrate")
         }
         if state.testClock {

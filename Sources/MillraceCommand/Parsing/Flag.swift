@@ -1,3 +1,5 @@
+import Composition
+
 /// One flag of a command, as data: parsing, help and completions all read the same value.
 struct Flag: Sendable {
     enum Arity: Sendable {
@@ -63,21 +65,5 @@ struct Flag: Sendable {
             name: name, short: short, arity: arity, valueName: valueName, kind: setting.kind,
             environment: setting.environment, fallback: setting.fallback, help: setting.help, hidden: false,
             secret: setting.secrecy != .open, overridesSetting: true)
-    }
-}
-
-/// How a flag is called in the environment.
-enum EnvironmentTwin: Sendable {
-    /// `--max-attempts` is `MILLRACE_MAX_ATTEMPTS`.
-    case usual
-    case named(String)
-    case none
-
-    func name(for flag: String) -> String? {
-        switch self {
-        case .usual: "MILLRACE_" + flag.uppercased().map { $0 == "-" ? "_" : String($0) }.joined()
-        case .named(let name): name
-        case .none: nil
-        }
     }
 }

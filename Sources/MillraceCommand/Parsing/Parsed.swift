@@ -1,36 +1,8 @@
-/// Where a value comes from; a flag wins over the environment, which wins over the default.
-enum Origin: Sendable, Equatable {
-    case flag(String)
-    case environment(String)
-    case file(path: String, variable: String)
-    case fallback
-
-    var word: String {
-        switch self {
-        case .flag: "flag"
-        case .environment: "environment"
-        case .file: "file"
-        case .fallback: "default"
-        }
-    }
-
-    /// The flag, the variable or the file, for someone who wants to change the value.
-    var source: String? {
-        switch self {
-        case .flag(let name): "--\(name)"
-        case .environment(let name): name
-        case .file(let path, let variable): "\(path) (\(variable))"
-        case .fallback: nil
-        }
-    }
-}
+import Composition
 
 /// A command line that was understood: its command, and every value with its origin.
 struct Parsed: Sendable {
-    struct Entry: Sendable, Equatable {
-        var values: [Value]
-        var origin: Origin
-    }
+    typealias Entry = Given
 
     let command: Command
     var flags: [String: Entry] = [:]
@@ -99,4 +71,13 @@ enum Request: Sendable {
     case help(path: [String])
     case version(Parsed)
     case misuse(Misuse)
+}
+
+extension Settings {
+    /// The settings of a command line, or of none.
+    static func load(
+        parsed: Parsed?, surroundings: Surroundings, known: [String] = [], table: [Setting] = Setting.all
+    ) -> Settings {
+        load(given: parsed?.flags ?? [:], surroundings: surroundings, known: known, table: table)
+    }
 }

@@ -1,3 +1,5 @@
+import Composition
+
 /// The third pass: arguments by their place, and for flags that the line left open the environment and the defaults.
 struct Resolution {
     private(set) var parsed: Parsed
@@ -43,7 +45,7 @@ struct Resolution {
 
     private mutating func fill(_ flag: Flag) {
         if let name = flag.environment, let text = environment[name], !text.isEmpty {
-            let texts = flag.arity == .repeated ? Self.items(text) : [text]
+            let texts = flag.arity == .repeated ? ListText.items(text) : [text]
             do throws(Refusal) {
                 var values: [Value] = []
                 for text in texts { values.append(try flag.kind.read(text, secret: flag.secret)) }
@@ -66,12 +68,6 @@ struct Resolution {
         case (.flag, .environment): parsed.flags["jsonl"] = nil
         case (.environment, .flag): parsed.flags["json"] = nil
         default: problems.append("--json and --jsonl exclude each other: choose one")
-        }
-    }
-
-    static func items(_ text: String) -> [String] {
-        text.split(separator: ",").map { item in
-            String(item.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
         }
     }
 }

@@ -181,7 +181,8 @@ extension Command {
         let parsed = invocation.parsed
         try await invocation.withSchema { _ in }
         let pool = Pool(try invocation.connectionOptions(), size: 2)
-        let mail = try invocation.mail(pool: pool, supervisor: try invocation.supervisor(name: "reconcile"))
+        let composer = try invocation.composer()
+        let mail = try composer.mail(pool: pool, supervisor: composer.supervisor(name: "reconcile"))
         let sum = try await mail.post.reconcile(
             olderThan: parsed.duration("older") ?? .seconds(3600), page: parsed.integer("limit") ?? 100)
         await pool.close()

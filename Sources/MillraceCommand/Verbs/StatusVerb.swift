@@ -42,7 +42,7 @@ extension Invocation {
         let exact = parsed.isOn("exact")
         let cap = exact ? nil : max(QueueDepth.cap, failIf?.neededCap ?? 0)
         let report = try await StatusReport.read(on: connection, cap: cap, patience: exact ? .seconds(60) : .seconds(2))
-        if let state = report.schema.value, let mismatch = Self.mismatch(state) { throw mismatch }
+        if let state = report.schema.value, let mismatch = SchemaCheck.mismatch(state) { throw mismatch }
         return report
     }
 

@@ -144,12 +144,6 @@ extension Flag {
         "locale", "LOCALE", .locale, environment: .none, help: "The locale, such as en or pt-BR; en if not given.")
 }
 
-extension ValueKind {
-    static let locale = ValueKind.custom(expects: "a locale such as en or pt-BR") { text in
-        LocaleChain.isLocale(text) ? nil : "takes a locale such as en, pt-BR or zh-Hant-TW, not \(Secrets.quoted(text))"
-    }
-}
-
 extension Invocation {
     /// One version, 0 for the one that is built in.
     static func template(

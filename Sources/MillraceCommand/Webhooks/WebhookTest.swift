@@ -35,7 +35,8 @@ extension Command {
         } catch {
             throw Failure(.misused, "its secret cannot be read: \(error)")
         }
-        let caller = invocation.webhookCaller(try invocation.supervisor(name: "webhooks test"))
+        let composer = try invocation.composer()
+        let caller = composer.webhookCaller(composer.supervisor(name: "webhooks test"))
         var consent = "not asked for"
         if address.handshake {
             switch await caller.ask(id, at: address.url) {

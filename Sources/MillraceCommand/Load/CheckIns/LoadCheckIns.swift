@@ -156,7 +156,7 @@ struct CheckInScenario: Sendable {
 
     static func open(_ options: ConnectionOptions) async throws -> Connection {
         let connection = try await Connection.open(options, name: "load")
-        try await Invocation.checkSchema(on: connection)
+        try await SchemaCheck.check(on: connection)
         let old = try await connection.query("select exists (select from millrace.check_ins)") {
             row throws(PostgresError) in try row.bool(0)
         }.first

@@ -61,7 +61,7 @@ struct DocumentScenario: Sendable {
 
     func run() async throws -> ExitCode {
         let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
-        try await Invocation.checkSchema(on: connection)
+        try await SchemaCheck.check(on: connection)
         guard try await number("select count(*) from (select from millrace.document limit 1) d", on: connection) == 0
         else {
             throw Failure(.conflict, "there are documents in this database", hint: "use a database of its own")

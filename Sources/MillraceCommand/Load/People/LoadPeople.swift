@@ -36,7 +36,7 @@ private struct PeopleScenario {
 
     func run() async throws -> ExitCode {
         let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
-        try await Invocation.checkSchema(on: connection)
+        try await SchemaCheck.check(on: connection)
         try await checkPlace(connection)
         let seed = UInt64(invocation.parsed.integer("seed") ?? 1)
         let sequences = invocation.parsed.integer("sequences") ?? 10_000

@@ -49,7 +49,7 @@ private struct QuestScenario: Sendable {
     func run() async throws -> ExitCode {
         let options = try invocation.connectionOptions()
         let connection = try await Connection.open(options, name: "load")
-        try await Invocation.checkSchema(on: connection)
+        try await SchemaCheck.check(on: connection)
         guard try await number("select count(*) from (select from millrace.family limit 1) f", on: connection) == 0
         else {
             throw Failure(.conflict, "there are families in this database", hint: "use a database of its own")

@@ -1,0 +1,150 @@
+package import Blobs
+import FoundationEssentials
+package import Listeners
+import Postgres
+package import Telemetry
+
+/// Puts and gets by signed links.
+package struct BlobRoutes: Sendable {
+    package let links: BlobLinks
+    package let store: any BlobStore
+    /// How many bytes a document may have: no link takes more.
+    package let largest: Int
+    package let log: Log
+
+    package var all: [Route] {
+        [
+            Route(.put, "/v1/uploads/{token}", access: .verified, limit: largest) { try await put($0) },
+            Route(.get, "/v1/blobs/{token}", access: .verified) { try await get($0) },
+        ]
+    }
+
+    /// SQL makes links with the same key, and none for more than a document may have.
+    package func tellDatabase() async throws {
+        guard let key = links.newestKey else { return }
+        try await store.pool.withConnection { connection throws(PostgresError) in
+            _ = try await connection.query(
+                "select millrace.link_key_set($1, $2, $3)",
+                [.bytea(key), .text(links.publicURL), .int8(Int64(largest))]
+            ) { _ throws(PostgresError) in true }
+        }
+    }
+
+    private func put(_ request: Listeners.Request) async throws -> Listeners.Response {
+        let wanted: BlobLinks.Upload
+        switch links.openUpload(request.parameter("token"), at: Self.now) {
+        case .open(let upload): wanted = upload
+        case .expired: return Self.refusal(410, "not_found", "this link is over; ask for another")
+        case .foreign: return Self.refusal(404, "not_found", "this link is not one of ours")
+        }
+        let type = (request.headers["content-type"] ?? "").prefix { $0 != ";" }.lowercased()
+        guard type.filter({ $0 != " " }) == wanted.type else {
+            return Self.refusal(415, "unsupported", "this link takes \(wanted.type)")
+        }
+        if let length = request.headers["content-length"], length != "\(wanted.size)" {
+            return Self.refusal(400, "invalid", "this link takes exactly \(wanted.size) bytes")
+        }
+        guard wanted.size <= largest else {
+            return Self.refusal(413, "too_large", "a document has at most \(largest) bytes")
+        }
+        let hold: UploadHold
+        do {
+            hold = try await UploadHold.reserve(wanted.id, expiry: wanted.expiry, pool: store.pool)
+        } catch let refused as UploadHold.Refused {
+            return Self.refusal(refused)
+        }
+        let id: BlobID
+        do {
+            id = try await store.put(hold.counted(request.body, size: wanted.size), limit: wanted.size).id
+            try await hold.arrived(id)
+        } catch {
+            await hold.release()
+            switch error {
+            case let refused as UploadHold.Refused: return Self.refusal(refused)
+            case BlobError.wrongSize:
+                return Self.refusal(400, "invalid", "this link takes exactly \(wanted.size) bytes")
+            default: throw error
+            }
+        }
+        let answer: JSONValue = [
+            "id": .string(id.description), "size": .int(wanted.size), "storage_url": .string("upload:\(wanted.id)"),
+        ]
+        return .json(answer.compact + "\n", status: 201)
+    }
+
+    private func get(_ request: Listeners.Request) async throws -> Listeners.Response {
+        let wanted: BlobLinks.Download
+        switch links.openDownload(request.parameter("token"), at: Self.now) {
+        case .open(let download): wanted = download
+        case .expired: return Self.refusal(410, "not_found", "this link is over; ask for another")
+        case .foreign: return Self.refusal(404, "not_found", "this link is not one of ours")
+        }
+        guard let blob = try await store.head(wanted.id) else {
+            return Self.refusal(404, "not_found", "this content is gone")
+        }
+        var headers = [
+            Header("Content-Type", wanted.type), Header("ETag", "\"\(wanted.id)\""), Header("Accept-Ranges", "bytes"),
+            Header("Cache-Control", "private, max-age=300"),
+        ]
+        if let name = wanted.name {
+            headers.append(
+                Header("Content-Disposition", "attachment; filename*=UTF-8''\(SigV4.encoded(name))"))
+        }
+        var range: Range<Int>?
+        if let asked = request.headers["range"], request.headers["if-range"] == nil {
+            switch Self.range(asked, of: blob.size) {
+            case .part(let part): range = part
+            case .outside:
+                return Response(status: 416, headers: [Header("Content-Range", "bytes */\(blob.size)")])
+            case .ignored: break
+            }
+        }
+        if let range {
+            headers.append(
+                Header("Content-Range", "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(blob.size)"))
+        }
+        let (part, store) = (range, store)
+        return Response(
+            status: part == nil ? 200 : 206, headers: headers,
+            body: .stream { writer in
+                try await store.read(wanted.id, range: part) { try await writer.write($0) }
+            })
+    }
+
+    package enum Asked: Equatable {
+        case part(Range<Int>)
+        case outside
+        /// Of another unit, of several parts, or malformed: the whole is the answer.
+        case ignored
+    }
+
+    package static func range(_ text: String, of size: Int) -> Asked {
+        guard text.hasPrefix("bytes="), !text.contains(",") else { return .ignored }
+        let parts = text.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 2, parts.allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }) else {
+            return .ignored
+        }
+        switch (Int(parts[0]), Int(parts[1])) {
+        case (let first?, let last?) where first <= last:
+            return first < size ? .part(first..<min(last, size - 1) + 1) : .outside
+        case (let first?, nil) where parts[1].isEmpty: return first < size ? .part(first..<size) : .outside
+        case (nil, let count?) where parts[0].isEmpty:
+            return count > 0 && size > 0 ? .part(max(0, size - count)..<size) : .outside
+        default: return .ignored
+        }
+    }
+
+    private static var now: Int { Int(Date().timeIntervalSince1970) }
+
+    private static func refusal(_ refused: UploadHold.Refused) -> Listeners.Response {
+        switch refused {
+        case .used: refusal(409, "conflict", "this link was used already")
+        case .busy: refusal(409, "conflict", "something is being put by this link; wait until it has come")
+        }
+    }
+
+    private static func refusal(_ status: Int, _ error: String, _ message: String) -> Listeners.Response {
+        let body: JSONValue = ["error": .string(error), "message": .string(message)]
+        return .json(body.compact + "\n", status: status)
+    }
+}

@@ -1,0 +1,39 @@
+package import Blobs
+package import Listeners
+package import Postgres
+package import Telemetry
+
+/// What a worker does for blobs beside its jobs.
+package struct BlobWiring: Sendable {
+    package let store: any BlobStore
+    package let links: BlobLinks?
+    /// How many bytes a document may have.
+    package let largest: Int
+    package let sweeps: Bool
+    package let log: Log
+
+    package var routes: [Route] {
+        links.map { BlobRoutes(links: $0, store: store, largest: largest, log: log).all } ?? []
+    }
+
+    /// Until cancelled.
+    package func run() async {
+        if let links {
+            // SQL makes links with the same key. When the database is away now, the next worker to start says it.
+            do {
+                try await BlobRoutes(links: links, store: store, largest: largest, log: log).tellDatabase()
+            } catch {
+                log.warning("the database was not told how links are signed", [("error", "\(error)")])
+            }
+        }
+        if sweeps { await BlobKeeper(store, log: log).run() }
+    }
+}
+
+extension Composer {
+    package func blobs(pool: Pool) -> BlobWiring {
+        BlobWiring(
+            store: settings.blobStore(pool: pool), links: settings.blobLinks,
+            largest: settings.largestDocument, sweeps: settings.isOn(.blobsSweep), log: log)
+    }
+}

@@ -1,0 +1,112 @@
+import Documents
+import Jobs
+import Listeners
+import Mail
+import MillraceMail
+import Notices
+package import Postgres
+import Supervision
+import Telemetry
+import Threads
+import Webhooks
+package import Workers
+
+/// A worker with its rooms, its listener and its supervisor: everything that `millrace worker` runs.
+package struct ComposedWorker: Sendable {
+    package let engine: Worker
+    let supervisor: Supervisor
+    let listener: Listener?
+    let mail: MailWiring?
+    let documents: DocumentWiring?
+    let checkIns: CheckInWiring
+    let notices: NoticeDesk?
+    let webhooks: Dispatch?
+    let blobs: BlobWiring
+
+    /// Until it is drained, or its task is cancelled, which drains it. The rooms go on until the last job has ended: its handlers call
+    /// providers, and people are watched over; and the listener answers, for others want to know how the drain goes.
+    package func run() async throws -> Worker.Report {
+        try await withTaskCancellationHandler {
+            try await Task { try await work() }.value  // not cancelled with the caller's: see above
+        } onCancel: {
+            engine.drain()
+        }
+    }
+
+    private func work() async throws -> Worker.Report {
+        async let _: Void? = mail?.run()  // these are cancelled and awaited when we leave
+        async let _: Void? = documents?.room.watch()
+        async let _: Void = checkIns.run()
+        async let _: Void? = notices?.run()  // what it is about to send is sent
+        async let _: Void? = webhooks?.run()
+        async let _: Void = blobs.run()
+        async let _: Void = supervisor.run()
+        async let answering: Void? = listener?.run()
+        let outcome: Result<Worker.Report, any Error>
+        do {
+            outcome = .success(try await engine.run())
+        } catch {
+            outcome = .failure(error)
+        }
+        listener?.stop()
+        try? await answering  // that it did not start has been said
+        return try outcome.get()
+    }
+}
+
+extension Composer {
+    /// A worker of these handlers and of every room that the settings ask for. What was set for all callers is written to the
+    /// database before.
+    package func worker(
+        _ handlers: [Handler], middleware: [Middleware] = [], name: String? = nil, pool: Pool? = nil,
+        change: (inout Worker.Options) -> Void = { _ in }
+    ) async throws -> ComposedWorker {
+        let pool = pool ?? Pool(database, size: 4)
+        var options = Worker.Options(database: database, name: name)
+        let hearing = Hearing(direct ?? database)
+        let supervisor = supervisor(name: options.name, hearing: hearing)
+        let mail =
+            sendsMail ? try mail(pool: Pool(database, size: 8), hearing: hearing, supervisor: supervisor) : nil
+        let documents =
+            readsDocuments
+            ? documents(pool: Pool(database, size: DocumentWiring.cores * 2 + 2), supervisor: supervisor) : nil
+        var all = handlers + (mail.map { MailHandlers.of($0.post, slots: settings.slots) } ?? [])
+        all += documents?.handlers ?? []
+        if settings.runsQuests {
+            all.append(questHandler(pool))
+            try await applyQuestRules()
+        }
+        try await applyCheckInRules()
+        options.direct = direct
+        options.hearing = hearing
+        options.queues = settings.queues.map { (name: $0.queue, slots: $0.slots) }
+        options.slots = settings.slots
+        options.bounds = MailHandlers.bounds(slots: settings.slots)
+            .merging(DocumentWiring.bounds(slots: settings.slots)) { first, _ in first }
+        options.drainDeadline = settings.drainTimeout
+        options.poll = settings.poll
+        options.keys = settings.keys
+        options.service = ServiceSocket(environment: surroundings.environment)
+        change(&options)
+        let engine = Worker(options: options, handlers: all, middleware: middleware, log: log)
+        let blobs = blobs(pool: pool)
+        let checkIns = try checkIns(database, pool: pool, name: options.name, supervisor: supervisor)
+        let notices = try notices(pool: pool, hearing: hearing, supervisor: supervisor)
+        let webhooks = webhooks(pool: Pool(database, size: 4), hearing: hearing, supervisor: supervisor)
+        let mailRoutes = sendsMail ? try MailRoutes(pool: pool, settings: settings, log: log).all : []
+        let listener = try listener(
+            for: engine, supervisor, more: mailRoutes + checkIns.routes + blobs.routes,
+            rooms: {
+                (mail?.post.tally.gauges ?? []) + checkIns.gauges + (notices?.standing.gauges ?? [])
+                    + (webhooks?.tally.gauges ?? [])
+            })
+        if sendsMail, settings.mailChoice.provider == "outbox" {
+            log.info(
+                "no service for mail is configured: messages become files",
+                [("mail.outbox", settings.outboxDirectory)])
+        }
+        return ComposedWorker(
+            engine: engine, supervisor: supervisor, listener: listener, mail: mail, documents: documents,
+            checkIns: checkIns, notices: notices, webhooks: webhooks, blobs: blobs)
+    }
+}

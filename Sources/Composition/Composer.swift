@@ -1,0 +1,50 @@
+package import Postgres
+package import Supervision
+package import Telemetry
+
+/// Puts the rooms of a worker together, from settings.
+package struct Composer: Sendable {
+    package let settings: Settings
+    package let surroundings: Surroundings
+    package let database: ConnectionOptions
+    /// Around a transaction pooler, if there is one.
+    package let direct: ConnectionOptions?
+    package var log: Log
+    /// Whether it sends mail and reads documents; of the other rooms the settings say it.
+    package var sendsMail = true
+    package var readsDocuments = true
+    /// How long an alarm is left to who took it; nil: as usual.
+    package var alarmLease: Duration?
+
+    package init(
+        settings: Settings, surroundings: Surroundings, database: ConnectionOptions, direct: ConnectionOptions?
+    ) {
+        self.settings = settings
+        self.surroundings = surroundings
+        self.database = database
+        self.direct = direct
+        log = settings.log
+    }
+
+    /// What the handlers of a worker call providers through.
+    package func supervisor(name: String, hearing: Hearing? = nil) -> Supervisor {
+        var options = settings.supervision
+        options.database = database
+        options.hearing = hearing ?? direct.map { Hearing($0) }
+        options.name = name
+        return Supervisor(options, log: log)
+    }
+
+    /// A connection to a schema that this program can talk to. Errors of the database become failures.
+    package func withSchema<Value: Sendable>(_ body: (Connection) async throws -> Value) async throws -> Value {
+        do {
+            let connection = try await Connection.open(database, name: "millrace")
+            try await SchemaCheck.check(on: connection)
+            let value = try await body(connection)
+            await connection.close()
+            return value
+        } catch let error as PostgresError {
+            throw DatabaseFailure(error)
+        }
+    }
+}

@@ -1,0 +1,56 @@
+package import Signatures
+
+extension Setting {
+    package static let checkIns: [Setting] = [
+        checkInsOn, deadmanURL, deadmanEvery, consentAskerDay, consentAddressDay,
+    ]
+
+    package static let checkInsOn = Setting(
+        "checkins", .boolean,
+        help:
+            "Watch over check-ins: raise alarms for those that are missed, and go on until somebody answers. If not given, while there are any."
+    )
+    /// Whoever knows it can say that all is well.
+    package static let deadmanURL = Setting(
+        "deadman-url",
+        .custom(expects: "a URL such as https://hc.example.com/ping/…") { text in
+            (text.hasPrefix("https://") || text.hasPrefix("http://"))
+                && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f } && text.utf8.count <= 2000
+                ? nil : "takes a URL that begins with https:// or http://"
+        }, secrecy: .hidden, valueName: "URL",
+        help:
+            "An outside service that is told while the check-ins are watched over, and raises the alarm when it is not."
+    )
+    package static let deadmanEvery = Setting(
+        "deadman-every", .duration(.seconds(5) ... .seconds(86_400)), fallback: "60s", valueName: "DURATION",
+        help: "How often it is told.")
+    package static let consentAskerDay = Setting(
+        "consent-asker-day", .integer(0...999_999), valueName: "N",
+        help: "How many questions for consent one person may cause in a day; 10 until somebody says otherwise.")
+    package static let consentAddressDay = Setting(
+        "consent-address-day", .integer(0...999_999), valueName: "N",
+        help: "How many questions for consent one address gets in a day, whoever asks; 3 until somebody says otherwise."
+    )
+}
+
+extension Settings {
+    /// nil: nobody has said; it watches while there is anybody to watch over.
+    package var runsCheckIns: Bool? {
+        guard case .boolean(let isOn)? = entry(.checkInsOn)?.value else { return nil }
+        return isOn
+    }
+
+    /// What somebody has set, for all callers; what nobody has stays as it is in the database.
+    package var checkInRules: JSONValue? {
+        let rules = [("asker_day", Setting.consentAskerDay), ("address_day", .consentAddressDay)]
+            .filter { text($0.1) != nil }
+            .map { JSONValue.Member(key: $0.0, value: .int(integer($0.1))) }
+        return rules.isEmpty ? nil : .object(rules)
+    }
+
+    /// nil without a secret and an address for them.
+    package var links: Links? {
+        guard let url = text(.publicURL), let secret = text(.secret) else { return nil }
+        return Links(publicURL: url, secrets: [secret] + (text(.secretPrevious).map { [$0] } ?? []))
+    }
+}

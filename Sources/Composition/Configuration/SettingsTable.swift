@@ -1,0 +1,163 @@
+import Blobs
+import Listeners
+
+extension Setting {
+    /// Every setting there is. A room that brings its own adds a list here, and no more.
+    package static let all: [Setting] =
+        connection + worker + supervision + mail + quests + webhooks + notices + checkIns + documents + listening
+        + links + storing + mailing + sealing + roles + terminal
+
+    package static let connection: [Setting] = [
+        databaseURL, directURL, pool, statementTimeout, prepare, directory,
+    ]
+    package static let worker: [Setting] = [queues, slots, drainTimeout, poll, practice, logLevel, logFormat]
+    package static let listening: [Setting] = [listen, token]
+    package static let storing: [Setting] = [blobs, blobsSweep] + s3
+    package static let mailing: [Setting] = [locale]
+    package static let sealing: [Setting] = [encryptionKeys]
+    package static let roles: [Setting] = [clientRole, workerRole, adminRole]
+    package static let terminal: [Setting] = [noColor]
+
+    package static let databaseURL = Setting(
+        "database-url", environment: "DATABASE_URL",
+        .custom(expects: ConnectionText.expectation, complaint: ConnectionText.complaint), secrecy: .connection,
+        valueName: "URL", help: "The Postgres to use; without it libpq's own PG* variables count.")
+    package static let directURL = Setting(
+        "direct-url", .custom(expects: ConnectionText.expectation, complaint: ConnectionText.complaint),
+        secrecy: .connection, valueName: "URL",
+        help: "A way to Postgres around a transaction pooler, for LISTEN and locks.")
+    package static let pool = Setting(
+        "pool", .integer(1...500), fallback: "8", valueName: "N", help: "Connections to Postgres at most.")
+    package static let statementTimeout = Setting(
+        "statement-timeout", .duration(.milliseconds(100) ... .seconds(3600)), fallback: "10s", valueName: "DURATION",
+        help: "How long one statement may take.")
+    package static let prepare = Setting(
+        "prepare", .choice(["auto", "on", "off"]), fallback: "auto", valueName: "MODE",
+        help: "Whether statements are prepared; off for poolers that cannot.")
+    package static let directory = Setting(
+        "dir", .path, valueName: "PATH",
+        help: "Where the embedded Postgres lives; ./.millrace if this directory is writable.")
+
+    package static let queues = Setting(
+        "queues", flag: "queue", .custom(expects: QueueSlots.expectation, complaint: QueueSlots.complaint),
+        fallback: "*", valueName: "NAME[:SLOTS]", isRepeated: true,
+        help: "The queues to work on, with slots of their own if wanted: mail:20,default; * is all of them.")
+    package static let slots = Setting(
+        "slots", .integer(1...10_000), fallback: "100", valueName: "N", help: "Jobs that run at the same time at most.")
+    package static let drainTimeout = Setting(
+        "drain-timeout", .duration(.zero ... .seconds(86_400)), fallback: "30s", valueName: "DURATION",
+        help: "How long running jobs may go on when the worker stops.")
+    package static let poll = Setting(
+        "poll", .duration(.seconds(1) ... .seconds(300)), fallback: "1s", valueName: "DURATION",
+        help: "How often to look for work that nobody announced.")
+    package static let practice = Setting(
+        "practice", .boolean, fallback: "off", help: "Register the practice kinds, such as practice.echo.")
+    package static let logLevel = Setting(
+        "log-level", .choice(["debug", "info", "warning", "error"]), fallback: "info", valueName: "LEVEL",
+        help: "The least important messages to log.")
+    package static let logFormat = Setting(
+        "log-format", .choice(["text", "json"]), fallback: "text", valueName: "FORMAT", help: "How log lines look.")
+
+    package static let listen = Setting(
+        "listen",
+        .custom(expects: ListenAddress.expectation) { text in
+            text == "off" || ListenAddress(text) != nil
+                ? nil : "takes \(ListenAddress.expectation), not \(Secrets.quoted(text))"
+        },
+        fallback: "127.0.0.1:8470", valueName: "ADDRESS:PORT",
+        help: "Where a worker answers HTTP: /livez, /readyz, /metrics and what its rooms bring; off for nowhere.")
+    package static let token = Setting(
+        "token",
+        .custom(expects: "a token of at least \(Token.shortest) bytes") { text in
+            text.utf8.count >= Token.shortest && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+                ? nil : "takes at least \(Token.shortest) bytes of printable ASCII without spaces"
+        },
+        secrecy: .hidden, valueName: "TOKEN",
+        help: "What a caller must send as Authorization: Bearer; needed to listen on anything but loopback.")
+
+    package static let blobs = Setting(
+        "blobs",
+        .custom(expects: BlobPlace.expectation) { text in
+            BlobPlace(text) == nil ? "takes \(BlobPlace.expectation), not \(Secrets.quoted(text))" : nil
+        },
+        fallback: "postgres", valueName: "PLACE",
+        help: "Where blobs lie: dir:<absolute path>, seen by all workers alike, s3://<bucket>/<folder>, or postgres.")
+
+    package static let locale = Setting(
+        "locale", flag: "default-locale", .locale, fallback: "en", valueName: "LOCALE",
+        help: "The language of mails for whom no other is known, such as en or pt-BR.")
+
+    package static let encryptionKeys = Setting(
+        "encryption-key",
+        .custom(expects: "keys such as id:base64,id:base64", complaint: Settings.complaint(aboutKeys:)),
+        secrecy: .hidden, valueName: "KEYS",
+        help:
+            "What encrypts arguments (the first) and decrypts them (all): id:base64,… as millrace keys generate prints it."
+    )
+
+    package static let clientRole = role("client", "enqueues")
+    package static let workerRole = role("worker", "works")
+    package static let adminRole = role("admin", "operates")
+
+    package static let noColor = Setting(
+        "no-color", environment: "NO_COLOR", .presence, help: "No colours, whatever the value is.")
+
+    private static func role(_ name: String, _ deed: String) -> Setting {
+        Setting(
+            "role-\(name)",
+            .custom(expects: "a role's name") { text in
+                (1...63).contains(text.utf8.count) ? nil : "takes a role's name of 1 to 63 bytes"
+            },
+            fallback: "millrace_\(name)", valueName: "ROLE", help: "The database role that \(deed).")
+    }
+}
+
+/// A queue to work on, and how many slots it has to itself.
+package struct QueueSlots: Sendable, Equatable {
+    package let queue: String
+    package let slots: Int?
+
+    package init(queue: String, slots: Int?) {
+        self.queue = queue
+        self.slots = slots
+    }
+
+    package static let expectation =
+        "queues such as mail:20,default: names, each with its slots from 1 to 10000 if wanted"
+
+    package static func complaint(_ text: String) -> String? {
+        read(text) == nil ? "takes \(expectation), not \(Secrets.quoted(text))" : nil
+    }
+
+    package static func read(_ text: String) -> [QueueSlots]? {
+        let items = ListText.items(text)
+        var found: [QueueSlots] = []
+        for item in items {
+            let parts = item.split(separator: ":", omittingEmptySubsequences: false)
+            if parts == ["*"] { return items.count == 1 ? [] : nil }
+            guard (1...2).contains(parts.count), isName(parts[0]), !found.contains(where: { $0.queue == parts[0] })
+            else { return nil }
+            var slots: Int?
+            if parts.count == 2 {
+                guard let number = Int(parts[1]), (1...10_000).contains(number) else { return nil }
+                slots = number
+            }
+            found.append(QueueSlots(queue: String(parts[0]), slots: slots))
+        }
+        return found.isEmpty ? nil : found
+    }
+
+    /// As the schema has it: letters, digits and _ . / - behind a letter or digit.
+    package static func isName(_ text: Substring) -> Bool {
+        func isPlain(_ byte: UInt8) -> Bool {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                true
+            default: false
+            }
+        }
+        guard let first = text.utf8.first, text.utf8.count <= 128, isPlain(first) else { return false }
+        return text.utf8.allSatisfy { isPlain($0) || "_./-".utf8.contains($0) }
+    }
+}

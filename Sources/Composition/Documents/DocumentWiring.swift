@@ -1,0 +1,107 @@
+import Blobs
+package import Documents
+import Glibc
+import Jobs
+import Pages
+package import Postgres
+import Sandbox
+package import Supervision
+package import Telemetry
+package import Workers
+
+/// The document room as this executable puts it together.
+package struct DocumentWiring {
+    package let room: ReadingRoom
+
+    /// As many pages at once as there are cores: each keeps one busy.
+    package static let cores = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+
+    package init(settings: Settings, workshop: Workshop, pool: Pool, supervisor: Supervisor, log: Log) {
+        var options = ReadingRoom.Options()
+        options.documentCPU = settings.duration(.documentCPU)
+        options.engine = settings.text(.ocrEngine)
+        options.engines = Self.cores
+        options.spool = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        room = ReadingRoom(
+            pool: pool, store: settings.blobStore(pool: pool), workshop: workshop, options: options,
+            fetch: DocumentFetch(supervisor: supervisor, directories: settings.documentDirectories).callAsFunction,
+            log: log)
+    }
+
+    package var handlers: [Handler] {
+        ReadingRoom.kinds.map { [room] kind in
+            Handler(kind: kind, queue: ReadingRoom.queue(of: kind)) { args, context in
+                try await room.run(args, context)
+            }
+        }
+    }
+
+    /// Documents are looked at while pages are read, but not so many that nothing is.
+    package static func bounds(slots: Int) -> [String: Int] {
+        [
+            ReadingRoom.queues.pages: min(slots, cores),
+            ReadingRoom.queues.documents: min(slots, cores + 1),
+        ]
+    }
+}
+
+/// A file's pieces, as they are asked for.
+package struct FilePieces: AsyncSequence, Sendable {
+    package let chunks: Chunks
+
+    package init(chunks: Chunks) {
+        self.chunks = chunks
+    }
+
+    package struct Iterator: AsyncIteratorProtocol {
+        package let chunks: Chunks
+
+        package func next() async throws -> [UInt8]? {
+            let piece = try chunks.next()
+            return piece.isEmpty ? nil : piece
+        }
+    }
+
+    package func makeAsyncIterator() -> Iterator { Iterator(chunks: chunks) }
+}
+
+extension Workshop {
+    /// What is not there of the programs and of the model that is needed most.
+    package var missing: [String] {
+        var missing = Stage.allCases.map { program($0).path }.filter { access($0, X_OK) != 0 }
+        let model = "\(models)/\(languages.first ?? "eng").traineddata"
+        if access(model, R_OK) != 0 { missing.append(model) }
+        return missing
+    }
+
+    package var lacksPrograms: Bool { Stage.allCases.contains { access(program($0).path, X_OK) != 0 } }
+}
+
+extension Composer {
+    /// The path of this very program, as the kernel has it.
+    package static var ownPath: String {
+        var path = [CChar](repeating: 0, count: 4096)
+        let count = readlink("/proc/self/exe", &path, path.count - 1)
+        guard count > 0 else { return CommandLine.arguments.first ?? "millrace" }
+        return String(decoding: path.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    package var workshop: Workshop { settings.workshop(beside: Self.ownPath) }
+
+    /// Nil when the programs are not here: documents then wait for a worker that has them.
+    package func documents(pool: Pool, supervisor: Supervisor) -> DocumentWiring? {
+        let workshop = workshop
+        let missing = workshop.missing
+        if !missing.isEmpty {
+            log.info(
+                workshop.lacksPrograms
+                    ? "documents are not read here: programs are missing" : "documents are read here without a model",
+                [("missing", missing.joined(separator: " "))])
+        }
+        return workshop.lacksPrograms
+            ? nil
+            : DocumentWiring(
+                settings: settings, workshop: workshop, pool: pool, supervisor: supervisor,
+                log: log)
+    }
+}

@@ -1,0 +1,48 @@
+package import Listeners
+package import Supervision
+import Synchronization
+package import Workers
+
+/// What a probe and a collector of numbers ask of a worker.
+package enum HealthRoutes {
+    package static func all(
+        of worker: Worker, supervisor: Supervisor?, rooms: @escaping @Sendable () -> [RoomGauge] = { [] },
+        counts: @escaping @Sendable () -> Listener.Counts
+    ) -> [Route] {
+        [
+            // The process answers. That the database is away is no reason to kill it: its handlers go on.
+            Route(.get, "/livez", access: .everyone) { _ in .json("{\"live\":true}\n") },
+            Route(.get, "/readyz", access: .everyone) { _ in
+                let (isReady, reason) = readiness(worker.health)
+                let body: JSONValue = ["ready": .bool(isReady), "reason": JSONValue(reason)]
+                return .json(body.compact + "\n", status: isReady ? 200 : 503)
+            },
+            Route(.get, "/metrics", access: .token) { _ in
+                .text(
+                    Metrics.page(worker.health, counts(), supervisor?.standings ?? [], rooms: rooms()),
+                    type: "text/plain; version=0.0.4; charset=utf-8")
+            },
+        ]
+    }
+
+    package static func readiness(_ health: Worker.Health) -> (isReady: Bool, reason: String?) {
+        if health.isDraining { return (false, "draining") }
+        if health.cutOff != nil { return (false, "cut off from the database") }
+        if !health.hasStarted { return (false, "starting: waiting for the database") }
+        if let stall = health.stall {
+            return (false, "\(stall.activity.rawValue) for \(Int(stall.lasts / .seconds(1))) s")
+        }
+        return (true, nil)
+    }
+}
+
+/// The routes are made before the listener that counts.
+package final class HeldListener: Sendable {
+    private let listener = Mutex<Listener?>(nil)
+
+    package var counts: Listener.Counts { listener.withLock { $0 }?.counts ?? Listener.Counts() }
+
+    package func set(_ listener: Listener) {
+        self.listener.withLock { $0 = listener }
+    }
+}

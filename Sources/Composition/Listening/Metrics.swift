@@ -1,0 +1,104 @@
+package import Listeners
+package import Supervision
+package import Workers
+
+/// A number that a room brings, or one for each of some labels.
+package struct RoomGauge: Sendable {
+    package var name: String
+    /// gauge or counter.
+    package var kind = "gauge"
+    package var help: String
+    package var values: [(labels: String, value: Double)]
+
+    package init(name: String, kind: String = "gauge", help: String, value: Double) {
+        self.init(name: name, kind: kind, help: help, values: [("", value)])
+    }
+
+    package init(name: String, kind: String = "gauge", help: String, values: [(labels: String, value: Double)]) {
+        self.name = name
+        self.kind = kind
+        self.help = help
+        self.values = values
+    }
+
+    package var text: String {
+        let lines = values.map { labels, value in
+            let number = Int(exactly: value).map(String.init) ?? "\(value)"
+            return "millrace_\(name)\(labels) \(number)\n"
+        }
+        return "# HELP millrace_\(name) \(help)\n# TYPE millrace_\(name) \(kind)\n" + lines.joined()
+    }
+}
+
+/// The text that Prometheus reads.
+package enum Metrics {
+    package static func page(
+        _ health: Worker.Health, _ listener: Listener.Counts, _ providers: [Standing] = [], rooms: [RoomGauge] = []
+    ) -> String {
+        var page = ""
+        func add(_ name: String, _ kind: String, _ help: String, _ values: [(labels: String, value: Int)]) {
+            page += "# HELP millrace_\(name) \(help)\n# TYPE millrace_\(name) \(kind)\n"
+            for (labels, value) in values { page += "millrace_\(name)\(labels) \(value)\n" }
+        }
+        func add(_ name: String, _ kind: String, _ help: String, _ value: Int) {
+            add(name, kind, help, [("", value)])
+        }
+        add("worker_ready", "gauge", "1 when the worker takes jobs.", HealthRoutes.readiness(health).isReady ? 1 : 0)
+        add("worker_database_connected", "gauge", "0 while cut off from the database.", health.cutOff == nil ? 1 : 0)
+        add("worker_slots", "gauge", "Jobs at once at most.", health.slots)
+        add("worker_jobs_running", "gauge", "Jobs whose handlers run.", health.running)
+        add("worker_jobs_waiting", "gauge", "Jobs that were claimed and have not begun.", health.waiting)
+        add("worker_ends_unrecorded", "gauge", "Ends that the database does not know yet.", health.unrecorded)
+        add("worker_jobs_finished_total", "counter", "Runs whose end was recorded.", health.totals.finished)
+        add("worker_jobs_handed_back_total", "counter", "Jobs given back without a run.", health.totals.handedBack)
+        add("worker_jobs_refused_total", "counter", "Ends refused because their lease was lost.", health.totals.refused)
+        add(
+            "worker_jobs_abandoned_total", "counter", "Handlers that ignored their cancellation.",
+            health.totals.abandoned)
+        add("http_connections", "gauge", "Open connections.", listener.connections)
+        add(
+            "http_requests_total", "counter", "Requests answered, by the class of their status.",
+            (1...5).map { (labels: "{status=\"\($0)xx\"}", value: listener.answered[$0] ?? 0) })
+        add("http_requests_broken_total", "counter", "Requests that broke off.", listener.broken)
+        for gauge in rooms { page += gauge.text }
+        guard !providers.isEmpty else { return page }
+        func perProvider(_ value: (Standing) -> Int) -> [(labels: String, value: Int)] {
+            providers.map { ("{provider=\"\(escaped($0.provider))\"}", value($0)) }
+        }
+        add("provider_calls_running", "gauge", "Calls under way.", perProvider(\.taken))
+        add("provider_calls_waiting", "gauge", "Calls that wait in line.", perProvider(\.waiting))
+        func perClass(_ more: [(String, (Standing.Class) -> Int)]) -> [(labels: String, value: Int)] {
+            providers.flatMap { provider in
+                provider.classes.flatMap { one in
+                    more.map { label, value in
+                        let place = "provider=\"\(escaped(provider.provider))\",class=\"\(escaped(one.name))\""
+                        return ("{\(place)\(label.isEmpty ? "" : ",outcome=\"\(label)\"")}", value(one))
+                    }
+                }
+            }
+        }
+        add(
+            "provider_open", "gauge", "1 while calls are not let through, but for probes.",
+            perClass([("", { $0.isOpen ? 1 : 0 })]))
+        add(
+            "provider_calls_total", "counter", "Calls, by what became of them.",
+            perClass([
+                ("ok", { $0.totals.ok }), ("failed", { $0.totals.failed }), ("throttled", { $0.totals.throttled }),
+            ]))
+        add(
+            "provider_outcomes_unknown_total", "counter", "Calls of which nobody knows what came.",
+            perClass([("", { $0.totals.unknown })]))
+        add(
+            "provider_calls_refused_total", "counter", "Calls that were not let through.",
+            perClass([("", { $0.totals.refused })]))
+        add(
+            "provider_calls_would_refuse_total", "counter",
+            "Calls let through only because an operator observes.", perClass([("", { $0.totals.wouldRefuse })]))
+        return page
+    }
+
+    /// As a label's value is to be written.
+    private static func escaped(_ text: String) -> String {
+        text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
+    }
+}

@@ -1,0 +1,54 @@
+package import Listeners
+package import Supervision
+import Telemetry
+package import Workers
+
+extension Settings {
+    /// nil: nowhere.
+    package var listenAddress: ListenAddress? { ListenAddress(string(.listen)) }
+    /// Somebody typed it: then it has to be so.
+    package var isListenAsked: Bool {
+        if case .flag? = entry(.listen)?.origin { true } else { false }
+    }
+}
+
+extension Composer {
+    /// What answers for a worker; nil when nothing does. Of several workers on a machine the first has the usual address: the
+    /// others say so and work on, unless the address was asked for.
+    package func listener(
+        for worker: Worker, _ supervisor: Supervisor? = nil, more: [Route] = [],
+        rooms: @escaping @Sendable () -> [RoomGauge] = { [] }
+    ) throws -> Listener? {
+        guard let address = settings.listenAddress else { return nil }
+        var options = Listener.Options(address: address, token: settings.text(.token).map { Token($0) })
+        options.grace = min(settings.drainTimeout, .seconds(10))
+        let log = log
+        let held = HeldListener()
+        do {
+            let listener = try Listener(
+                options,
+                routes: HealthRoutes.all(of: worker, supervisor: supervisor, rooms: rooms, counts: { held.counts })
+                    + more,
+                log: log)
+            held.set(listener)
+            return listener
+        } catch .taken(let place) where !settings.isListenAsked {
+            log.warning(
+                "the address to listen on is taken: this worker has no /livez, /readyz and /metrics",
+                [("address", place), ("hint", "give each worker of a machine its own MILLRACE_LISTEN, or off")])
+            return nil
+        } catch {
+            throw Failure(error.needsCare ? .misused : .failed, error.description, hint: error.hint)
+        }
+    }
+}
+
+extension ListenerError {
+    /// The configuration is wrong, not the world.
+    fileprivate var needsCare: Bool {
+        switch self {
+        case .needsToken: true
+        case .taken, .cannotListen, .refusedByLibrary: false
+        }
+    }
+}

@@ -1,0 +1,20 @@
+import Mail
+
+extension MailTally {
+    /// What became of this worker's messages.
+    package var gauges: [RoomGauge] {
+        [
+            RoomGauge(
+                name: "mail_messages_total", kind: "counter",
+                help: "Messages handed to a provider, by what became of them.",
+                values: counts.sorted { $0.key < $1.key }.flatMap { provider, outcomes in
+                    Outcome.allCases.map { outcome in
+                        (
+                            labels: "{provider=\"\(provider)\",outcome=\"\(outcome.rawValue)\"}",
+                            value: Double(outcomes[outcome] ?? 0)
+                        )
+                    }
+                })
+        ]
+    }
+}

@@ -1,0 +1,180 @@
+import FoundationEssentials
+package import Listeners
+import Mail
+package import Postgres
+package import Signatures
+package import Telemetry
+
+/// What providers and recipients say to the mail room over HTTP.
+package struct MailRoutes: Sendable {
+    /// The id of a webhook that is signed as it should be; nil for any other.
+    package typealias Check = @Sendable (_ body: [UInt8], _ headers: [Header]) -> String?
+
+    package let pool: Pool
+    package let log: Log
+    package var links: Links?
+    /// nil: its secret is not configured, and there is no such route.
+    package var resend: Check?
+    package var supabase: Check?
+
+    package init(pool: Pool, log: Log, links: Links?, resend: Check?, supabase: Check?) {
+        self.pool = pool
+        self.log = log
+        self.links = links
+        self.resend = resend
+        self.supabase = supabase
+    }
+
+    package var all: [Route] {
+        var routes: [Route] = []
+        if let links {
+            routes += [
+                Route(.get, "/v1/unsubscribe/{token}", access: .verified) { request in page(request, links) },
+                Route(.post, "/v1/unsubscribe/{token}", access: .verified) { request in
+                    try await unsubscribe(request, links)
+                },
+            ]
+        }
+        if let resend {
+            routes.append(
+                Route(.post, "/v1/webhooks/resend", access: .verified, limit: 262_144) { request in
+                    try await hear(request, resend)
+                })
+        }
+        if let supabase {
+            routes.append(
+                Route(.post, "/v1/webhooks/supabase-email", access: .verified, limit: 262_144) { request in
+                    try await send(request, supabase)
+                })
+        }
+        return routes
+    }
+
+    /// Looking changes nothing: programs that fetch links on the way to a mailbox must not unsubscribe anybody.
+    private func page(_ request: Listeners.Request, _ links: Links) -> Listeners.Response {
+        guard links.opened(request.parameter("token")) != nil else { return Self.unknownLink }
+        return Self.html(
+            "<form method=\"post\"><p>Do you want no more of these messages?</p><button>Unsubscribe</button></form>")
+    }
+
+    private func unsubscribe(_ request: Listeners.Request, _ links: Links) async throws -> Listeners.Response {
+        _ = try await request.body.collect()
+        guard let hash = links.opened(request.parameter("token")) else { return Self.unknownLink }
+        let isNew = try await pool.withConnection { connection throws(PostgresError) in
+            try await MailDesk.unsubscribe(hash, on: connection)
+        }
+        log.debug("unsubscribed by a link", [("new", "\(isNew)")])
+        return Self.html("<p>You will get no more of these messages.</p>")
+    }
+
+    private static let unknownLink: Listeners.Response = html(
+        "<p>This link is not one of ours, or not any more.</p>", status: 404)
+
+    private static func html(_ body: String, status: Int = 200) -> Listeners.Response {
+        var response = Response.text(
+            "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">"
+                + "<title>Unsubscribe</title><body>\(body)</body></html>",
+            status: status, type: "text/html; charset=utf-8")
+        response.headers.append(
+            Header("Content-Security-Policy", "default-src 'none'; form-action 'self'; frame-ancestors 'none'"))
+        return response
+    }
+
+    private struct Told: Decodable {
+        var type: String
+        var created_at: String?
+    }
+
+    private func hear(_ request: Listeners.Request, _ check: Check) async throws -> Listeners.Response {
+        let body = try await request.body.collect()
+        guard let id = check(body, request.headers) else { return .text("the signature is wrong\n", status: 401) }
+        guard let told = try? JSONDecoder().decode(Told.self, from: Data(body)),
+            case .object? = (try? JSONValue.read(body))?["data"], let data = try JSONValue.read(body)["data"]
+        else { return .text("this is no event\n", status: 400) }
+        guard told.type.hasPrefix("email.") else { return Response(status: 204) }
+        let at = told.created_at.flatMap { try? InstantText.read($0) }
+        let isNew = try await pool.withConnection { connection throws(PostgresError) in
+            try await MailDesk.event(
+                provider: "resend", id: id, type: told.type, at: at, recipient: nil, data: Array(data.compact.utf8),
+                on: connection)
+        }
+        return .json("{\"new\":\(isNew)}\n")
+    }
+
+    private struct Hook: Decodable {
+        struct User: Decodable {
+            var id: String?
+            var email: String
+        }
+        struct Mail: Decodable {
+            var token_hash: String?
+            var redirect_to: String?
+            var email_action_type: String
+            var site_url: String?
+        }
+        var user: User
+        var email_data: Mail
+    }
+
+    /// Supabase asks us to send what it would have sent. Its token is in the link, so Supabase is never asked to send it in turn.
+    private func send(_ request: Listeners.Request, _ check: Check) async throws -> Listeners.Response {
+        let body = try await request.body.collect()
+        guard let id = check(body, request.headers) else { return .text("the signature is wrong\n", status: 401) }
+        guard let hook = try? JSONDecoder().decode(Hook.self, from: Data(body)), let hash = hook.email_data.token_hash
+        else {
+            return .json("{\"error\":{\"http_code\":400,\"message\":\"this is no request to send mail\"}}", status: 400)
+        }
+        let kind =
+            switch hook.email_data.email_action_type {
+            case "recovery": "recovery"
+            case "signup", "email", "magiclink", "invite": "verification"
+            default: ""
+            }
+        guard !kind.isEmpty, let site = hook.email_data.site_url else {
+            return .json(
+                "{\"error\":{\"http_code\":400,\"message\":\"this kind of mail is not known here\"}}", status: 400)
+        }
+        func escaped(_ text: String) -> String {
+            text.utf8.map { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+                    String(UnicodeScalar(byte))
+                default: "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+                }
+            }.joined()
+        }
+        let base = site.hasSuffix("/") ? String(site.dropLast()) : site
+        let url =
+            "\(base)/verify?token=\(escaped(hash))&type=\(escaped(hook.email_data.email_action_type))"
+            + "&redirect_to=\(escaped(hook.email_data.redirect_to ?? ""))"
+        let options: JSONValue = [
+            "token_from": "supabase", "data": ["url": .string(url)], "id": .string(Self.uuid(of: id)),
+        ]
+        _ = try await pool.withConnection { connection throws(PostgresError) in
+            if kind == "recovery" {
+                try await connection.query(
+                    "select millrace.mail_password_reset($1, $2, $3, $4)",
+                    [.text(hook.user.email), .text(hash), .text(hook.user.id), .json(Array(options.compact.utf8))]
+                ) { _ throws(PostgresError) in true }
+            } else {
+                try await connection.query(
+                    "select millrace.mail_account_verification($1, $2, $3)",
+                    [.text(hook.user.email), .text(hash), .json(Array(options.compact.utf8))]
+                ) { _ throws(PostgresError) in true }
+            }
+        }
+        return .json("{}")
+    }
+
+    /// The same for the same request, so that a repeated one makes no second message.
+    private static func uuid(of id: String) -> String {
+        let digits = HMAC.sha256(Array(id.utf8), key: Array("supabase-email".utf8)).prefix(16).map { byte in
+            (byte < 16 ? "0" : "") + String(byte, radix: 16)
+        }.joined()
+        let parts = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { range in
+            String(Array(digits)[range])
+        }
+        return parts.joined(separator: "-")
+    }
+}

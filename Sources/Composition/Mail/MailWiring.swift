@@ -1,0 +1,28 @@
+package import Mail
+import MillraceMail
+package import Postgres
+package import Supervision
+package import Telemetry
+package import Templates
+
+/// The mail room as this executable puts it together.
+package struct MailWiring {
+    package let post: Post
+    private let templates: TemplateStore
+
+    package init(
+        carriers: [any Carrier], templates: TemplateStore, settings: Settings, pool: Pool, supervisor: Supervisor,
+        log: Log
+    ) {
+        self.templates = templates
+        post = Post(
+            pool: pool, options: settings.mailOptions, carriers: carriers, renderer: TemplateWords(store: templates),
+            supervisor: supervisor, log: log)
+    }
+
+    /// What goes on beside the jobs, until cancelled: silent messages are asked about, and templates that change are heard of.
+    package func run() async {
+        async let _: Void = templates.run()
+        await post.watch()
+    }
+}

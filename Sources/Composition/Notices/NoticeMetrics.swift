@@ -1,0 +1,30 @@
+import Notices
+
+extension NoticeStanding {
+    /// What a worker has told people, and how far all workers are behind.
+    package var gauges: [RoomGauge] {
+        var gauges = [
+            RoomGauge(
+                name: "notices_total", kind: "counter", help: "Sendings of this worker, by what became of them.",
+                values: [("alarm", alarms), ("plain", plain)].flatMap { lane, counts in
+                    [
+                        ("accepted", counts.accepted), ("refused", counts.refused), ("failed", counts.failed),
+                        ("unknown", counts.unknown),
+                    ].map { (labels: "{lane=\"\(lane)\",outcome=\"\($0.0)\"}", value: Double($0.1)) }
+                })
+        ]
+        guard let state else { return gauges }
+        gauges += [
+            RoomGauge(
+                name: "notices_waiting", help: "Sendings that are due and that no provider has taken, of all workers.",
+                values: [("{lane=\"alarm\"}", Double(state.alarms)), ("{lane=\"plain\"}", Double(state.plain))]),
+            RoomGauge(
+                name: "notices_oldest_seconds", help: "For how long the oldest of them has been due.",
+                values: [("{lane=\"alarm\"}", state.alarmAge), ("{lane=\"plain\"}", state.plainAge)]),
+            RoomGauge(
+                name: "notices_alarms_lost", help: "Alarms of the last hour that nobody was told of.",
+                value: Double(state.lost)),
+        ]
+        return gauges
+    }
+}

@@ -1,0 +1,51 @@
+import Jobs
+package import Postgres
+import Quests
+import Telemetry
+package import Workers
+
+extension Composer {
+    /// The handler of `quests.rollover`.
+    package func questHandler(_ pool: Pool) -> Handler {
+        let log = log
+        return Handler(
+            kind: Rollover.kind, queue: Rollover.queue,
+            retries: RetryPolicy(attempts: 10, base: .seconds(1), cap: .seconds(60))
+        ) { _, _ in
+            let tally = try await Rollover(pool: pool).run()
+            if tally.failed > 0 {
+                log.warning(
+                    "families could not be taken over their midnight; each says why, and is tried again",
+                    [("families", "\(tally.failed)")])
+            }
+            if tally.moved > 0 {
+                log.warning(
+                    "the time-zone database has changed; days end at other times", [("families", "\(tally.moved)")])
+            }
+            log.debug(
+                "families were taken over their midnight",
+                [("families", "\(tally.families)"), ("days", "\(tally.days)")])
+            return .done
+        }
+    }
+
+    /// Puts what was set for this process where all callers see it. The catalogue is read before anything starts.
+    package func applyQuestRules() async throws {
+        var catalogue: JSONValue?
+        if let path = settings.text(.questCatalogue) {
+            do throws(FileProblem) {
+                let bytes = try surroundings.read(path, 1_048_576)
+                guard let text = String(validating: bytes, as: UTF8.self), let value = try? JSONValue.read(text) else {
+                    throw FileProblem(complaint: "is no JSON")
+                }
+                catalogue = value
+            } catch {
+                throw Failure(
+                    .misused, "MILLRACE_QUEST_CATALOGUE names a file that cannot be used: \(path): \(error.complaint)")
+            }
+        }
+        guard let rules = settings.questRules(catalogue: catalogue) else { return }
+        let json = rules.compact
+        _ = try await withSchema { connection in try await QuestOffice.setRules(json, on: connection) }
+    }
+}

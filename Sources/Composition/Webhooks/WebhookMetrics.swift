@@ -1,0 +1,14 @@
+import Webhooks
+
+extension Dispatch.Tally {
+    /// What this worker has told webhooks.
+    package var gauges: [RoomGauge] {
+        [
+            RoomGauge(
+                name: "webhook_events_total", kind: "counter",
+                help: "Events sent to webhooks, by what became of them.",
+                values: [("delivered", delivered), ("failed", failed), ("throttled", throttled), ("refused", refused)]
+                    .map { (labels: "{outcome=\"\($0.0)\"}", value: Double($0.1)) })
+        ]
+    }
+}

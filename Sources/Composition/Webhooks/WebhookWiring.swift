@@ -1,0 +1,22 @@
+import HTTP
+package import Postgres
+package import Supervision
+package import Webhooks
+
+extension Composer {
+    /// What tells webhooks of events, beside a worker's jobs; nil where that was switched off.
+    package func webhooks(pool: Pool, hearing: Hearing, supervisor: Supervisor) -> Dispatch? {
+        guard settings.sendsWebhooks else { return nil }
+        var options = Dispatch.Options()
+        options.keys = settings.keys
+        options.poll = settings.poll
+        return Dispatch(
+            pool: pool, hearing: hearing, caller: webhookCaller(supervisor), options: options, log: log)
+    }
+
+    package func webhookCaller(_ supervisor: Supervisor) -> Caller {
+        Caller(
+            client: HTTPClient(.strict(settings.webhookHosts)), supervisor: supervisor,
+            origin: settings.webhookOrigin, knowsOrigin: settings.knowsWebhookOrigin, timeout: settings.webhookTimeout)
+    }
+}

@@ -1,0 +1,71 @@
+package import Postgres
+
+extension Settings {
+    /// A place, spoken to as these settings say.
+    package func options(at location: String, environment: [String: String]) -> ConnectionOptions {
+        ConnectionOptions(
+            location: location, prepare: ConnectionOptions.Prepare(rawValue: prepare) ?? .auto,
+            statementDeadline: statementTimeout, applicationName: "millrace",
+            password: environment["PGPASSWORD"])
+    }
+}
+
+/// What an error of the database means for whoever typed the command.
+package struct DatabaseFailure: CommandFailure {
+    package let exitCode: ExitCode
+    package let sentence: String
+    package let hint: String?
+
+    package init(_ error: PostgresError) {
+        switch error {
+        case .server(let server):
+            exitCode = Self.code(for: server.sqlState)
+            sentence =
+                exitCode == .schemaMismatch ? "the database has no Millrace schema, or an old one" : server.message
+            hint = exitCode == .schemaMismatch ? "run: millrace migrate" : Self.hint(for: server)
+        case .unreachable(let reason):
+            exitCode = .unreachable
+            sentence = "the database cannot be reached: \(reason)"
+            hint = "check DATABASE_URL and that Postgres is running; millrace config shows what counts"
+        case .lost, .timedOut, .exhausted:
+            exitCode = .unreachable
+            sentence = error.description
+            hint = nil
+        case .misconfigured(let reason):
+            exitCode = .misused
+            sentence = reason
+            hint = "see millrace config"
+        case .cancelled:
+            exitCode = .failed
+            sentence = "interrupted"
+            hint = nil
+        case .undecodable:
+            exitCode = .schemaMismatch
+            sentence = error.description
+            hint = "run: millrace migrate"
+        }
+    }
+
+    private static func code(for state: String) -> ExitCode {
+        switch state {
+        case "3F000", "42883", "42P01": .schemaMismatch  // no such schema, function, table
+        case "22023", "22P02", "22P05", "22007", "22008", "53400", "0A000", "22021": .misused
+        case "P0002": .notFound
+        case "23505", "55000": .conflict
+        case let state where state.hasPrefix("08") || state.hasPrefix("57P"): .unreachable
+        default: .failed
+        }
+    }
+
+    private static func hint(for error: PostgresError.ServerError) -> String? {
+        switch error.sqlState {
+        case "53100": "the disk of the database server is full: free some space, nothing was written"
+        case "25006":
+            "it is a standby, or default_transaction_read_only is on; with several hosts, add target_session_attrs=read-write"
+        case "42501":
+            error.hint
+                ?? "a client role enqueues, and in SQL sees and cancels its own jobs: millrace.own_jobs(), job(id), cancel(id); for the rest use an admin's DATABASE_URL"
+        default: error.hint
+        }
+    }
+}

@@ -1,0 +1,32 @@
+package import Postgres
+package import Queues
+
+/// Whether a schema is one that this program can talk to; anything else is exit code 6.
+package enum SchemaCheck {
+    package static func check(on connection: Connection) async throws {
+        let state: SchemaState
+        do {
+            state = try await Queue.schemaState(on: connection)
+        } catch  where error.sqlState == "42501" {
+            return  // a client may not ask; what it may do tells soon enough
+        }
+        if let failure = mismatch(state) { throw failure }
+    }
+
+    package static func mismatch(_ state: SchemaState) -> Failure? {
+        let ours = Queue.schemaVersion
+        if state.version < ours {
+            return Failure(
+                .schemaMismatch, "the database has schema version \(state.version), and this program needs \(ours)",
+                hint: "run: millrace migrate")
+        }
+        if state.oldestWorker > ours {
+            return Failure(
+                .schemaMismatch,
+                "the database has schema version \(state.version), which serves programs from \(state.oldestWorker) on; "
+                    + "this one speaks \(ours)",
+                hint: "use a newer millrace")
+        }
+        return nil
+    }
+}

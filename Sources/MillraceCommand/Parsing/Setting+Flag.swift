@@ -1,0 +1,13 @@
+import Composition
+
+extension Setting {
+    /// The flag that wins over the environment; a verb lists the ones it cares about.
+    var flag: Flag {
+        let arity: Flag.Arity =
+            switch kind {
+            case .boolean, .presence: .toggle
+            case .text, .path, .integer, .duration, .choice, .custom: isRepeated ? .repeated : .single
+            }
+        return .overriding(self, flagName, valueName, arity: arity)
+    }
+}

@@ -1,0 +1,126 @@
+import Composition
+import FoundationEssentials
+public import Millrace
+import Postgres
+import Telemetry
+
+extension CompleteWorker {
+    /// What a worker does beside the jobs of its program.
+    public enum Room: String, Sendable, CaseIterable {
+        /// Sends mail.
+        case mail
+        /// Reads documents; needs the programs that do, see `MILLRACE_CHILDREN`.
+        case documents
+        /// Takes families over their midnights.
+        case quests
+        /// Watches over check-ins.
+        case checkIns
+        /// Tells people what is due.
+        case notices
+        /// Tells webhooks of events.
+        case webhooks
+    }
+
+    /// How a worker is to be.
+    public struct Options: Sendable {
+        /// Settings by the names that they have in the environment, such as `MILLRACE_MAIL_SMTP_URL`. They win over the environment's,
+        /// and the properties below win over them. `millrace config` lists them all.
+        public var settings: [String: String]
+        /// Whether what ``settings`` leaves out is looked for in the environment.
+        public var readsEnvironment = true
+        /// Where the queue lives.
+        public var database = Database.environment
+        /// The rooms that it serves; nil: mail, documents, and those that the settings switch on.
+        public var rooms: Set<Room>?
+        /// How many jobs run at the same time; nil: `MILLRACE_SLOTS`, or 100.
+        public var slots: Int?
+        /// The queues to serve, with a bound of their own if wanted; none: `MILLRACE_QUEUES`, or all.
+        public var queues: [String: Int?] = [:]
+        /// How long running jobs may go on once it is told to stop; nil: `MILLRACE_DRAIN_TIMEOUT`, or 30 seconds.
+        public var drainTimeout: Duration?
+        /// Where it answers HTTP, as `127.0.0.1:8470`, or `off`; nil: `MILLRACE_LISTEN`, or that.
+        public var listen: String?
+        /// What it is called; nil: `MILLRACE_WORKER_NAME`, or host and process number.
+        public var name: String?
+        /// How much it says; nil: `MILLRACE_LOG_LEVEL`, or what an operator may want to know.
+        public var log: Millrace.Worker.LogLevel?
+        /// Where it says it; nil: on stderr.
+        public var logHandler: (any LogHandler)?
+        /// Who counts its runs; nil: nobody but `/metrics`.
+        public var metrics: (any MetricsHandler)?
+
+        /// As the environment says, but for these.
+        public init(settings: [String: String] = [:]) {
+            self.settings = settings
+        }
+    }
+}
+
+extension CompleteWorker.Options {
+    func composer() throws(QueueError) -> Composer {
+        var surroundings = Surroundings.live()
+        if !readsEnvironment { surroundings.environment = [:] }
+        surroundings.environment.merge(settings) { $1 }
+        surroundings.environment.merge(given) { $1 }
+        // A name and its file may not both be set: what is given here wins.
+        for name in settings.keys { surroundings.environment[name + "_FILE"] = settings[name + "_FILE"] }
+        let settings = Settings.load(surroundings: surroundings, known: ["MILLRACE_WORKER_NAME"])
+        guard settings.problems.isEmpty else {
+            throw QueueError(.misconfigured, settings.problems.joined(separator: "; "))
+        }
+        let place = try location(surroundings.environment)
+        var composer = Composer(
+            settings: settings, surroundings: surroundings,
+            database: settings.options(at: place.database, environment: surroundings.environment),
+            direct: place.direct.map { settings.options(at: $0, environment: surroundings.environment) })
+        if let rooms {
+            composer.sendsMail = rooms.contains(.mail)
+            composer.readsDocuments = rooms.contains(.documents)
+        }
+        composer.log = (log ?? .init(settings.logLevel)).log(to: logHandler)
+        if log == nil, logHandler == nil { composer.log = settings.log }
+        for warning in settings.warnings {
+            composer.log.warning("a setting should be looked at", [("warning", warning)])
+        }
+        return composer
+    }
+
+    /// What the properties say, as the environment would.
+    private var given: [String: String] {
+        var given: [String: String] = [:]
+        given["MILLRACE_SLOTS"] = slots.map(String.init)
+        given["MILLRACE_DRAIN_TIMEOUT"] = drainTimeout.map { "\(Int64($0 / .milliseconds(1)))ms" }
+        given["MILLRACE_LISTEN"] = listen
+        if !queues.isEmpty {
+            given["MILLRACE_QUEUES"] = queues.sorted { $0.key < $1.key }
+                .map { name, slots in slots.map { "\(name):\($0)" } ?? name }.joined(separator: ",")
+        }
+        guard let rooms else { return given }
+        func say(_ room: CompleteWorker.Room, _ name: String) { given[name] = rooms.contains(room) ? "on" : "off" }
+        say(.quests, "MILLRACE_QUESTS")
+        say(.notices, "MILLRACE_NOTICES")
+        say(.webhooks, "MILLRACE_WEBHOOKS")
+        say(.checkIns, "MILLRACE_CHECKINS")
+        return given
+    }
+
+    /// The settings' own place counts where the database is the environment's.
+    private func location(_ environment: [String: String]) throws(QueueError) -> (database: String, direct: String?) {
+        let options = try database.locations()
+        guard database.isEnvironment else { return options }
+        return (
+            environment["DATABASE_URL"].flatMap { $0.isEmpty ? nil : $0 } ?? options.database,
+            environment["MILLRACE_DIRECT_URL"].flatMap { $0.isEmpty ? nil : $0 } ?? options.direct
+        )
+    }
+}
+
+extension Millrace.Worker.LogLevel {
+    init(_ word: String) {
+        switch word {
+        case "debug": self = .debug
+        case "warning", "error": self = .warning
+        default: self = .info
+        }
+    }
+}
