@@ -189,7 +189,7 @@ private struct CancellationsScenario: Sendable {
         }
         let share = rounds.map { $0.cpu / max($0.took, .seconds(1)) }.max() ?? 0
         bars += [
-            .atMost("processor time while it ends, as a share of one core", 0.6, measured: share, unit: "×"),
+            .atMost("processor time while it ends, as a share of one core", 0.3, measured: share, unit: "×"),
             .atMost(
                 "sessions left open, of \(judged.count) that could be closed", 0,
                 measured: Double(judged.count { $0 > 0 }), unit: ""),
