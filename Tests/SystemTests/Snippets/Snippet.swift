@@ -11,6 +11,9 @@ struct Snippet: Sendable, CustomStringConvertible {
 
     var description: String { "\(page):\(line)" }
 
+    /// A manifest stands beside the example that it is of, and is compared with it elsewhere.
+    var isManifest: Bool { text.hasPrefix("// swift-tools-version") }
+
     /// `-- as: client anna` in the first line of a block of SQL names the role that runs it.
     var role: [String]? {
         head?.split(separator: ",")[0].split(separator: " ").map(String.init)
