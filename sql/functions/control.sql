@@ -20,6 +20,67 @@ begin
     returning p.queue, p.kind, p.lane, p.attempt, p.crashes into queue, kind, lane, attempt, crashes;
 end $$;
 
+-- Takes a job out of whatever place it has, and says which that was: waiting, blocked, follows (a unique key's holder), or ended, whose record
+-- is then locked against a redrive. A running job is left alone and called running; null: it is nowhere. Each look waits for whoever moves the
+-- job at that moment, and the job may be elsewhere afterwards: so the looks are repeated until one has found it. The caller has locked the
+-- job's unique key, if it has one.
+create or replace function millrace.take_out(the_job bigint) returns text
+language plpgsql volatile set enable_seqscan = off set jit = off as $$
+declare
+    the_hash bytea := (select j.unique_hash from millrace.job j where j.id = the_job);
+begin
+    for tries in 1 .. 10 loop
+        if (millrace.take_waiting(the_job)).queue is not null then
+            return 'waiting';
+        end if;
+        delete from millrace.blocked b where b.job = the_job;
+        if found then
+            return 'blocked';
+        end if;
+        if exists (select from millrace.job_running(the_job)) then
+            return 'running';
+        end if;
+        perform from millrace.history h where h.id = the_job and h.outcome in (1, 2, 3) for update;
+        if found then
+            return 'ended';
+        end if;
+        update millrace.unique_lock u set next = null, due = null where u.hash = the_hash and u.next = the_job;
+        if found then
+            return 'follows';
+        end if;
+    end loop;
+    if exists (select from millrace.lease l where l.lo <= the_job and l.hi >= the_job and the_job = any (l.ids)) or millrace.job_waits(the_job) then
+        perform millrace.refuse(format('job %s moves too fast', the_job), 'id', 'Try again.', '40001', 'conflict');
+    end if;
+    return null;
+end $$;
+
+-- The one place where jobs end without a run: cancelled while they waited. They have been taken out of their places. Recorded, their keys
+-- given on, and told to whoever waits for them.
+create or replace function millrace.end_without_run(
+    ids bigint[], reasons text[] default null, attempts smallint[] default null, crashes smallint[] default null
+) returns void
+language plpgsql volatile set enable_seqscan = off as $$
+declare
+    t timestamptz := millrace.now();
+    keyed bigint[];
+begin
+    insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes, error)
+    select e.id, 0, nextval('millrace.seq'), t, t, j.kind, j.queue, q.retention, 2, coalesce(e.attempt, 0), coalesce(e.crashes, 0), e.reason
+      from unnest(ids, reasons, attempts, crashes) e(id, reason, attempt, crashes)
+     cross join lateral (select * from millrace.job j where j.id = e.id offset 0) j
+      join millrace.queue q on q.id = j.queue;
+    select array_agg(j.id) into keyed from unnest(ids) i(id)
+     cross join lateral (select j.id, j.unique_hash from millrace.job j where j.id = i.id offset 0) j
+     where j.unique_hash is not null;
+    if keyed is not null then
+        perform millrace.unique_end(keyed);
+    end if;
+    if millrace.flows_note(ids, array_fill(2::smallint, array[cardinality(ids)]), null, array_fill(null::bigint, array[cardinality(ids)])) then
+        perform pg_notify('millrace', 'flows');
+    end if;
+end $$;
+
 create or replace function millrace.must_see(the_job bigint, caller name) returns void
 language plpgsql stable as $$
 begin
@@ -46,21 +107,12 @@ begin
     loop
         select * into place from millrace.take_waiting(the_job);
         if place.queue is not null then
-            insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes)
-            select the_job, 0, nextval('millrace.seq'), millrace.now(), millrace.now(), place.kind, place.queue, q.retention, 2, place.attempt, place.crashes
-              from millrace.queue q where q.id = place.queue;
-            if exists (select from millrace.job j where j.id = the_job and j.unique_hash is not null) then
-                perform millrace.unique_end(array[the_job]);
-            end if;
-            if millrace.flows_note(array[the_job], array[2::smallint], null, array[null::bigint]) then
-                perform pg_notify('millrace', 'flows');
-            end if;
+            perform millrace.end_without_run(array[the_job], attempts => array[place.attempt], crashes => array[place.crashes]);
             return true;
         end if;
         perform from millrace.blocked b where b.job = the_job for update;
         if found then                                     -- it waited for other jobs
             perform millrace.flow_stop(array[the_job], array[null::text]);
-            perform pg_notify('millrace', 'flows');
             return true;
         end if;
         select l.session, l.number, l.at into held from millrace.lease l
@@ -76,9 +128,7 @@ begin
         update millrace.unique_lock u set next = null, due = null
           from millrace.job j where j.id = the_job and u.hash = j.unique_hash and u.next = j.id;
         if found then                                     -- it waited for its key's holder
-            insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes)
-            select the_job, 0, nextval('millrace.seq'), millrace.now(), millrace.now(), j.kind, j.queue, q.retention, 2, 0, 0
-              from millrace.job j join millrace.queue q on q.id = j.queue where j.id = the_job;
+            perform millrace.end_without_run(array[the_job]);
             return true;
         end if;
         tries := tries + 1;
@@ -121,10 +171,7 @@ end $$;
 create or replace function millrace.retry(id bigint, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
-    head record;
     waiting record;
-    holder bigint;
-    redriven int := 0;
 begin
     if not exists (select from millrace.job j where j.id = retry.id)
         and exists (select from millrace.history h where h.id = retry.id and h.outcome in (2, 3)) then
@@ -132,7 +179,6 @@ begin
             'Its retention has passed. Enqueue it anew, if you have its arguments elsewhere.', '55000', 'conflict');
     end if;
     perform millrace.must_see(retry.id, caller => retry.caller);
-    select j.* into head from millrace.job j where j.id = retry.id;
     perform pg_current_xact_id();
     delete from millrace.timer d where d.job = retry.id returning d.* into waiting;
     if found then
@@ -141,31 +187,66 @@ begin
         perform millrace.wake(waiting.queue, waiting.lane);
         return true;
     end if;
-    -- The row lock settles two redrives at once: the second finds no ended run.
+    return millrace.redrive(retry.id);
+end $$;
+
+-- The one place where an ended job, dead or cancelled, gets a place again: its key is taken, and it waits for what it came after as long as
+-- that has not ended. with_flow: and for what has failed, which is to run again as well. False: there was nothing to do.
+create or replace function millrace.redrive(the_job bigint, with_flow boolean default false) returns boolean
+language plpgsql volatile set enable_seqscan = off set jit = off as $$
+declare
+    head record;
+    holder bigint;
+    starts smallint;
+    redriven int := 0;
+begin
+    select j.* into head from millrace.job j where j.id = the_job;
+    perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
+    perform from millrace.unique_lock u where u.hash = head.unique_hash for update;   -- before its place, like a replacement
+    -- The row lock settles two redrives at once, and a redrive beside a deletion: the second finds no ended run, or no job.
     for look in 1 .. 2 loop                               -- once more: retention may just have moved it to another leaf
         update millrace.history h set outcome = case h.outcome when 3 then 4 else 6 end
-         where h.id = retry.id and h.outcome in (2, 3);
+         where h.id = the_job and h.outcome in (2, 3);
         get diagnostics redriven = row_count;
         exit when redriven > 0;
     end loop;
     if redriven = 0 then
         return false;
     end if;
-    delete from millrace.cancel c where c.job = retry.id;  -- it spoke of a run that is over
+    if not exists (select from millrace.job j where j.id = the_job) then
+        perform millrace.refuse(format('the arguments of job %s are no longer kept: it cannot run again', the_job), 'id',
+            'Its retention has passed. Enqueue it anew, if you have its arguments elsewhere.', '55000', 'conflict');
+    end if;
+    delete from millrace.cancel c where c.job = the_job;  -- it spoke of a run that is over
     -- Who still waits for it waits for the new end.
-    delete from millrace.ending n where n.pred = retry.id;
+    delete from millrace.ending n where n.pred = the_job;
     update millrace.edge e set outcome = null
-     where e.pred = retry.id and e.outcome in (2, 3) and exists (select from millrace.blocked b where b.job = e.succ);
+     where e.pred = the_job and e.outcome in (2, 3) and (with_flow or exists (select from millrace.blocked b where b.job = e.succ));
     if head.unique_hash is not null then
-        holder := millrace.unique_take(head.unique_hash, retry.id);
-        if holder <> retry.id then
+        holder := millrace.unique_take(head.unique_hash, the_job);
+        if holder <> the_job then
             perform millrace.refuse(format('job %s holds the unique key %L', holder, left(head.unique_key, 60)), 'unique_key',
                 'Cancel that job first, or let it finish; after options.unique_for the key is free again.', '23505', 'conflict');
         end if;
     end if;
-    insert into millrace.ready (seq, job, queue, kind, lane)
-    values (nextval('millrace.seq'), retry.id, head.queue, head.kind, head.lane);
-    perform millrace.wake(head.queue, head.lane);
+    if with_flow then
+        update millrace.edge e set outcome = null where e.succ = the_job and e.outcome in (2, 3);
+    end if;
+    -- Alone it passes over what has failed, but not over the run that makes it, which may never have been.
+    starts := millrace.flow_starts(head.options);
+    if exists (
+        select from millrace.edge e
+         where e.succ = the_job and e.outcome is null
+           and (e.number is not null or starts <> 1 or not exists (select from millrace.edge b where b.succ = the_job and b.outcome in (2, 3))))
+    then
+        insert into millrace.blocked (job, due, starts, waits, fresh)
+        values (the_job, null, starts, coalesce(head.options #>> '{after,any_dead}' = 'wait', false), true);
+        perform pg_notify('millrace', 'flows');
+    else
+        insert into millrace.ready (seq, job, queue, kind, lane)
+        values (nextval('millrace.seq'), the_job, head.queue, head.kind, head.lane);
+        perform millrace.wake(head.queue, head.lane);
+    end if;
     return true;
 end $$;
 
@@ -214,22 +295,20 @@ create or replace function millrace.job_delete(the_job bigint, caller millrace.c
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
     the_hash bytea;
+    was text;
 begin
     perform millrace.must_see(the_job, caller => job_delete.caller);
     select j.unique_hash into the_hash from millrace.job j where j.id = the_job;
     perform from millrace.unique_lock u where u.hash = the_hash for update;     -- before its place, like a replacement
-    if exists (select from millrace.job_running(the_job)) then
+    was := millrace.take_out(the_job);
+    if was = 'running' then                               -- perhaps since a moment ago
         perform millrace.refuse(format('job %s is running', the_job), 'id', 'Cancel it first.', '55000', 'conflict');
     end if;
-    if not exists (select from millrace.history h where h.id = the_job and h.outcome in (1, 2, 3))
-       and millrace.flows_note(array[the_job], array[2::smallint], null, array[null::bigint]) then
+    if was is distinct from 'ended' and millrace.flows_note(array[the_job], array[2::smallint], null, array[null::bigint]) then
         perform pg_notify('millrace', 'flows');           -- for those who wait for it, it is cancelled
     end if;
-    delete from millrace.blocked b where b.job = the_job;
     delete from millrace.edge e where e.succ = the_job;
-    perform millrace.take_waiting(the_job);
     if the_hash is not null then
-        update millrace.unique_lock u set next = null, due = null where u.hash = the_hash and u.next = the_job;
         perform millrace.unique_forget(array(select u.ctid from millrace.unique_lock u where u.hash = the_hash and u.job = the_job and u.ended));
         perform millrace.unique_end(array[the_job], for_good => true);
         delete from millrace.unique_ended e where e.hash = the_hash and e.job = the_job;

@@ -183,7 +183,10 @@ begin
     if not found then
         return false;
     end if;
-    select j.kind, j.queue, j.unique_hash into strict head from millrace.job j where j.id = the_id;
+    select j.kind, j.queue, j.unique_hash into head from millrace.job j where j.id = the_id;
+    if not found then
+        return false;                                     -- it was deleted: there is nothing to end
+    end if;
     begin
         insert into millrace.history (id, session, number, started, finished, kind, queue, ms, class, outcome, attempt, crashes)
         values (the_id, the_session, the_number, held.at, millrace.now(), head.kind, head.queue,

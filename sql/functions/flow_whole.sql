@@ -44,19 +44,7 @@ begin
     for one in select f from millrace.flow_ids(flow_retry.id, caller => flow_retry.caller) f order by f loop
         select j.* into head from millrace.job j where j.id = one;
         continue when not found or not millrace.may_see(head.owner, head.tenant, caller => flow_retry.caller);
-        if exists (select from millrace.edge e where e.succ = one and e.outcome is distinct from 1) then
-            continue when exists (select from millrace.blocked b where b.job = one);
-            update millrace.history h set outcome = case h.outcome when 3 then 4 else 6 end where h.id = one and h.outcome in (2, 3);
-            continue when not found;
-            delete from millrace.ending n where n.pred = one;
-            insert into millrace.blocked (job, due, starts, waits, fresh)
-            values (one, null, millrace.flow_starts(head.options), coalesce(head.options #>> '{after,any_dead}' = 'wait', false), true);
-            update millrace.edge e set outcome = null where e.succ = one and e.outcome in (2, 3);
-            update millrace.edge e set outcome = null where e.pred = one and e.outcome in (2, 3);
-            retried := retried + 1;
-        elsif exists (select from millrace.history h where h.id = one and h.outcome in (2, 3)) then
-            retried := retried + millrace.retry(one)::int;
-        end if;
+        retried := retried + millrace.redrive(one, with_flow => true)::int;
     end loop;
     return retried;
 end $$;

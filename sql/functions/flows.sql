@@ -211,32 +211,37 @@ end $$;
 -- Ends blocked jobs without a run.
 create or replace function millrace.flow_stop(ids bigint[], reasons text[]) returns void
 language plpgsql volatile set enable_seqscan = off as $$
-declare
-    t timestamptz := millrace.now();
-    keyed bigint[];
 begin
     delete from millrace.blocked b where b.job = any (ids);
-    insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes, error)
-    select s.id, 0, nextval('millrace.seq'), t, t, j.kind, j.queue, q.retention, 2, 0, 0, s.reason
-      from unnest(ids, reasons) s(id, reason)
-     cross join lateral (select * from millrace.job j where j.id = s.id offset 0) j
-      join millrace.queue q on q.id = j.queue;
-    perform millrace.flows_note(ids, array_fill(2::smallint, array[cardinality(ids)]), null, array_fill(null::bigint, array[cardinality(ids)]));
-    select array_agg(j.id) into keyed from unnest(ids) i(id) cross join lateral (select j.id, j.unique_hash from millrace.job j where j.id = i.id offset 0) j
-     where j.unique_hash is not null;
-    if keyed is not null then
-        perform millrace.unique_end(keyed);
-    end if;
+    perform millrace.end_without_run(ids, reasons);
 end $$;
 
--- Jobs that a run made and that are not to be: they never were. What waits for them waits no longer.
+-- Jobs that a run made and that are not to be: they never were. What waits for them waits no longer. They are blocked, but for those that
+-- somebody has cancelled; one that runs all the same, since an earlier version redrove it, is cancelled and ends like any other.
 create or replace function millrace.flow_forget(ids bigint[]) returns void
 language plpgsql volatile set enable_seqscan = off as $$
 declare
     followers bigint[];
     keyed bigint[];
+    others bigint[];
+    running bigint[] := array[]::bigint[];
+    one bigint;
 begin
-    delete from millrace.blocked b where b.job = any (ids);
+    with gone as (
+        delete from millrace.blocked b where b.job = any (ids) returning b.job
+    )
+    select array_agg(o.id) into others from (select unnest(ids) as id except select g.job from gone g) o;
+    foreach one in array coalesce(others, '{}') loop
+        perform from millrace.unique_lock u join millrace.job j on j.unique_hash = u.hash where j.id = one for update of u;
+        if millrace.take_out(one) = 'running' then
+            perform millrace.cancel_now(one);
+            running := running || one;
+        end if;
+    end loop;
+    if cardinality(running) > 0 then
+        delete from millrace.edge e where e.succ = any (running) and e.number is not null;
+        ids := array(select unnest(ids) except select unnest(running));
+    end if;
     with gone as (
         delete from millrace.edge e where e.pred = any (ids) returning e.succ
     )
@@ -367,7 +372,8 @@ begin
             select h.outcome into ended from millrace.history h where h.id = pred.pred and h.outcome in (1, 2, 3) limit 1;
             if found then
                 update millrace.edge e set outcome = ended where e.pred = pred.pred and e.succ = one.job and e.outcome is null;
-            elsif not exists (select from millrace.job j where j.id = pred.pred) then
+            elsif not exists (select from millrace.job j where j.id = pred.pred)    -- where it was deleted, its end is noted
+                and not exists (select from millrace.ending n where n.pred = pred.pred) then
                 delete from millrace.edge e where e.pred = pred.pred and e.succ = one.job;
             end if;
         end loop;
