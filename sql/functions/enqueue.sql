@@ -198,7 +198,7 @@ begin
         loop
             if the_conflict = 'replace' then
                 replaced := millrace.unique_replace(the_hash, id, kind_id, queue_id, the_lane, the_run_at, the_args,
-                    the_limit_key, the_max_attempts, the_tags, the_metadata, the_options, caller => enqueue_one.caller);
+                    the_limit_key, the_max_attempts, the_tags, the_metadata, the_options, the_tenant, own_scope, caller => enqueue_one.caller);
                 fate := replaced.fate;
                 if fate = 'replaced' then
                     id := replaced.id;

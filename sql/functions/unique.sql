@@ -210,6 +210,7 @@ end $$;
 create or replace function millrace.unique_replace(
     the_hash bytea, the_job bigint, the_kind int, the_queue int, the_lane int, the_run_at timestamptz, the_args jsonb,
     the_limit_key text, the_max_attempts int, the_tags text[], the_metadata jsonb, the_options jsonb,
+    the_tenant text, the_limit_scope text,
     out fate text, out id bigint, out not_before timestamptz, caller name
 )
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -260,7 +261,8 @@ begin
         the_run_at := greatest(the_run_at, held.until);
     end if;
     update millrace.job j
-       set queue = the_queue, lane = the_lane, run_at = coalesce(the_run_at, t), args = the_args, limit_key = the_limit_key, limit_scope = case when the_limit_key is not null then j.limit_scope end,
+       set queue = the_queue, lane = the_lane, run_at = coalesce(the_run_at, t), args = the_args, tenant = the_tenant,
+           limit_key = the_limit_key, limit_scope = case when the_limit_key is not null then the_limit_scope end,
            max_attempts = the_max_attempts, tags = nullif(the_tags, '{}'), metadata = nullif(the_metadata, '{}'),
            options = nullif(coalesce(the_options, '{}') || coalesce(case when waits then (select jsonb_object_agg(o.key, o.value) from jsonb_each(j.options) o where o.key in ('after', 'fence')) end, '{}'), '{}')
      where j.id = unique_replace.id and j.kind = the_kind and millrace.may_see(j.owner, j.tenant, caller => unique_replace.caller);
