@@ -77,6 +77,24 @@ extension Queue {
         return try one(rows)
     }
 
+    /// Makes good where the counts of slots and the leases do not agree. Returns at how many gates that was.
+    package static func mendSlots(on connection: Connection) async throws(PostgresError) -> Int {
+        let rows = try await connection.query("select count(*) from millrace.slots_mend()", deadline: .seconds(60)) {
+            row throws(PostgresError) in Int(try row.int(0))
+        }
+        return try one(rows)
+    }
+
+    /// Gates whose counted slots are not those that the leases hold, with what is too much or, below zero, too little.
+    package static func straySlots(
+        on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [(gate: Int64, surplus: Int)] {
+        try await connection.query(
+            "select gate, counted - held from millrace.slots_audit() where counted <> held order by gate limit 1000",
+            deadline: deadline
+        ) { row throws(PostgresError) in (try row.int(0), Int(try row.int(1))) }
+    }
+
     /// True when it changed something. nil takes the limit away.
     package static func setLimit(
         of subject: Limit.Subject, to limit: Limit?, on connection: Connection

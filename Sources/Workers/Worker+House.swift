@@ -142,6 +142,15 @@ extension Worker {
             if work.made + work.dropped > 0 {
                 log.info("partitions were made or dropped", [("made", "\(work.made)"), ("dropped", "\(work.dropped)")])
             }
+            let strays = try await sweepLink.use { connection throws(PostgresError) in
+                try await Queue.mendSlots(on: connection)
+            }
+            if strays > 0 {
+                log.warning(
+                    "the counts of limits did not agree with the running jobs and were corrected",
+                    [("limits", "\(strays)")])
+                gates.askAll()
+            }
         } catch {
             // 55P03: a long transaction reads the tables; the partitions stand days ahead, so there is time.
             guard error.sqlState == "55P03" else { throw error }

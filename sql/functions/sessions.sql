@@ -87,14 +87,14 @@ begin
                    coalesce(one.attempts[u.place], 0::smallint) as attempt, coalesce(one.crashes[u.place], 0::smallint) + 1 as crashes,
                    exists (select from millrace.cancel c where c.session = the_session and c.number = one.number and c.job = u.id) as cancelled
               from unnest(one.ids) with ordinality u(id, place)
-              join millrace.job j on j.id = u.id and j.id between one.lo and one.hi
+              left join millrace.job j on j.id = u.id and j.id between one.lo and one.hi   -- one that is gone holds slots all the same
              where not exists (
                 select from millrace.history h
                  where h.class = (one.number & 3)::smallint and h.started = one.at
                    and h.id = u.id and h.session = the_session and h.number = one.number)
         ), judged as materialized (
             select u.*, case when u.cancelled then 2 when one.number & 4 <> 0 and u.crashes >= 5 then 3 else 7 end as outcome
-              from unfinished u
+              from unfinished u where u.kind is not null
         ), recorded as (
             insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes, error)
             select u.id, the_session, one.number, one.at, t, u.kind, u.queue, one.number & 3, u.outcome, u.attempt + 1, u.crashes,
@@ -112,7 +112,7 @@ begin
               from judged u group by u.queue, u.kind
         )
         select count(*), count(*) filter (where u.outcome = 3), array_agg(distinct u.queue), array_agg(distinct millrace.lane_of(u.lane, u.crashes, true)),
-               array_agg(u.id) filter (where u.outcome in (2, 3) and u.unique_hash is not null), array_agg(u.id)
+               array_agg(u.id) filter (where u.outcome in (2, 3) and u.unique_hash is not null), (select array_agg(u.id) from unfinished u)
           into lost_jobs, lost_dead, woken, lanes, ended, unfinished_ids from judged u;
         perform millrace.flows_note(array_agg(h.id), array_agg(h.outcome), the_session, array_agg(h.number))
            from millrace.history h
@@ -254,7 +254,7 @@ begin
                    coalesce(one.crashes[u.place], 0::smallint) as crashes,
                    exists (select from millrace.cancel c where c.session = the_session and c.number = one.number and c.job = u.id) as cancelled
               from unnest(one.ids) with ordinality u(id, place)
-              join millrace.job j on j.id = u.id and j.id between one.lo and one.hi
+              left join millrace.job j on j.id = u.id and j.id between one.lo and one.hi   -- one that is gone holds slots all the same
              where not exists (
                 select from millrace.history h
                  where h.class = (one.number & 3)::smallint and h.started = one.at
@@ -262,14 +262,14 @@ begin
         ), recorded as (
             insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes)
             select u.id, the_session, one.number, one.at, t, u.kind, u.queue, one.number & 3, 2, u.attempt, u.crashes
-              from unfinished u where u.cancelled
+              from unfinished u where u.cancelled and u.kind is not null
         ), back as (
             insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
             select nextval('millrace.seq'), u.id, u.queue, u.kind, millrace.lane_of(u.lane, u.crashes, true), u.attempt, u.crashes
-              from unfinished u where not u.cancelled
+              from unfinished u where not u.cancelled and u.kind is not null
         )
-        select count(*) filter (where not u.cancelled), array_agg(distinct u.queue) filter (where not u.cancelled),
-               array_agg(distinct millrace.lane_of(u.lane, u.crashes, true)) filter (where not u.cancelled),
+        select count(u.kind) filter (where not u.cancelled), array_agg(distinct u.queue) filter (where not u.cancelled and u.kind is not null),
+               array_agg(distinct millrace.lane_of(u.lane, u.crashes, true)) filter (where not u.cancelled and u.kind is not null),
                array_agg(u.id) filter (where u.cancelled and u.unique_hash is not null), array_agg(u.id)
           into n, queues, lanes, ended, unfinished_ids from unfinished u;
         perform millrace.flows_note(array_agg(h.id), array_agg(h.outcome), the_session, array_agg(h.number))

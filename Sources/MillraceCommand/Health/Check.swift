@@ -16,6 +16,7 @@ enum Subject: String, Sendable, CaseIterable {
     case openTransactions = "open transactions"
     case partitions
     case deadRows = "dead rows"
+    case limits
     case encryptionKeys = "encryption keys"
     case webhooks
     case providers

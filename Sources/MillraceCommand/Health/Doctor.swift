@@ -49,6 +49,10 @@ struct Doctor {
         checks.append(
             await look(.deadRows) { () throws(PostgresError) in Self.judge(try await Queue.sizes(on: connection)) })
         checks.append(
+            await look(.limits) { () throws(PostgresError) in
+                Self.judge(strays: try await Queue.straySlots(on: connection, deadline: .seconds(10)).map(\.surplus))
+            })
+        checks.append(
             await look(.providers) { () throws(PostgresError) in
                 Self.judge(try await Providers.list(on: connection))
             })

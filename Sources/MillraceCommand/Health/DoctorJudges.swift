@@ -152,6 +152,16 @@ extension Doctor {
         return .ok("\(Humane.count(state.watches)) watches, \(Humane.count(state.open)) open alarms")
     }
 
+    /// strays: how many slots too many are counted at each limit where that is so; below zero, too few.
+    static func judge(strays: [Int]) -> Check.Result {
+        guard !strays.isEmpty else { return .ok("what they count is what runs") }
+        let most = strays.reduce(0) { $0 + max($1, 0) }
+        let least = strays.reduce(0) { $0 + max(-$1, 0) }
+        return .warning(
+            "at \(strays.count) limits the count is not what runs: \(most) too many, \(least) too few",
+            advice: "a worker corrects it within a minute; if it comes back, report it with the worker's log")
+    }
+
     static func judge(_ pins: [PinRow]) -> Check.Result {
         guard let pin = pins.max(by: { $0.age < $1.age }) else { return .ok("none") }
         let what = "\(Humane.duration(.seconds(pin.age))), pid \(pin.pid), \(pin.application ?? "?")"
