@@ -2,22 +2,29 @@ package import Queues
 
 /// Decides who is dead, by beats alone that this watcher has itself seen stand still. Pure.
 ///
-/// No clock of anybody else enters. A beat must stand still for 30 s of the watcher's own connected time; for 5 s when the session
-/// lock is free that this watcher has itself seen held; for 10 s when it was free from the first look. After a restart of the
-/// database all locks are free and nobody is dead: workers are back within a second or two, and a reconnect begins every watch
-/// anew.
+/// No clock of anybody else enters. A beat must stand still for 30 s of the watcher's own connected time, two of them since it last
+/// reconnected; for 5 s when the session lock is free that this watcher has itself seen held; for 10 s when it was free from the first
+/// look. After a restart of the database all locks are free and nobody is dead: workers are back within a second or two, and a
+/// reconnect begins the watch over locks again. The silence that was seen before it counts, or cuts that come again and again would
+/// put off a rescue without limit; and after a minute of it, cuts that are closer than two seconds put it off no more.
 package struct Watch: Sendable {
     package struct Limits: Sendable {
         package var silent: Duration = .seconds(30)
         package var lockFree: Duration = .seconds(5)
         package var lockNeverHeld: Duration = .seconds(10)
+        /// How long the beat must have stood still since the last reconnect: a worker that lives has beaten by then.
+        package var settled: Duration = .seconds(2)
 
         package init() {}
     }
 
     private struct Seen {
         var beat: Int64
-        var since: ContinuousClock.Instant
+        /// The first and the last look over this connection; nil: there was none yet.
+        var since: ContinuousClock.Instant?
+        var last: ContinuousClock.Instant?
+        /// What was seen of this beat over connections that are gone.
+        var before = Duration.zero
         var heldLock: Bool
     }
 
@@ -29,7 +36,12 @@ package struct Watch: Sendable {
     }
 
     package mutating func reconnected() {
-        seen = [:]
+        for session in seen.keys {
+            guard var entry = seen[session] else { continue }
+            if let since = entry.since, let last = entry.last { entry.before += since.duration(to: last) }
+            (entry.since, entry.last, entry.heldLock) = (nil, nil, false)
+            seen[session] = entry
+        }
     }
 
     package var others: Int { seen.count }
@@ -42,14 +54,20 @@ package struct Watch: Sendable {
             let holds = sign.direct && !sign.lockIsFree
             guard var entry = seen[sign.session], entry.beat == sign.beat else {
                 let held = (seen[sign.session]?.heldLock ?? false) || holds
-                next[sign.session] = Seen(beat: sign.beat, since: now, heldLock: held)
+                next[sign.session] = Seen(beat: sign.beat, since: now, last: now, heldLock: held)
                 continue
             }
-            let still = entry.since.duration(to: now)
+            let since = entry.since ?? now
+            let still = since.duration(to: now)
+            let silent = entry.before + still
             let free = entry.heldLock ? limits.lockFree : limits.lockNeverHeld
-            if still >= limits.silent || (sign.direct && sign.lockIsFree && still >= free) {
+            let isSilent =
+                silent >= limits.silent
+                && (still >= min(limits.settled, limits.silent) || silent >= limits.silent * 2)
+            if isSilent || (sign.direct && sign.lockIsFree && still >= free) {
                 dead.append((sign.session, sign.beat))
             }
+            (entry.since, entry.last) = (since, now)
             entry.heldLock = entry.heldLock || holds
             next[sign.session] = entry
         }

@@ -67,6 +67,66 @@ import Testing
         #expect(holds(watch.look([Self.sign(6)], at: Self.at(3602)).isEmpty))
     }
 
+    /// What passes between the last look over one connection and the first over the next is not counted: nobody's beats were seen.
+    @Test func `the silence that was watched counts across reconnects`() {
+        var watch = Watch()
+        for cut in 0..<5 {
+            let began = Double(cut) * 100
+            #expect(holds(watch.look([Self.sign(5)], at: Self.at(began)).isEmpty))
+            #expect(holds(watch.look([Self.sign(5)], at: Self.at(began + 5.9)).isEmpty))
+            watch.reconnected()
+        }
+        #expect(holds(watch.look([Self.sign(5)], at: Self.at(500)).isEmpty))
+        #expect(holds(watch.look([Self.sign(5)], at: Self.at(501.9)).isEmpty))
+        #expect(holds(watch.look([Self.sign(5)], at: Self.at(502)).count == 1))
+    }
+
+    @Test func `a beat after a reconnect forgives the silence before it`() {
+        var watch = Watch()
+        _ = watch.look([Self.sign(5)], at: Self.at(0))
+        #expect(holds(watch.look([Self.sign(5)], at: Self.at(29)).isEmpty))
+        watch.reconnected()
+        #expect(holds(watch.look([Self.sign(5)], at: Self.at(30)).isEmpty))
+        #expect(holds(watch.look([Self.sign(6)], at: Self.at(31)).isEmpty))
+        #expect(holds(watch.look([Self.sign(6)], at: Self.at(60)).isEmpty))
+        #expect(holds(watch.look([Self.sign(6)], at: Self.at(61)).count == 1))
+    }
+
+    /// Whatever the spans between cuts are, long or shorter than any rule asks for.
+    @Test(arguments: [0.5, 1.5, 3, 7, 29.5])
+    func `no series of cuts puts a rescue off for more than a minute of connected time`(span: Double) {
+        var watch = Watch()
+        var (now, connected) = (0.0, 0.0)
+        while connected < 61 {
+            for step in 0...10 where watch.look([Self.sign(5)], at: Self.at(now + span * Double(step) / 10)).count == 1
+            {
+                #expect(connected + span * Double(step) / 10 >= 29.9)
+                return
+            }
+            connected += span
+            now += span + 40
+            watch.reconnected()
+        }
+        Issue.record("it was never rescued")
+    }
+
+    /// One that beats within two seconds of each reconnect, and every two seconds after that.
+    @Test(arguments: [0.5, 1.5, 3, 7, 29.5]) func `no series of cuts makes a living worker a dead one`(span: Double) {
+        var watch = Watch()
+        var (now, beat, since) = (0.0, Int64(0), 0.0)
+        for _ in 0..<200 {
+            var at = 0.0
+            while at <= span {
+                if since >= 1.9 { (beat, since) = (beat + 1, 0) }
+                #expect(holds(watch.look([Self.sign(beat, free: true)], at: Self.at(now + at)).isEmpty))
+                at += 0.1
+                since += 0.1
+            }
+            now += span + 40
+            watch.reconnected()
+        }
+    }
+
     @Test func `a frozen worker that beats again is forgiven`() {
         var watch = Watch()
         _ = watch.look([Self.sign(5)], at: Self.at(0))
