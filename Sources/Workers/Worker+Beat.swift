@@ -45,7 +45,8 @@ extension Worker {
                     running: counts.running, waiting: counts.waiting, stuck: stuck, tallies: tallies)
             }
         } catch {
-            desk.putBack(tallies)
+            // A beat whose answer was lost may have been counted: then it is not counted twice.
+            if !error.outcomeUnknown { desk.putBack(tallies) }
             throw error
         }
     }
