@@ -186,4 +186,21 @@ import Testing
         #expect(first == (0..<50).map { _ in two.pick([("a", 1), ("b", 3)]) })
         #expect(first != (0..<50).map { _ in other.pick([("a", 1), ("b", 3)]) })
     }
+
+    @Test func `a deleted job that goes on running is found, and so is one that is still there`() {
+        var checker = fine
+        checker.jobs = []
+        checker.runs = []
+        checker.intents[0].shape = .deleted
+        checker.intents[0].ids = []
+        let last = checker.entries.map(\.at).max() ?? 0
+        checker.intents[0].deleted = [10: last + 1]
+        #expect(checker.check().findings.isEmpty)
+        checker.intents[0].deleted = [10: last - 0.001]
+        #expect(checker.check().findings.map(\.rule) == ["no running job is deleted"])
+        checker.intents[0].deleted = [10: last + 1]
+        checker.jobs = fine.jobs
+        checker.runs = fine.runs
+        #expect(checker.check().findings.map(\.rule) == ["a deleted job is gone"])
+    }
 }

@@ -43,7 +43,7 @@ struct LedgerChecker: Sendable {
             switch intent.outcome {
             case .committed:
                 verdict.committed += intent.numbers.count
-                for n in intent.numbers where byNumber[n] == nil && intent.shape != .unique {
+                for n in intent.numbers where byNumber[n] == nil && intent.shape.keepsNumbers {
                     find("nothing committed is lost", "number \(n) (\(intent.shape.rawValue)) is gone")
                 }
                 for id in intent.ids where known[id] == nil {
@@ -58,7 +58,14 @@ struct LedgerChecker: Sendable {
             case .unknown: verdict.unknown += intent.numbers.count
             }
         }
-        for entry in entries where known[entry.job] == nil && entry.what == "effect" {
+        let deleted = intents.reduce(into: [:]) { $0.merge($1.deleted) { one, _ in one } }
+        for (id, at) in deleted {
+            if known[id] != nil { find("a deleted job is gone", "job \(id)") }
+            if let late = written[id]?.first(where: { $0.at > at }) {
+                find("no running job is deleted", "job \(id): \(late.what) \(late.at - at) s after its deletion")
+            }
+        }
+        for entry in entries where known[entry.job] == nil && deleted[entry.job] == nil && entry.what == "effect" {
             find("nothing rolled back runs", "an effect of job \(entry.job), which does not exist")
         }
         for job in jobs {

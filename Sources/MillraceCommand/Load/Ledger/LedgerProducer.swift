@@ -52,6 +52,7 @@ struct LedgerProducer: Sendable {
     private static let weights: [(LedgerIntent.Shape, Int)] = [
         (.plain, 20), (.delayed, 8), (.failing, 8), (.snoozing, 5), (.steps, 8), (.unique, 10), (.limited, 12),
         (.flow, 6), (.fan, 4), (.cancelled, 6), (.rolledBack, 6), (.late, 4),
+        (.deleted, 6), (.successor, 4),
     ]
 
     private func call(_ intent: inout LedgerIntent, on connection: Connection, _ random: inout LedgerRandom)
@@ -105,6 +106,8 @@ struct LedgerProducer: Sendable {
                 }
             }
             intent.wasCancelled = LedgerClock.now() < due - 5
+        case .deleted: try await delete(&intent, on: connection)
+        case .successor: try await cancelSuccessor(&intent, on: connection)
         case .rolledBack:
             intent.outcome = .rolledBack
             try await connection.execute("begin")
@@ -125,6 +128,39 @@ struct LedgerProducer: Sendable {
             intent.ids = ids
         }
         if intent.outcome == .unknown { intent.outcome = .committed }
+    }
+
+    /// Where it is running, the deletion is refused and the job ends as any other. One that took long to be answered may come behind a
+    /// rescue, whose first run goes on unheard: it proves nothing.
+    private func delete(_ intent: inout LedgerIntent, on connection: Connection) async throws {
+        let ids = try await enqueue(intent.numbers, args: ["ms": 200], on: connection)
+        var kept: [Int64] = []
+        for id in ids {
+            let asked = LedgerClock.now()
+            do throws(PostgresError) {
+                try await connection.execute("select millrace.job_delete($1)", [.int8(id)])
+                intent.deleted[id] = LedgerClock.now() - asked < 3 ? LedgerClock.now() : .infinity
+            } catch {
+                guard error.sqlState == "55000" else { throw error }
+                kept.append(id)
+            }
+        }
+        intent.ids = kept
+    }
+
+    private func cancelSuccessor(_ intent: inout LedgerIntent, on connection: Connection) async throws {
+        let n = intent.numbers.lowerBound
+        intent.numbers = n...n
+        let key: [String: JSONValue] = ["unique_key": .string("s\(n)"), "on_conflict": "replace"]
+        let holder = try await insert([job(n, args: ["ms": 300], extra: key)], on: connection)
+        try await Task.sleep(for: .milliseconds(100))
+        let next = try await insert([job(n, args: ["ms": 300], extra: key)], on: connection)
+        let options: JSONValue = [
+            "after": ["jobs": .array(next.map { .init(Int($0.id)) }), "when": "ended"]
+        ]
+        let last = try await insert([job(n, args: [:], extra: ["options": options])], on: connection)
+        for one in next { try await connection.execute("select millrace.cancel($1)", [.int8(one.id)]) }
+        intent.ids = (holder + next + last).map(\.id)
     }
 
     private func enqueue(

@@ -3,6 +3,13 @@ struct LedgerIntent: Sendable {
     enum Shape: String, Sendable, CaseIterable {
         case plain, delayed, failing, snoozing, steps, unique, limited, flow, fan, cancelled, rolledBack = "rolled back"
         case late = "committed late"
+        /// Deleted as soon as they are there, beside the claims that want them.
+        case deleted
+        /// A unique key's successor, cancelled, and a job that waits for its end.
+        case successor
+
+        /// Each number stays a job of its own.
+        var keepsNumbers: Bool { self != .unique && self != .deleted && self != .successor }
     }
 
     enum Outcome: Sendable {
@@ -27,6 +34,8 @@ struct LedgerIntent: Sendable {
     var wasCancelled = false
     /// Those it was to wait for.
     var after: [Int64] = []
+    /// When the database had answered that a job was deleted.
+    var deleted: [Int64: Double] = [:]
 }
 
 /// A row that a run wrote about itself.
