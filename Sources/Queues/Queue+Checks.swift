@@ -25,6 +25,19 @@ package struct RoleFacts: Sendable {
 }
 
 extension Queue {
+    /// How many more connections the server takes of those who are no superusers.
+    package static func connectionsLeft(
+        on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> Int {
+        let rows = try await connection.query(
+            """
+            select greatest(0, current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+                               - (select count(*) from pg_stat_activity where backend_type = 'client backend'))::bigint
+            """, deadline: deadline
+        ) { row throws(PostgresError) in Int(try row.int(0)) }
+        return try one(rows)
+    }
+
     package static func serverFacts(on connection: Connection) async throws(PostgresError) -> ServerFacts {
         let settings = try await connection.query(
             """

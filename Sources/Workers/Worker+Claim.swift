@@ -75,6 +75,8 @@ extension Worker {
         }
         stalls.began(.claiming)
         do throws(PostgresError) {
+            // After an outage too: what is claimed can be ended.
+            if flushLink.current == nil { _ = try await flushLink.connection() }
             try await returnOrphansIfDue(&state, isLookDue)
             guard order.wanted > 0 else { return stalls.ended(.claiming) }
             let found = try await look(order, &state, pickingUpBy: link)

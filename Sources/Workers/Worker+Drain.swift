@@ -53,11 +53,7 @@ extension Worker {
     func close() async -> Report {
         let unrecorded = desk.unrecorded
         await closeSessions()
-        for link in [
-            claimLink, flushLink, beatLink, readLink, contentsLink, houseLink, sweepLink, listenLink, clockLink,
-        ] {
-            await link.close()
-        }
+        await closeLinks()
         await notebook.pool.close()
         let totals = desk.totals
         let report = Report(

@@ -5,6 +5,8 @@ extension Worker {
     package struct Health: Sendable {
         /// Its session is open, and it takes jobs.
         package var hasStarted: Bool
+        /// Why the database does not take it yet.
+        package var refusal: String?
         package var isDraining: Bool
         /// How long the database has been away.
         package var cutOff: Duration?
@@ -23,7 +25,8 @@ extension Worker {
         let totals = desk.totals
         let unrecorded = desk.unrecorded
         return Health(
-            hasStarted: isUp.withLock { $0 }, isDraining: desk.isDraining || stops.count > 0, cutOff: outage.lasts,
+            hasStarted: isUp.withLock { $0 }, refusal: refusal.withLock { $0 },
+            isDraining: desk.isDraining || stops.count > 0, cutOff: outage.lasts,
             stall: stalls.longest(atLeast: options.stallsAfter),
             running: counts.running, waiting: counts.waiting, slots: options.slots, unrecorded: unrecorded,
             totals: Report(

@@ -16,6 +16,8 @@ extension Worker {
             do throws(PostgresError) {
                 return try await introduceUnlessStopped()
             } catch {
+                // Workers that each keep a part of what they need, where connections are few, would wait for each other.
+                await closeLinks()
                 if let mismatch { throw mismatch }
                 if stops.count > 0 { return nil }
                 if error.sqlState == "3F000" || error.sqlState == "42883" || error.sqlState == "42P01" {
@@ -25,6 +27,7 @@ extension Worker {
                     throw Failure.database(error)
                 }
                 if error.isCollision { continue }
+                refusal.withLock { $0 = error.description }
                 tellWaiting()
                 if case .server = error, !told {
                     told = true
@@ -83,8 +86,18 @@ extension Worker {
         kinds.withLock { $0 = Dictionary(zip(known, worked), uniquingKeysWith: { first, _ in first }) }
         try await refreshQueues()
         let direct = try await hears()
+        // Before the first claim: a worker that could not open these would hold jobs that it cannot end.
+        for link in [flushLink, claimLink, readLink, sweepLink] { _ = try await link.connection() }
         try await openSession(direct: direct)
         return direct
+    }
+
+    func closeLinks() async {
+        for link in [
+            claimLink, flushLink, beatLink, readLink, contentsLink, houseLink, sweepLink, listenLink, clockLink,
+        ] {
+            await link.close()
+        }
     }
 
     /// Makes names known one by one: who held some and waited for others could meet a caller who names them the other way round, and that one would fail.

@@ -1,3 +1,4 @@
+import Synchronization
 import Threads
 
 extension Worker {
@@ -8,7 +9,10 @@ extension Worker {
 
     /// Still waiting for the database: that takes as long as it takes.
     func tellWaiting() {
-        options.service?.send(["EXTEND_TIMEOUT_USEC=60000000", "STATUS=waiting for the database"])
+        options.service?.send([
+            "EXTEND_TIMEOUT_USEC=60000000",
+            "STATUS=waiting for the database\(refusal.withLock { $0.map { ": " + $0.replacing("\n", with: " ") } ?? "" })",
+        ])
     }
 
     func tellStopping() {

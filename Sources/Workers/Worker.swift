@@ -132,6 +132,8 @@ package final class Worker: Sendable {
     let sessionChanged = Signal()
     let started = Signal()
     let isUp = Mutex(false)
+    /// The last error of a start that is still tried.
+    let refusal = Mutex<String?>(nil)
     let sessionGone = Signal()
     /// Every session that the database may know: an opening whose answer was lost counts, and all are closed at the end.
     let opened = Mutex<Set<Int64>>([])
@@ -219,6 +221,7 @@ package final class Worker: Sendable {
                 ("wakes", direct ? "notified" : "polling"),
             ])
         isUp.withLock { $0 = true }
+        refusal.withLock { $0 = nil }
         started.fire()
         tellReady()
         await withTaskGroup(of: Void.self) { group in

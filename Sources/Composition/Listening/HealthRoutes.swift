@@ -27,8 +27,10 @@ package enum HealthRoutes {
 
     package static func readiness(_ health: Worker.Health) -> (isReady: Bool, reason: String?) {
         if health.isDraining { return (false, "draining") }
+        if !health.hasStarted {
+            return (false, "starting: waiting for the database" + (health.refusal.map { ": \($0)" } ?? ""))
+        }
         if health.cutOff != nil { return (false, "cut off from the database") }
-        if !health.hasStarted { return (false, "starting: waiting for the database") }
         if let stall = health.stall {
             return (false, "\(stall.activity.rawValue) for \(Int(stall.lasts / .seconds(1))) s")
         }

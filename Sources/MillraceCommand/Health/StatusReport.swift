@@ -50,10 +50,14 @@ struct StatusReport: Sendable {
     var checkIns: Section<CheckInOffice.State> = .known(.init())
     var notices: Section<NoticeOffice.State> = .known(.init())
     var webhooks: Section<WebhookDesk.State> = .known(.init())
+    /// How many more the server takes of those who are no superusers.
+    var connections: Section<Int> = .known(.max)
     /// nil: everything was counted.
     var cap: Int?
 
     static let mostSchedules = 20
+    /// Those that it opens before its first claim, and the one that wakes it.
+    static let connectionsOfWorker = 8
 
     struct Orphan: Sendable {
         let kind: String
@@ -129,6 +133,9 @@ struct StatusReport: Sendable {
             },
             webhooks: await section { () throws(PostgresError) in
                 try await WebhookDesk.state(on: connection, deadline: patience)
+            },
+            connections: await section { () throws(PostgresError) in
+                try await Queue.connectionsLeft(on: connection, deadline: patience)
             }, cap: cap)
     }
 

@@ -43,6 +43,7 @@ enum Alarm: String, Sendable, CaseIterable {
     case unknownState = "the queues or the workers cannot be told"
     case noWorker = "no worker lives"
     case noPartitions = "no partition lies ahead"
+    case fewConnections = "the database has hardly a connection left"
     case lateQueue = "the oldest job waits too long"
     case deadJobs = "jobs died in the last hour"
     case unknownKind = "no worker knows a kind"
@@ -100,6 +101,12 @@ extension StatusReport {
         }
         if let left = partitions.value?.jobIDs, left < 1 {
             say(.noPartitions, .critical, "no partition of job lies ahead")
+        }
+        if let left = connections.value, left < StatusReport.connectionsOfWorker {
+            say(
+                .fewConnections, .degraded,
+                "the database has \(Humane.count(left, "connection")) left, and a worker needs \(StatusReport.connectionsOfWorker) to start"
+            )
         }
         for queue in queues.value ?? [] where queue.isLate && queue.pausedAt == nil {
             say(
