@@ -331,7 +331,7 @@ begin
     resume := at;
 end $$;
 
--- Every gate with what its rows say is held, and what the leases hold. They agree at every moment.
+-- Every gate with what its rows say is held, and what the leases hold. They agree at every moment; slots_mend makes good where they do not.
 create or replace function millrace.slots_audit() returns table (gate bigint, counted bigint, held bigint)
 language sql volatile security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$   -- a look-up in history for each job, and never all of it
