@@ -179,7 +179,8 @@ begin
             on conflict do nothing;
         if found then
             if not millrace.quota_use(the_tenant, 'documents', 1) then
-                perform millrace.refuse('the tenant has as many documents in this period as it may', 'tenant', 'See the view quotas for when the next one begins.', '53400', 'quota');
+                perform millrace.refuse_quota('the tenant has as many documents in this period as it may', 'tenant', 'See the view quotas for when the next one begins.',
+                    q.allowed, q.used, millrace.quota_reset(q.period, q.since)) from millrace.quota q where q.tenant = the_tenant and q.name = 'documents';
             end if;
             if the_blob is not null then
                 perform millrace.blob_keep(the_blob, 'document:' || the_id);

@@ -41,13 +41,13 @@ declare
         'notice_state', 'notice_list', 'notice_story', 'provider_token_take', 'provider_token_put',
         'webhook_fan_out', 'webhook_claim', 'webhook_wait', 'webhook_record', 'webhook_consent', 'webhook_target', 'webhook_state', 'webhook_secrets', 'webhook_seal',
         'link_key_set', 'upload_arrived', 'upload_reserve', 'upload_renew', 'upload_release', 'blob_allow', 'blob_sweep_turn', 'template_unchecked', 'template_checked', 'right_staff',
-        'jobs_read', 'check_in_never', 'check_in_rules_set'];
+        'jobs_read', 'check_in_never', 'check_in_rules_set', 'mail_defaults_tell', 'error_map', 'error_sentence'];
     doors_admin text[] := doors_worker || array['job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',
         'dead_ids', 'dead_summary', 'sealed_keys', 'sealed_page', 'reseal',
         'right_admin', 'consent_block', 'consent_unblock', 'grant_backend', 'revoke_backend', 'grant_enqueue', 'revoke_enqueue', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',
         'schedule_remove', 'schedule_pause', 'schedule_resume', 'schedule_run', 'schedule_fires', 'grant_publish', 'revoke_publish',
         'provider_force', 'flag_set', 'template_publish', 'template_use', 'template_history',
-        'mail_resolve', 'mail_unsuppress', 'mail_suppressions', 'mail_erase',
+        'mail_resolve', 'mail_unsuppress', 'mail_suppressions', 'mail_erase', 'mail_audits', 'app_name_set',
         'quest_audit', 'quest_repair', 'quota_set',
         'webhook_add', 'webhook_rotate', 'webhook_remove', 'webhook_enable', 'webhook_redeliver'];
 begin
@@ -91,7 +91,7 @@ begin
     end if;
     if to_regrole(quote_ident(admin)) is not null then
         execute format('grant select on millrace.jobs, millrace.queues, millrace.workers, millrace.limits, millrace.schedules, millrace.events, millrace.providers, millrace.provider_events, millrace.templates,
-            millrace.mail_messages, millrace.mail_attempts, millrace.mail_events, millrace.mail_analytics, millrace.families, millrace.quests, millrace.notices,
+            millrace.mail_messages, millrace.mail_attempts, millrace.mail_events, millrace.mail_analytics, millrace.mail_audit_log, millrace.families, millrace.quests, millrace.notices,
             millrace.documents, millrace.document_pages, millrace.quotas,
             millrace.check_ins, millrace.alarms, millrace.alarm_history,
             millrace.webhooks, millrace.webhook_deliveries, millrace.made to %I', admin);

@@ -101,7 +101,7 @@ begin
                 priority := one.priority;
                 if verdict = 'render' then
                     template := one.template; locale := one.locale; subject := c.subject; body_text := c.body_text; body_html := c.body_html;
-                    data := jsonb_strip_nulls(jsonb_build_object('app_name', app_name, 'expires', to_char(one.expires_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"'),
+                    data := jsonb_strip_nulls(jsonb_build_object('app_name', coalesce(app_name, millrace.mail_defaults() ->> 'app_name'), 'expires', to_char(one.expires_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"'),
                         'url', replace(case one.kind when 'mail.password_reset' then reset_url when 'mail.account_verification' then verify_url end,
                             '{token}', millrace.mail_escaped(c.data ->> 'token')))) || coalesce(c.data, '{}') - case when one.kind = 'mail.send' then '' else 'token' end;
                     unsubscribe := case one.purpose when 'marketing' then millrace.mail_hash(c.recipients[1]) end;

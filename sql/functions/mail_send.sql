@@ -84,9 +84,25 @@ begin
     end loop;
 end $$;
 
+-- As they are kept: a tag of a list has the value true.
+create or replace function millrace.mail_tags(tags jsonb) returns jsonb
+language sql immutable as $$
+    select case when jsonb_typeof(tags) = 'array' then (select coalesce(jsonb_object_agg(t, 'true'), '{}') from jsonb_array_elements_text(tags) t)
+                else coalesce(tags, '{}') end
+$$;
+
 create or replace function millrace.mail_check_tags(tags jsonb) returns void
 language plpgsql immutable as $$
 begin
+    -- A list, as apps write it, or names with values, as providers report them.
+    if jsonb_typeof(tags) = 'array' then
+        if jsonb_array_length(tags) > 20 or exists (select from jsonb_array_elements(tags) t
+                where jsonb_typeof(t) <> 'string' or t #>> '{}' !~ '^[A-Za-z0-9_-]{1,255}$') then
+            perform millrace.refuse('tags is a list of more than 20, or a tag has something else in it than letters, digits, _ and -', 'tags',
+                'Give for example ["spring", "vip"].');
+        end if;
+        return;
+    end if;
     if jsonb_typeof(tags) <> 'object' or (select count(*) from jsonb_each(tags)) > 20 then
         perform millrace.refuse('tags is no JSON object of at most 20 names', 'tags', 'Give for example {"campaign": "spring"}.');
     end if;
@@ -104,6 +120,7 @@ declare
     one jsonb;
     kept jsonb := '[]';
     total bigint := 0;
+    last_file text;                                       -- the one that is too much
     the_id bytea;
     the_size bigint;
     bytes bytea;
@@ -132,6 +149,7 @@ begin
         end if;
         if one ? 'data' then
             total := total + length(one ->> 'data');
+            last_file := one ->> 'filename';
             if total > most then
                 exit;
             end if;
@@ -161,6 +179,10 @@ begin
                 perform millrace.refuse(format('there is no blob %s', one ->> 'blob'), 'attachments', 'Put its content first.', 'P0002', 'not_found');
             end if;
             total := total + (the_size + 2) / 3 * 4;
+            last_file := one ->> 'filename';
+            if total > most then
+                exit;
+            end if;
         end if;
         perform millrace.blob_keep(the_id, the_owner);
         if one ? 'data' then
@@ -170,7 +192,7 @@ begin
             'size', the_size, 'content_id', one ->> 'content_id');
     end loop;
     if total > most then
-        perform millrace.refuse(format('the attachments take more than the %s bytes allowed in base64', most), 'attachments',
+        perform millrace.refuse(format('the attachments take more than the %s bytes allowed in base64: %s is too much', most, last_file), 'attachments',
             'Send a link to the file.', '53400', 'too_large');
     end if;
     return kept;
@@ -247,24 +269,88 @@ begin
     return made;
 end $$;
 
--- What a template requires is asked for here, where somebody can still answer; whoever renders looks at all of it. Only what each of its live
--- versions requires: which of them it will be is decided then. Of the four that are built in, the kinds' own functions ask.
-create or replace function millrace.mail_check_data(the_template text, data jsonb) returns void
+-- What the workers and the database's owner have said of the app: its name, and whether there are pages for the links.
+create or replace function millrace.mail_defaults() returns jsonb
+language sql stable as $$
+    select coalesce((select s.value::jsonb from millrace.setting s where s.name = 'mail_worker_defaults'), '{}')
+        || coalesce((select jsonb_build_object('app_name', s.value) from millrace.setting s where s.name = 'app_name'), '{}')
+$$;
+
+-- A worker says at its start what it can add to a message's data. What it does not know takes nothing away from what another knows.
+create or replace function millrace.mail_defaults_tell(app_name text, has_reset_url boolean, has_verify_url boolean) returns void
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    insert into millrace.setting as s (name, value)
+    select 'mail_worker_defaults', known::text
+      from (select jsonb_strip_nulls(jsonb_build_object('app_name', left(mail_defaults_tell.app_name, 100), 'reset_url', nullif(has_reset_url, false),
+                'verify_url', nullif(has_verify_url, false))) as known) x
+    on conflict (name) do update set value = (s.value::jsonb || excluded.value::jsonb)::text
+      where not s.value::jsonb @> excluded.value::jsonb
+$$;
+
+-- The app's name in templates where a call gives none and the worker that renders has none of its own. null: none any more.
+create or replace function millrace.app_name_set(name text, caller millrace.caller_name default current_user) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if length(app_name_set.name) not between 1 and 100 or app_name_set.name ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+        perform millrace.refuse('the name is empty, too long, or has control characters', 'name', 'Give 1 to 100 characters.');
+    end if;
+    if app_name_set.name is null then
+        delete from millrace.setting s where s.name = 'app_name';
+    else
+        insert into millrace.setting as s (name, value) values ('app_name', app_name_set.name)
+            on conflict on constraint setting_pkey do update set value = excluded.value where s.value <> excluded.value;
+    end if;
+    return found;
+end $$;
+
+-- What the templates that are built in require.
+create or replace function millrace.template_built_in_requires(the_template text) returns text[]
+language sql immutable parallel safe as $$
+    select case the_template
+        when 'password_reset' then array['app_name', 'url']
+        when 'account_verification' then array['app_name', 'url']
+        when 'welcome' then array['app_name', 'user_name']
+        when 'account_notification' then array['app_name', 'body', 'title'] end
+$$;
+
+-- A template that is not there, and what it requires and nobody has given, are said here, where somebody can still answer; whoever renders
+-- looks at all of it. Only what each version that may be used requires: which of them it will be is decided then. While no worker has said what
+-- it adds to the data, it is left to the worker whether app_name and url are missing.
+create or replace function millrace.mail_check_data(the_kind text, the_template text, data jsonb, expires boolean) returns void
 language plpgsql stable set plan_cache_mode = force_generic_plan as $$
 declare
+    known jsonb := millrace.mail_defaults();
+    is_told boolean := exists (select from millrace.setting s where s.name = 'mail_worker_defaults');
     missing text;
+    versions bigint;
 begin
-    select string_agg(r.key, ', ' order by r.key) into missing
-      from (select v.key
-              from millrace.template_live l
-              join millrace.template_version t on t.name = l.name and t.locale = l.locale and t.version = l.version
-             cross join jsonb_each(t.variables) v
-             where l.name = the_template and v.value -> 'required' = 'true'
-             group by v.key having count(*) = (select count(*) from millrace.template_live x where x.name = the_template)) r
-     where r.key <> all (array['app_name', 'url', 'expires']) and coalesce(btrim(data ->> r.key), '') = ''
-       and not exists (select from millrace.template_built_in() b where b.name = the_template);
+    select count(*) into versions from millrace.template_version t where t.name = the_template and t.problem is null
+       and (t.awaited or exists (select from millrace.template_live l where l.name = t.name and l.locale = t.locale and l.version = t.version));
+    if versions = 0 and millrace.template_built_in_requires(the_template) is null then
+        perform millrace.refuse(format('there is no template %s', left(the_template, 128)), 'template',
+            'millrace templates list and the view millrace.templates show those there are; template_publish adds one.', 'P0002', 'not_found');
+    end if;
+    select string_agg(r.name, ', ' order by r.name) into missing
+      from (select x.name
+              from (select v.key as name
+                      from millrace.template_version t cross join jsonb_each(t.variables) v
+                     where t.name = the_template and t.problem is null and v.value -> 'required' = 'true'
+                       and (t.awaited or exists (select from millrace.template_live l where l.name = t.name and l.locale = t.locale and l.version = t.version))
+                    union all
+                    select b from unnest(millrace.template_built_in_requires(the_template)) b) x
+             group by x.name
+            having count(*) = versions + (millrace.template_built_in_requires(the_template) is not null)::int) r
+     where coalesce(btrim(data ->> r.name), '') = ''
+       and not case r.name
+               when 'app_name' then not is_told or known ? 'app_name'
+               when 'expires' then expires
+               when 'url' then the_kind in ('mail.password_reset', 'mail.account_verification')
+                   and (not is_told or known ? case the_kind when 'mail.password_reset' then 'reset_url' else 'verify_url' end)
+               else false end;
     if missing is not null then
-        perform millrace.refuse(format('the template %s requires %s', the_template, missing), 'data', 'Give a text for each in data.');
+        perform millrace.refuse(format('the template %s requires %s', the_template, missing), 'data', 'Give a text for each in data.'
+            || case when missing ~ '(^|, )app_name(,|$)' then ' app_name may come from MILLRACE_APP_NAME or EMAIL_FROM_NAME of the workers, or from millrace.app_name_set.' else '' end
+            || case when missing ~ '(^|, )url(,|$)' then ' url may come from MILLRACE_MAIL_RESET_URL and MILLRACE_MAIL_VERIFY_URL of the workers.' else '' end);
     end if;
 end $$;
 
@@ -344,7 +430,7 @@ begin
         perform millrace.refuse('data is no JSON object', 'data');
     end if;
     if args ? 'template' then
-        perform millrace.mail_check_data(args ->> 'template', args -> 'data');
+        perform millrace.mail_check_data(the_kind, args ->> 'template', args -> 'data', args ? 'expires_at');
     end if;
     perform millrace.mail_check_headers(coalesce(args -> 'headers', '{}'));
     perform millrace.mail_check_tags(coalesce(args -> 'tags', '{}'));
@@ -415,7 +501,7 @@ begin
         coalesce(millrace.caller_tenant(), job_tenant), mail_put.caller);
     insert into millrace.mail_content (message, recipients, cc, bcc, reply_to, subject, body_text, body_html, data, headers, attachments, tags, addresses)
     values (the_id, recipients, cc, bcc, args ->> 'reply_to', args ->> 'subject', args ->> 'body_text', args ->> 'body_html',
-        case when args ? 'template' then args -> 'data' end, coalesce(args -> 'headers', '{}'), attached, coalesce(args -> 'tags', '{}'), everybody);
+        case when args ? 'template' then args -> 'data' end, coalesce(args -> 'headers', '{}'), attached, millrace.mail_tags(args -> 'tags'), everybody);
     if the_job is null then
         the_job := millrace.mail_enqueue(the_kind, the_id, the_priority, the_purpose, case when scheduled > t then scheduled end, the_tenant, caller => mail_put.caller);
         update millrace.mail m set job = the_job where m.id = the_id;

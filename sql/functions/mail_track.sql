@@ -238,7 +238,7 @@ end $$;
 
 create or replace view millrace.mail_messages as
 select m.id, m.kind, m.status, m.service, m.template, m.version, m.locale, m.priority, m.purpose, m.tenant, m.attempts, m.provider_message_id, m.created_at,
-       m.scheduled_at, m.sent_at, m.error
+       m.scheduled_at, m.sent_at, m.error, m.error_class, millrace.error_sentence(m.error_class) as user_message
   from millrace.mail m;
 
 create or replace view millrace.mail_attempts as
@@ -246,6 +246,10 @@ select a.message, a.n, a.provider, a.outcome, a.error, a.code, a.batch, a.key, a
 
 create or replace view millrace.mail_events as
 select x.message, x.at, x.type, x.recipient, x.data from millrace.mail_note x where x.message is not null;
+
+-- Who did what: never an address.
+create or replace view millrace.mail_audit_log as
+select a.id, a.at, a.by, a.what, a.message, a.detail from millrace.mail_audit a;
 
 create or replace view millrace.mail_analytics as
 select t.type, t.service, t.template, t.success, t.at, t.error from millrace.mail_tale t;
@@ -276,6 +280,22 @@ begin
         select v.* from millrace.mail m join millrace.mail_messages v on v.id = m.id
          where (mail_list.status is null or m.status = mail_list.status) and (since is null or m.created_at >= since) and (last_seq is null or m.seq < last_seq)
          order by m.seq desc limit page;
+end $$;
+
+-- The newest first, older than `after`.
+create or replace function millrace.mail_audits(what text default null, by text default null, message uuid default null, since timestamptz default null,
+    after bigint default null, page int default 50, caller millrace.caller_name default current_user) returns setof millrace.mail_audit_log
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if page is null or page not between 1 and millrace.most('page') then
+        perform millrace.refuse('a page has 1 to 500 entries', 'page');
+    end if;
+    return query
+        select a.id, a.at, a.by, a.what, a.message, a.detail from millrace.mail_audit a
+         where (mail_audits.what is null or a.what = mail_audits.what) and (mail_audits.by is null or a.by = mail_audits.by)
+           and (mail_audits.message is null or a.message = mail_audits.message) and (mail_audits.since is null or a.at >= mail_audits.since)
+           and (mail_audits.after is null or a.id < mail_audits.after)
+         order by a.id desc limit mail_audits.page;
 end $$;
 
 -- All that is known of a message, as `mail show` prints it; raw: with its content.

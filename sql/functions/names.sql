@@ -11,6 +11,19 @@ begin
         detail = json_build_object('error', class, 'field', field)::text;
 end $$;
 
+-- A refusal for a quota's sake: how much is allowed, how much is used, and when it begins again (null: never by itself).
+create or replace function millrace.refuse_quota(
+    sentence text, field text, hint text, allowed numeric, used numeric, reset_date timestamptz default null
+) returns void
+language plpgsql as $$
+begin
+    raise exception using
+        message = sentence,
+        errcode = '53400',
+        hint = coalesce(hint, ''),
+        detail = json_build_object('error', 'quota', 'field', field, 'limit', allowed, 'used', used, 'reset_date', reset_date)::text;
+end $$;
+
 create or replace function millrace.queue_id(the_name text) returns int
 language plpgsql as $$
 declare

@@ -31,7 +31,8 @@ create or replace function millrace.day_must_take(the_what text, the_person text
 language plpgsql volatile as $$
 begin
     if not millrace.day_take(the_what, millrace.keyed_hash('person', the_person), most) then
-        perform millrace.refuse(sentence, field, format('At most %s a day; the next day begins at midnight UTC.', most), '53400', 'quota');
+        perform millrace.refuse_quota(sentence, field, format('At most %s a day; the next day begins at midnight UTC.', most), most, most,
+            (millrace.today_utc() + 1)::timestamp at time zone 'UTC');
     end if;
 end $$;
 

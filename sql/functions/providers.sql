@@ -279,3 +279,30 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select s.name, s.class, s.ok, s.failed, s.throttled, s.slow, s.unknown, s.vote, s.seen_at
       from millrace.provider_seen s where s.provider = the_provider and s.seen_at > millrace.now() - interval '1 minute' order by s.class, s.name, s.member
 $$;
+
+-- The classes of errors: how grave, whether to try again, what an app makes of it, and what its user is told. The same table is in the program.
+create or replace function millrace.error_map()
+returns table (error_class text, severity text, retry text, authentication_error text, app_error text, user_message text)
+language sql immutable parallel safe as $$
+    values
+        ('transient', 'warning', 'after', 'networkFailed', 'unavailable', 'Something went wrong for a moment. We are trying again.'),
+        ('timeout', 'warning', 'same_key', 'networkTimeout', 'deadlineExceeded', 'This is taking longer than usual. We are trying again.'),
+        ('unavailable', 'error', 'elsewhere', 'serverError', 'unavailable', 'The service is not available right now. We will try another way, or again later.'),
+        ('throttled', 'warning', 'after', 'rateLimitExceeded', 'resourceExhausted', 'There is a lot going on right now. This will be done shortly.'),
+        ('quota', 'warning', 'elsewhere', 'rateLimitExceeded', 'resourceExhausted', 'The limit for this service is reached. We have been told.'),
+        ('authentication', 'error', 'elsewhere', 'invalidCredentials', 'unauthenticated', 'We cannot use this service right now. We have been told.'),
+        ('permission', 'error', 'never', 'passwordResetFailed', 'permissionDenied', 'This is not allowed.'),
+        ('not_found', 'error', 'never', 'passwordResetFailed', 'notFound', 'This does not exist, or not any more.'),
+        ('conflict', 'warning', 'never', 'passwordResetFailed', 'alreadyExists', 'This was changed or done already. Have a look at how it is now.'),
+        ('invalid', 'error', 'never', 'passwordResetFailed', 'invalidInput', 'Something in this request is not right. Please check it.'),
+        ('too_large', 'error', 'never', 'passwordResetFailed', 'invalidInput', 'This is too large.'),
+        ('unsupported', 'error', 'never', 'passwordResetFailed', 'invalidInput', 'This kind of thing is not supported.'),
+        ('unknown', 'warning', 'same_key', 'serverError', 'unknown', 'We do not know yet whether this worked. We are finding out.'),
+        ('cancelled', 'notice', 'never', 'passwordResetFailed', 'unknown', 'This was cancelled.'),
+        ('internal', 'error', 'never', 'serverError', 'unknown', 'Something went wrong on our side. We have been told.')
+$$;
+
+create or replace function millrace.error_sentence(the_class text) returns text
+language sql immutable parallel safe as $$
+    select e.user_message from millrace.error_map() e where e.error_class = the_class
+$$;
