@@ -231,7 +231,7 @@ let package = Package(
             name: "MailTests",
             dependencies: [
                 "Blobs", "Fakes", "Faults", "HTTP", "Mail", "Postgres", "Queues", "Signatures", "Supervision",
-                "Telemetry",
+                "Telemetry", "Templates",
                 "TestSupport",
             ], swiftSettings: strict),
         .testTarget(

@@ -49,9 +49,8 @@ package enum ErrorClass: String, Sendable, CaseIterable, Codable {
     package var severity: Severity {
         switch self {
         case .cancelled: .notice
-        case .transient, .timeout, .throttled, .notFound, .conflict, .unknown: .warning
-        case .unavailable, .permission, .invalid, .tooLarge, .unsupported, .internal: .error
-        case .quota, .authentication: .critical
+        case .transient, .timeout, .throttled, .quota, .conflict, .unknown: .warning
+        case .unavailable, .authentication, .permission, .notFound, .invalid, .tooLarge, .unsupported, .internal: .error
         }
     }
 
@@ -82,6 +81,33 @@ package enum ErrorClass: String, Sendable, CaseIterable, Codable {
         case .unknown: "We do not know yet whether this worked. We are finding out."
         case .cancelled: "This was cancelled."
         case .internal: "Something went wrong on our side. We have been told."
+        }
+    }
+
+    /// What an app's sign-in makes of it (`toAuthenticationError`).
+    package var authenticationError: String {
+        switch self {
+        case .transient: "networkFailed"
+        case .timeout: "networkTimeout"
+        case .throttled, .quota: "rateLimitExceeded"
+        case .unavailable, .unknown, .internal: "serverError"
+        case .authentication: "invalidCredentials"
+        case .permission, .notFound, .conflict, .invalid, .tooLarge, .unsupported, .cancelled: "passwordResetFailed"
+        }
+    }
+
+    /// What the rest of an app makes of it (`toAppError`).
+    package var appError: String {
+        switch self {
+        case .transient, .unavailable: "unavailable"
+        case .timeout: "deadlineExceeded"
+        case .throttled, .quota: "resourceExhausted"
+        case .authentication: "unauthenticated"
+        case .permission: "permissionDenied"
+        case .notFound: "notFound"
+        case .conflict: "alreadyExists"
+        case .invalid, .tooLarge, .unsupported: "invalidInput"
+        case .unknown, .cancelled, .internal: "unknown"
         }
     }
 

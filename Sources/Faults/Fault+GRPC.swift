@@ -9,7 +9,7 @@ extension ErrorClass {
         case 5: self = .notFound
         case 6, 9: self = .conflict
         case 7: self = .permission
-        case 8: self = .throttled
+        case 8: self = .quota
         case 10: self = .transient
         case 12: self = .unsupported
         case 13: self = .transient

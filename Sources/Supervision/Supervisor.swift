@@ -41,6 +41,7 @@ package actor Supervisor {
     nonisolated let hearing: Hearing?
     nonisolated let wake = Signal()
     private nonisolated let desks = Mutex<[String: Desk]>([:])
+    nonisolated let reads = Coalescer<String, any Sendable>()
     nonisolated let flags = Mutex<FlagTable>(FlagTable())
     /// Which of the fleet we are.
     nonisolated let member = Int64.random(in: 1 ... .max)
@@ -103,6 +104,22 @@ package actor Supervisor {
             finish(desk, name, permit, Fault(error is CancellationError ? .cancelled : .internal, "\(error)"), began)
             throw error
         }
+    }
+
+    /// How many wait for a read.
+    package nonisolated var waitingForReads: Int { reads.waiting }
+
+    /// One read for all who ask for the same thing at the same time: a token, a template, a flag, a probe. Never for what changes anything.
+    ///
+    /// - Parameter key: Names the thing and its type: `flag:mail.rollout`.
+    package nonisolated func read<Value: Sendable>(
+        _ key: String, _ load: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        let found = try await reads.value(for: key) { try await load() }
+        guard let value = found as? Value else {
+            throw Fault(.internal, "two things of different types are read as \(key)")
+        }
+        return value
     }
 
     private nonisolated func enter(_ desk: Desk, _ name: String, until: Moment?) async throws -> Permit {

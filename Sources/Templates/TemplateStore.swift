@@ -36,12 +36,21 @@ package struct TemplateStore: Sendable {
     private let hearing: Hearing
     private let defaultLocale: String
     private let shelf = Shelf()
+    private let read: Reading
+
+    /// One read for all who ask for the same key at the same time.
+    package typealias Reading =
+        @Sendable (String, @escaping @Sendable () async throws -> MailSource?) async throws -> MailSource?
 
     /// As many as a fleet of apps may have; beyond, everything is forgotten once.
     private static let mostEntries = 1_000
 
     /// - Parameter hearing: what the process hears by; none: a connection of its own, when it runs.
-    package init(pool: Pool, hearing: Hearing? = nil, defaultLocale: String = "en") {
+    package init(
+        pool: Pool, hearing: Hearing? = nil, defaultLocale: String = "en",
+        read: @escaping Reading = { _, load in try await load() }
+    ) {
+        self.read = read
         self.pool = pool
         self.hearing = hearing ?? Hearing(pool.options)
         self.defaultLocale = defaultLocale
@@ -59,10 +68,13 @@ package struct TemplateStore: Sendable {
         }
         let asked = ContinuousClock.now
         let chain = LocaleChain.of(key.locale, fallback: defaultLocale)
-        let source = try await pool.withConnection { connection in
-            // Nobody else may have the compiler at hand.
-            try await Self.checkUnchecked(on: connection)
-            return try await Self.live(name, locales: chain, on: connection)
+        // A read that began before the last change answers nobody who asks after it.
+        let source = try await read("template:\(generation):\(key.locale):\(name)") { [pool] in
+            try await pool.withConnection { connection in
+                // Nobody else may have the compiler at hand.
+                try await Self.checkUnchecked(on: connection)
+                return try await Self.live(name, locales: chain, on: connection)
+            }
         }
         guard let source else {
             throw TemplateError(

@@ -28,7 +28,7 @@ import Testing
         "subject": "select millrace.mail_send(array['a@b.example'], repeat('x', #), 't')",
         "body": "select millrace.mail_send(array['a@b.example'], 's', repeat('x', #))",
         "mail_data":
-            "select millrace.mail_send(array['a@b.example'], template => 'none', data => jsonb_build_object('a', repeat('x', # - 9)))",
+            "select millrace.mail_send(array['a@b.example'], template => 'welcome', data => jsonb_build_object('user_name', repeat('x', # - 17)))",
         "headers":
             "select millrace.mail_send(array['a@b.example'], 's', 't', headers => (select jsonb_object_agg('X-' || lpad(n::text, 4, '0'), repeat('x', (# - 266) / 19 + case when n <= (# - 266) % 19 then 1 else 0 end)) from generate_series(1, 19) n))",
         "attachments":

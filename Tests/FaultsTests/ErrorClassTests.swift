@@ -6,8 +6,8 @@ import Testing
         let table: [(String, String, String)] = [
             ("transient", "warning", "after"), ("timeout", "warning", "same_key"),
             ("unavailable", "error", "elsewhere"), ("throttled", "warning", "after"),
-            ("quota", "critical", "elsewhere"), ("authentication", "critical", "elsewhere"),
-            ("permission", "error", "never"), ("not_found", "warning", "never"), ("conflict", "warning", "never"),
+            ("quota", "warning", "elsewhere"), ("authentication", "error", "elsewhere"),
+            ("permission", "error", "never"), ("not_found", "error", "never"), ("conflict", "warning", "never"),
             ("invalid", "error", "never"), ("too_large", "error", "never"), ("unsupported", "error", "never"),
             ("unknown", "warning", "same_key"), ("cancelled", "notice", "never"), ("internal", "error", "never"),
         ]
@@ -76,7 +76,7 @@ import Testing
 
     @Test func `gRPC statuses have their class`() {
         let table: [ErrorClass?] = [
-            nil, .cancelled, .unknown, .invalid, .timeout, .notFound, .conflict, .permission, .throttled, .conflict,
+            nil, .cancelled, .unknown, .invalid, .timeout, .notFound, .conflict, .permission, .quota, .conflict,
             .transient, .invalid, .unsupported, .transient, .unavailable, .invalid, .authentication,
         ]
         #expect((0...16).map { ErrorClass(grpc: $0) } == table)

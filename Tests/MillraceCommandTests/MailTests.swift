@@ -115,7 +115,27 @@ import Testing
             #expect(found.mailChoice.provider == "outbox")
             #expect(found.warnings.contains { $0.contains("RESEND_EMAIL_ENABLED") }, "\(flag)")
         }
+        resend["EMAIL_SERVICE_PROVIDER"] = "resend"
+        #expect(settings(resend).mailChoice.provider == "outbox")
+        #expect(settings(resend).problems.contains { $0.contains("RESEND_EMAIL_ENABLED") })
+        resend["MILLRACE_MAIL_SMTP_URL"] = "smtp://mail.example.com"
+        #expect(settings(resend).mailChoice.provider == "smtp" && settings(resend).problems.isEmpty)
+        #expect(settings(resend).warnings.contains { $0.contains("mail goes by smtp") })
+        resend["EMAIL_SERVICE_PROVIDER"] = nil
+        resend["MILLRACE_MAIL_SMTP_URL"] = nil
         resend["RESEND_EMAIL_ENABLED"] = "true"
+        resend["MILLRACE_MAIL_ROLLOUT"] = "30"
+        #expect(settings(resend).warnings.contains { $0.contains("there is no fallback: all mail goes by resend") })
+        let supabase = [
+            "SUPABASE_URL": "https://x.example", "SUPABASE_ANON_KEY": "k", "EMAIL_FALLBACK_ENABLED": "true",
+        ].merging(resend) { $1 }
+        #expect(settings(supabase).warnings.contains { $0.contains("the only fallback") })
+        resend["MILLRACE_MAIL_ROLLOUT"] = nil
+        #expect(settings(resend).mailOptions.appName == nil)
+        resend["EMAIL_FROM_NAME"] = "Shop"
+        #expect(settings(resend).mailOptions.appName == "Shop")
+        resend["MILLRACE_APP_NAME"] = "The shop"
+        #expect(settings(resend).mailOptions.appName == "The shop")
         #expect(settings(resend).mailChoice.provider == "resend" && settings(resend).problems.isEmpty)
         resend["MILLRACE_MAIL_SMTP_URL"] = "smtp://mail.example.com"
         #expect(settings(resend).mailFallbackNames.isEmpty)

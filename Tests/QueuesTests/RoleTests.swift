@@ -330,7 +330,7 @@ import Testing
                 "provider_force('mailer', 'open', 'why')", "flag_set('f', 1)", "template_use('welcome', 0)",
                 "template_publish('welcome', 'S', null, 'T', '{}')", "template_history('welcome')",
                 "mail_erase('a@b.example')", "mail_resolve(gen_random_uuid(), 'accepted')",
-                "mail_unsuppress('a@b.example', '*')",
+                "mail_unsuppress('a@b.example', '*')", "mail_audits()", "app_name_set('x')",
                 "quest_audit()", "quest_repair('f')", "quota_set('t', 'pages', 5)",
                 "webhook_add('https://a.example/', '{*}')",
                 "webhook_rotate(gen_random_uuid())", "webhook_remove(gen_random_uuid())",

@@ -1,5 +1,6 @@
 import Supervision
 import Synchronization
+import Telemetry
 import Testing
 import Threads
 
@@ -54,6 +55,22 @@ import Threads
         #expect(answers == ["token 1": 10_000])
         #expect(source.requests.withLock { $0 } == 1)
         #expect(coalescer.inFlight == 0)
+    }
+
+    @Test func `a supervisor reads a thing once for all who ask, and keeps nothing`() async throws {
+        let supervisor = Supervisor(Supervisor.Options(), log: .silent)
+        let source = Source()
+        let answers = try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<100 {
+                group.addTask { try await supervisor.read("flag:x") { try await source.token() } }
+            }
+            try await waitFor { supervisor.waitingForReads == 100 }
+            source.gate.fire()
+            return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+        }
+        #expect(answers == ["token 1"])
+        source.gate.fire()
+        #expect(try await supervisor.read("flag:x") { try await source.token() } == "token 2")
     }
 
     @Test func `the work is called off when nobody waits, and the next caller starts anew`() async throws {

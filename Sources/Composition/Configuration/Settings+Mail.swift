@@ -6,7 +6,8 @@ import Supervision
 
 extension Setting {
     package static let mail: [Setting] = [
-        emailProvider, emailFrom, emailFromName, emailFallback, resendKey, resendEnabled, resendDomain, resendBaseURL,
+        emailProvider, emailFrom, emailFromName, appName, emailFallback, resendKey, resendEnabled, resendDomain,
+        resendBaseURL,
         resendWebhookSecret, supabaseURL, supabaseAnonKey, supabaseServiceKey, supabaseHookSecret, mailSMTP,
         mailFallbacks, mailRollout, mailInternal, mailExercise, mailTimeout, mailTotal, mailTries, mailDelay,
         mailSenderRate, mailDomainRate, mailResetURL, mailVerifyURL, mailOutbox,
@@ -27,7 +28,10 @@ extension Setting {
     package static let emailProvider = Setting(
         "email-service-provider", environment: "EMAIL_SERVICE_PROVIDER",
         .choice(["resend", "smtp", "supabase", "outbox"]),
-        valueName: "NAME", help: "Which service sends mail; chosen by what is configured if not given.")
+        valueName: "NAME",
+        help:
+            "Which service sends mail; chosen by what is configured if not given. RESEND_EMAIL_ENABLED wins over resend."
+    )
     package static let emailFrom = Setting(
         "email-from-address", environment: "EMAIL_FROM_ADDRESS",
         .custom(expects: "an address such as shop@example.com") { text in
@@ -41,7 +45,14 @@ extension Setting {
         .custom(expects: "a name without control characters") { text in
             text.utf8.contains { $0 < 0x20 || $0 == 0x7f } || text.contains("<") || text.contains(">")
                 ? "takes a name without control characters and angle brackets" : nil
-        }, valueName: "NAME", help: "The name beside that address, and the app's name in templates.")
+        }, valueName: "NAME", help: "The name beside that address.")
+    package static let appName = Setting(
+        "app-name",
+        .custom(expects: "a name of at most 100 characters") { text in
+            text.count > 100 || text.utf8.contains { $0 < 0x20 || $0 == 0x7f }
+                ? "takes a name of at most 100 characters, without control characters" : nil
+        }, valueName: "NAME",
+        help: "The app's name in templates where a message gives none; EMAIL_FROM_NAME if not given.")
     package static let emailFallback = Setting(
         "email-fallback-enabled", environment: "EMAIL_FALLBACK_ENABLED", .text, valueName: "true",
         help: "Whether a second service is asked when the first one fails; only exactly true is on.")
@@ -87,7 +98,9 @@ extension Setting {
         }, fallback: "smtp,supabase", valueName: "NAMES", help: "Who is asked when the first service fails, in order.")
     package static let mailRollout = Setting(
         "mail-rollout", .integer(0...100), fallback: "100", valueName: "PERCENT",
-        help: "The share of recipients whose mail goes by the chosen service; the rest goes by the fallbacks.")
+        help:
+            "The share of recipients whose mail goes by the chosen service, the rest by the fallbacks; the flag mail.rollout in the database wins."
+    )
     package static let mailInternal = Setting(
         "mail-internal", .text, valueName: "ADDRESSES",
         help: "Addresses whose mail goes by the chosen service at any share, with commas between them.")
@@ -159,7 +172,12 @@ extension Setting {
 extension Settings {
     /// Which service sends mail, and why that one.
     package var mailChoice: (provider: String, why: String) {
-        if let given = text(.emailProvider) { return (given, "EMAIL_SERVICE_PROVIDER says so") }
+        if let given = text(.emailProvider) {
+            guard given == "resend", isResendSwitchedOff else { return (given, "EMAIL_SERVICE_PROVIDER says so") }
+            let why = "RESEND_EMAIL_ENABLED is not exactly true, which wins over EMAIL_SERVICE_PROVIDER=resend"
+            let other = ListText.items(string(.mailFallbacks)).first { $0 != "resend" && isUsable($0) }
+            return (other ?? "outbox", why)
+        }
         if text(.resendKey) != nil, text(.resendEnabled) == "true" {
             return ("resend", "RESEND_API_KEY is there and RESEND_EMAIL_ENABLED is true")
         }
@@ -167,6 +185,12 @@ extension Settings {
         if hasSupabase { return ("supabase", "the keys of Supabase are there") }
         return ("outbox", "no other service is configured")
     }
+
+    /// The flag counts only when it is exactly true, whatever else is set.
+    private var isResendSwitchedOff: Bool { text(.resendEnabled) != "true" }
+
+    /// Some recipients are meant to go by the fallbacks.
+    private var isPartlyRolledOut: Bool { integer(.mailRollout) < 100 }
 
     package var outboxDirectory: String { text(.mailOutbox) ?? (text(.directory) ?? ".millrace") + "/outbox" }
 
@@ -199,6 +223,18 @@ extension Settings {
             warnings.append("EMAIL_FALLBACK_ENABLED is neither true nor false: only exactly true is on")
         }
         let choice = mailChoice.provider
+        if text(.emailProvider) == "resend", isResendSwitchedOff {
+            if choice == "outbox" {
+                problems.append(
+                    "EMAIL_SERVICE_PROVIDER is resend, RESEND_EMAIL_ENABLED is not exactly true, and no other service is configured: set RESEND_EMAIL_ENABLED=true, or configure smtp or supabase"
+                )
+            } else {
+                warnings.append(
+                    "EMAIL_SERVICE_PROVIDER is resend, and RESEND_EMAIL_ENABLED is not exactly true: mail goes by \(choice)"
+                )
+            }
+        }
+        judgeRollout()
         if choice == "resend", text(.resendKey) == nil {
             problems.append("EMAIL_SERVICE_PROVIDER is resend, and RESEND_API_KEY is not set")
         }
@@ -222,13 +258,28 @@ extension Settings {
         }
     }
 
+    private mutating func judgeRollout() {
+        guard isPartlyRolledOut else { return }
+        let choice = mailChoice.provider
+        let fallbacks = mailFallbackNames.filter { $0 != choice }
+        if fallbacks.isEmpty {
+            warnings.append(
+                "MILLRACE_MAIL_ROLLOUT is \(integer(.mailRollout)), and there is no fallback: all mail goes by \(choice)"
+            )
+        } else if fallbacks == ["supabase"] {
+            warnings.append(
+                "MILLRACE_MAIL_ROLLOUT is \(integer(.mailRollout)), and Supabase, the only fallback, sends password resets and verifications alone: all other mail goes by \(choice)"
+            )
+        }
+    }
+
     /// What the mail room goes by.
     package var mailOptions: MailOptions {
         var options = MailOptions()
         let choice = mailChoice.provider
         options.from = Mailbox(
             name: text(.emailFromName), address: text(.emailFrom) ?? "millrace@localhost.invalid")
-        options.appName = text(.emailFromName)
+        options.appName = text(.appName) ?? text(.emailFromName)
         options.resetURL = text(.mailResetURL)
         options.verifyURL = text(.mailVerifyURL)
         options.timeout = duration(.mailTimeout)

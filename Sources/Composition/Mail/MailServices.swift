@@ -13,7 +13,9 @@ import Workers
 extension Composer {
     /// The mail room of a worker.
     package func mail(pool: Pool, hearing: Hearing? = nil, supervisor: Supervisor) throws -> MailWiring {
-        let store = TemplateStore(pool: pool, hearing: hearing, defaultLocale: settings.string(.locale))
+        let store = TemplateStore(pool: pool, hearing: hearing, defaultLocale: settings.string(.locale)) { key, load in
+            try await supervisor.read(key, load)
+        }
         return MailWiring(
             carriers: try carriers(pool: pool), templates: store, settings: settings, pool: pool,
             supervisor: supervisor,

@@ -65,6 +65,11 @@ extension Post {
 
     /// Until cancelled: now and then a look at what has been silent for long, and at what ended otherwise than by a provider's word.
     package func watch(every pause: Duration = .seconds(300), olderThan age: Duration = .seconds(3600)) async {
+        do {
+            try await table.tellDefaults(options)
+        } catch {
+            log.warning("what templates can be filled with could not be told to the database", [("error", "\(error)")])
+        }
         while !Task.isCancelled {
             do { try await Task.sleep(for: pause) } catch { return }
             do {

@@ -20,6 +20,13 @@ package final class Post: Sendable {
     let recording: Gathering<MailTable.Outcome, Void>
     let counted = Mutex(MailTally())
     private let loaded = Mutex<Set<String>>([])
+    private let rollout = Mutex(RolloutNote())
+    private let warned = Mutex<Set<String>>([])
+
+    private struct RolloutNote: Sendable {
+        var flag: Flag?
+        var read: ContinuousClock.Instant?
+    }
 
     /// A request of one message, to be opened.
     struct Claim: Sendable {
@@ -68,7 +75,7 @@ package final class Post: Sendable {
     /// As many endings as errands, in their order.
     package func run(_ errands: [Errand]) async throws -> [Ending] {
         guard let session = errands.first?.session else { return [] }
-        let run = Round(post: self, session: session, began: .now)
+        let run = Round(post: self, session: session, began: .now, routes: try await routesNow())
         let taken = try await table.take(errands, options)
         for (index, one) in taken.enumerated() {
             let errand = errands[index]
@@ -91,6 +98,37 @@ package final class Post: Sendable {
             try await group.waitForAll()
         }
         return errands.indices.map { run.ending($0) }
+    }
+
+    /// The database's flag decides about the roll-out. It is read again when it is a second old.
+    func routesNow() async throws -> Routes {
+        let known = rollout.withLock { $0 }
+        if let read = known.read, ContinuousClock.now - read < .seconds(1) {
+            return options.routes.rolledOut(by: known.flag)
+        }
+        let asked = ContinuousClock.now
+        let name = options.routes.rollout.name
+        let flag = try await supervisor.read("flag:\(name)") { [table] in try await table.flag(name) }
+        rollout.withLock { $0 = RolloutNote(flag: flag, read: asked) }
+        if let flag, flag.percent < 100, options.routes.fallbacks.isEmpty {
+            warn(
+                once: "rollout", "the roll-out of mail is partial, and there is no fallback: all mail goes one way",
+                [("mail.provider", options.routes.chosen), ("percent", "\(flag.percent)")])
+        }
+        return options.routes.rolledOut(by: flag)
+    }
+
+    func warnOfSpare(_ provider: String, _ objections: [String]) {
+        warn(
+            once: "spare",
+            "mail outside the roll-out goes by the chosen service, since no fallback can carry it",
+            [("mail.provider", provider), ("reason", objections.joined(separator: "; "))])
+    }
+
+    /// Once a process: what it says holds until somebody changes the configuration.
+    private func warn(once key: String, _ message: StaticString, _ data: [(String, String)]) {
+        guard warned.withLock({ $0.insert(key).inserted }) else { return }
+        log.warning(message, data)
     }
 
     /// Those that are frozen now.

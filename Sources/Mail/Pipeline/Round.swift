@@ -8,6 +8,8 @@ final class Round: Sendable {
     let post: Post
     let session: Int64
     let began: ContinuousClock.Instant
+    /// As the roll-out is now.
+    let routes: Routes
     private let state = Mutex(State())
 
     private struct State {
@@ -16,7 +18,8 @@ final class Round: Sendable {
         var last: Set<String> = []
     }
 
-    init(post: Post, session: Int64, began: ContinuousClock.Instant) {
+    init(post: Post, session: Int64, began: ContinuousClock.Instant, routes: Routes) {
+        self.routes = routes
         self.post = post
         self.session = session
         self.began = began
@@ -82,9 +85,14 @@ final class Round: Sendable {
 
     /// nil: nobody can be asked, and the message has its ending.
     private func choose(_ parcel: Parcel, tried: [String: Fault]) async throws -> (any Carrier)? {
-        let order = options.routes.order(id: parcel.id, address: parcel.letter.to.first?.address ?? "")
+        let address = parcel.letter.to.first?.address.lowercased() ?? ""
+        let inTurn = routes.order(id: parcel.id, address: address)
+        let spare = routes.spare(address: address)
+        let order = inTurn + [spare].compactMap { $0 }
         var objections: [String] = []
         for name in order {
+            // Outside its share the chosen one sends only what nobody else could ever carry.
+            if name == spare, inTurn.contains(where: { tried[$0] != nil }) { continue }
             guard let carrier = post.carriers[name] else { continue }
             if name == "supabase", !parcel.mayUseSupabase {
                 objections.append("supabase: its own token would make the link worthless")
@@ -93,6 +101,7 @@ final class Round: Sendable {
             } else if let objection = carrier.objection(to: parcel.letter) {
                 objections.append("\(name): \(objection)")
             } else if tried[name] == nil {
+                if name == spare { post.warnOfSpare(name, objections) }
                 return carrier
             }
         }

@@ -18,6 +18,20 @@ package struct Routes: Sendable {
         self.fallbacks = fallbacks.filter { $0 != chosen }
     }
 
+    /// Who sends what none of ``order(id:address:)`` can carry at all: the chosen one, although the recipient is outside its share.
+    package func spare(address: String) -> String? {
+        rollout.isOn(address) || fallbacks.isEmpty ? nil : chosen
+    }
+
+    /// As the database's flag says; nil: there is none, and the configuration counts. People of the house keep their place.
+    package func rolledOut(by flag: Flag?) -> Routes {
+        guard let flag else { return self }
+        var routes = self
+        routes.rollout.percent = flag.percent
+        routes.rollout.always.formUnion(flag.always.map { $0.lowercased() })
+        return routes
+    }
+
     /// - Parameters:
     ///   - id: what decides about the share that exercises the fallback.
     ///   - address: of whoever gets it: decides about the roll-out, and stays with it.

@@ -9,7 +9,7 @@ extension ProviderRow {
     /// It will not get better by itself.
     var isGrave: Bool {
         let word = reason.map { String($0.prefix { $0.isLetter || $0 == "_" }) } ?? ""
-        return state == "open" && ErrorClass(rawValue: word)?.severity == .critical
+        return state == "open" && ErrorClass(rawValue: word)?.bearing == .refusing
     }
 
     var stateText: String { String(state.map { $0 == "_" ? " " : $0 }) }

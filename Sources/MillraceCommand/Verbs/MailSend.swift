@@ -25,7 +25,7 @@ extension Command {
             .single("reply-to", "ADDRESS", environment: .none, help: "Where answers go."),
             .repeated("attach", "FILE", .path, environment: .none, help: "A file to attach."),
             .repeated("header", "NAME=VALUE", environment: .none, help: "A further header."),
-            .repeated("tag", "NAME=VALUE", environment: .none, help: "A tag that the provider reports back."),
+            .repeated("tag", "NAME[=VALUE]", environment: .none, help: "A tag that the provider reports back."),
             .single(
                 "priority", "PRIORITY", .choice(["low", "normal", "high", "urgent"]), environment: .none,
                 fallback: "normal", help: "How soon, beside others."),
@@ -100,6 +100,9 @@ extension Invocation {
                 name,
                 .object(
                     try parsed.list(flag).map { pair in
+                        if flag == "tag", !pair.isEmpty, !pair.contains("=") {
+                            return .init(key: pair, value: "true")
+                        }
                         guard let sign = pair.firstIndex(of: "="), sign != pair.startIndex else {
                             throw Failure(.misused, "--\(flag) takes NAME=VALUE, not \(Secrets.quoted(pair))")
                         }

@@ -118,6 +118,7 @@ extension Command {
             [
                 "class": .string(kind.rawValue), "severity": .string(kind.severity.rawValue),
                 "retry": .string(kind.retry.rawValue), "sentence": .string(kind.sentence),
+                "authentication_error": .string(kind.authenticationError), "app_error": .string(kind.appError),
             ]
         }
         invocation.console.list("errors", items, table: table)

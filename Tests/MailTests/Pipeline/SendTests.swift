@@ -1,7 +1,12 @@
-import Mail
+import Faults
+import HTTP
 import Postgres
+import Supervision
+import Templates
 import TestSupport
 import Testing
+
+@testable import Mail
 
 @Suite struct SendTests {
     @Test func `what could break out of its place is refused, with the field and a class`() async throws {
@@ -38,7 +43,8 @@ import Testing
                 #"'s', 't', headers => '{"X A": "1"}'"#,
                 #"'s', 't', headers => '{"bcc": "eve@example.org"}'"#, #"'s', 't', headers => '{"Content-Type": "x"}'"#,
                 "'s', 't', headers => '[]'",
-                #"'s', 't', tags => '{"a b": "c"}'"#, "'s', 't', priority => 'asap'", "'s', 't', purpose => 'spam'",
+                #"'s', 't', tags => '{"a b": "c"}'"#, #"'s', 't', tags => '["a b"]'"#, "'s', 't', priority => 'asap'",
+                "'s', 't', purpose => 'spam'",
                 "'s', 't', on_unknown => 'x'",
                 "'s', 't', expires_at => now() - interval '1 s'", "'s', 't', scheduled_at => 'infinity'",
                 #"'s', 't', attachments => '[{"filename": "../x", "content_type": "a/b", "data": ""}]'"#,
@@ -72,7 +78,7 @@ import Testing
                 try await bench.connection.refusal(
                     of: "select millrace.mail_send(array['a@b.example'], template => 'bill', data => '\(data)')")
             }
-            #expect(try await refusal("{}") == nil)
+            #expect(try await refusal("{}")?.sqlState == "P0002")
             try await publish(
                 "en", #"{"sum": {"type": "number", "required": true}, "name": {"required": true}, "no": {}}"#)
             let error = try await refusal(#"{"name": " "}"#)
@@ -82,6 +88,130 @@ import Testing
             try await publish("de", #"{"sum": {"type": "number", "required": true}}"#)
             #expect(try await refusal(#"{"sum": 7}"#) == nil)
             #expect(try await refusal("{}")?.message == "the template bill requires sum")
+        }
+    }
+
+    @Test func `what a built-in template requires is asked for, once the workers have said what they add`() async throws
+    {
+        try await withMail { bench in
+            func refusal(_ call: String) async throws -> String? {
+                let error = try await bench.connection.refusal(of: "select millrace.\(call)")
+                return error.map { "\($0.sqlState) \($0.message)" }
+            }
+            let reset = "mail_password_reset('a@b.example', 't', 'u')"
+            let welcome = "mail_send(array['a@b.example'], template => 'welcome')"
+            #expect(try await refusal(reset) == nil)
+            #expect(try await refusal(welcome) == "22023 the template welcome requires user_name")
+            func tell(_ change: (inout MailOptions) -> Void) async throws {
+                var options = MailOptions()
+                change(&options)
+                try await MailTable(pool: bench.pool).tellDefaults(options)
+            }
+            try await tell { _ in }
+            #expect(try await refusal(reset) == "22023 the template password_reset requires app_name, url")
+            #expect(try await bench.connection.bool("select millrace.app_name_set('Shop')"))
+            #expect(try await refusal(reset) == "22023 the template password_reset requires url")
+            let options = #"'{"data": {"url": "https://x.example"}}'"#
+            #expect(try await refusal("mail_password_reset('a@b.example', 't', 'u', \(options))") == nil)
+            try await tell { $0.resetURL = "https://x.example/{token}" }
+            try await tell { _ in }
+            #expect(try await refusal(reset) == nil)
+            #expect(
+                try await refusal("mail_account_verification('a@b.example', 't')")
+                    == "22023 the template account_verification requires url")
+            let post = bench.post([ScriptedCarrier("resend")])
+            _ = try await post.run(try await bench.errands())
+            #expect(
+                try await bench.connection.int(
+                    "select count(*) from millrace.mail_content where body_text like '%Shop%'")
+                    == 3)
+        }
+    }
+
+    @Test func `what SQL says built-in templates require is what they require`() async throws {
+        try await withMail { bench in
+            for name in BuiltIn.names {
+                let source = try #require(BuiltIn.source(name, locales: ["en"]))
+                let variables = try Variables(json: source.variables).all.filter(\.value.required).map(\.key).sorted()
+                #expect(
+                    try await bench.connection.column(
+                        "select unnest(millrace.template_built_in_requires('\(name)'))") == variables)
+            }
+        }
+    }
+
+    @Test func `the error table of the database is that of the program, and a message says what its user is told`()
+        async throws
+    {
+        try await withMail { bench in
+            let rows = try await bench.connection.column(
+                """
+                select concat_ws('|', error_class, severity, retry, authentication_error, app_error, user_message)
+                  from millrace.error_map()
+                """)
+            let ours = ErrorClass.allCases.map { kind in
+                [
+                    kind.rawValue, kind.severity.rawValue, kind.retry.rawValue, kind.authenticationError, kind.appError,
+                    kind.sentence,
+                ].joined(separator: "|")
+            }
+            #expect(rows == ours)
+            let id = try await bench.send(#"tags => '["spring", "vip"]'"#)
+            #expect(
+                try await bench.connection.value("select tags::text from millrace.mail_content")
+                    == #"{"vip": "true", "spring": "true"}"#)
+            try await bench.connection.run("update millrace.mail set error_class = 'quota'")
+            #expect(
+                try await bench.connection.value("select user_message from millrace.mail_message('\(id)')")
+                    == ErrorClass.quota.sentence)
+        }
+    }
+
+    @Test func `what people did with mail can be read, newest first`() async throws {
+        try await withMail { bench in
+            let first = try await bench.send()
+            try await bench.connection.run("select millrace.mail_cancel('\(first)')")
+            try await bench.connection.run("select millrace.mail_suppress('ada@example.org', 'asked by letter')")
+            func audit(what: String? = nil, message: String? = nil, after: Int64? = nil) async throws -> [MailDesk
+                .AuditEntry]
+            {
+                try await MailDesk.audit(
+                    what: what, by: nil, message: message, since: nil, after: after, page: 50, on: bench.connection)
+            }
+            let all = try await audit()
+            #expect(all.map(\.what) == ["suppress", "cancel"])
+            #expect(!all.contains { $0.detail.contains("ada@") })
+            #expect(try await audit(what: "cancel").map(\.message) == [first])
+            #expect(try await audit(message: first).count == 1)
+            #expect(try await audit(after: all[0].id).map(\.what) == ["cancel"])
+        }
+    }
+
+    @Test
+    func `the flag of the database steers the roll-out, and what no fallback can carry goes by the chosen service`()
+        async throws
+    {
+        try await withMail { bench in
+            let chosen = ScriptedCarrier("resend")
+            let other = ScriptedCarrier("smtp")
+            func service(_ id: String) async throws -> String? {
+                try await bench.connection.value("select service from millrace.mail_messages where id = '\(id)'")
+            }
+            try await bench.connection.run("select millrace.flag_set('mail.rollout', 0, array['eve@example.org'])")
+            let outside = try await bench.send()
+            let inside = try await bench.send(to: "Eve@example.org")
+            _ = try await bench.post([chosen, other]).run(try await bench.errands())
+            #expect(try await service(outside) == "smtp")
+            #expect(try await service(inside) == "resend")
+            try await bench.connection.run("select millrace.flag_set('mail.rollout', 100)")
+            let back = try await bench.send()
+            _ = try await bench.post([chosen, other]) { $0.routes.rollout.percent = 0 }.run(try await bench.errands())
+            #expect(try await service(back) == "resend")
+            try await bench.connection.run("select millrace.flag_set('mail.rollout', 0)")
+            let spare = try await bench.send()
+            let auth = SupabaseAuth(.init(url: "https://x.example", key: "k"), client: HTTPClient())
+            _ = try await bench.post([chosen, auth]).run(try await bench.errands())
+            #expect(try await service(spare) == "resend")
         }
     }
 
