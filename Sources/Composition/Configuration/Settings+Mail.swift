@@ -175,7 +175,7 @@ extension Settings {
         if let given = text(.emailProvider) {
             guard given == "resend", isResendSwitchedOff else { return (given, "EMAIL_SERVICE_PROVIDER says so") }
             let why = "RESEND_EMAIL_ENABLED is not exactly true, which wins over EMAIL_SERVICE_PROVIDER=resend"
-            let other = ListText.items(string(.mailFallbacks)).first { $0 != "resend" && isUsable($0) }
+            let other = ListText.items(text(.mailFallbacks) ?? "").first { $0 != "resend" && isUsable($0) }
             return (other ?? "outbox", why)
         }
         if text(.resendKey) != nil, text(.resendEnabled) == "true" {
@@ -190,7 +190,7 @@ extension Settings {
     private var isResendSwitchedOff: Bool { text(.resendEnabled) != "true" }
 
     /// Some recipients are meant to go by the fallbacks.
-    private var isPartlyRolledOut: Bool { integer(.mailRollout) < 100 }
+    private var rolloutPercent: Int { text(.mailRollout).flatMap { Int($0) } ?? 100 }
 
     package var outboxDirectory: String { text(.mailOutbox) ?? (text(.directory) ?? ".millrace") + "/outbox" }
 
@@ -201,7 +201,7 @@ extension Settings {
     /// Those that can be used as well, in the order in which they were given; none unless the flag says exactly true.
     package var mailFallbackNames: [String] {
         guard text(.emailFallback) == "true" else { return [] }
-        return ListText.items(string(.mailFallbacks)).filter { isUsable($0) }
+        return ListText.items(text(.mailFallbacks) ?? "").filter { isUsable($0) }
     }
 
     private func isUsable(_ name: String) -> Bool {
@@ -259,16 +259,17 @@ extension Settings {
     }
 
     private mutating func judgeRollout() {
-        guard isPartlyRolledOut else { return }
+        let percent = rolloutPercent  // what is no number is a problem already
+        guard percent < 100 else { return }
         let choice = mailChoice.provider
         let fallbacks = mailFallbackNames.filter { $0 != choice }
         if fallbacks.isEmpty {
             warnings.append(
-                "MILLRACE_MAIL_ROLLOUT is \(integer(.mailRollout)), and there is no fallback: all mail goes by \(choice)"
+                "MILLRACE_MAIL_ROLLOUT is \(percent), and there is no fallback: all mail goes by \(choice)"
             )
         } else if fallbacks == ["supabase"] {
             warnings.append(
-                "MILLRACE_MAIL_ROLLOUT is \(integer(.mailRollout)), and Supabase, the only fallback, sends password resets and verifications alone: all other mail goes by \(choice)"
+                "MILLRACE_MAIL_ROLLOUT is \(percent), and Supabase, the only fallback, sends password resets and verifications alone: all other mail goes by \(choice)"
             )
         }
     }
