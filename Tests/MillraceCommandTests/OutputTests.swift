@@ -80,6 +80,30 @@ import Testing
         #expect(lines[1].contains("1,234"))
     }
 
+    @Test func `where there is no room the least important columns go, empty ones first, and the key stays`() {
+        var table = Table([
+            .init("queue", importance: .key), .init("ready", .trailing, importance: .high),
+            .init("retention", importance: .low), .init("note"), .init("empty"), .init("state", importance: .high),
+        ])
+        table.add(["mail", "1,234", "standard", "something", "-", "paused"])
+        func heading(_ width: Int) -> String {
+            let lines = table.lines(width: width, colors: false)
+            #expect(lines.allSatisfy { DisplayWidth.of($0) <= width }, "\(lines)")
+            return lines[0].split(separator: " ").joined(separator: " ")
+        }
+        #expect(heading(49) == "queue ready retention note empty state")
+        #expect(heading(48) == "queue ready note empty state")
+        #expect(heading(36) == "queue ready note state")
+        #expect(heading(29) == "queue ready state")
+        #expect(heading(19) == "queue ready")
+        #expect(heading(11) == "queue")
+        #expect(heading(5) == "queue")
+        // Without a key the first column is one.
+        var plain = Table([.init("id"), .init("when")])
+        plain.add(["1234567", "yesterday"])
+        #expect(plain.lines(width: 10, colors: false) == ["id", "1234567"])
+    }
+
     @Test func `colours change nothing but colours`() {
         let painted = table.lines(width: nil, colors: true)
         #expect(painted[2].contains("\u{1b}[31m日本\u{1b}[0m"))

@@ -244,8 +244,11 @@ enum CheckInTables {
     static func alarms(_ rows: [JSONValue]) -> Table {
         var table = Table(
             [
-                .init("id"), .init("person", shrinks: true), .init("cause"), .init("state"), .init("step", .trailing),
-                .init("expired"), .init("late by"), .init("first accepted"), .init("acknowledged by", shrinks: true),
+                .init("id", importance: .key), .init("person", shrinks: true, importance: .high),
+                .init("cause", importance: .high), .init("state", importance: .high),
+                .init("step", .trailing), .init("expired"), .init("late by", importance: .low),
+                .init("first accepted", importance: .low),
+                .init("acknowledged by", shrinks: true),
             ], whenEmpty: "there is no open alarm")
         for row in rows {
             table.add([

@@ -6,10 +6,11 @@ extension JobDetail {
     static func table(_ jobs: [JobDetail]) -> Table {
         var table = Table(
             [
-                Table.Column("id", .trailing), Table.Column("kind", shrinks: true),
+                Table.Column("id", .trailing, importance: .key), Table.Column("kind", shrinks: true, importance: .high),
                 Table.Column("queue", shrinks: true),
-                Table.Column("state"), Table.Column("prio", .trailing), Table.Column("attempt", .trailing),
-                Table.Column("when"), Table.Column("worker or error", shrinks: true),
+                Table.Column("state", importance: .high), Table.Column("prio", .trailing, importance: .low),
+                Table.Column("attempt", .trailing), Table.Column("when"),
+                Table.Column("worker or error", shrinks: true, importance: .high),
             ], whenEmpty: "no jobs")
         for job in jobs {
             let last =

@@ -17,9 +17,11 @@ extension LimitRow {
     static func table(_ rows: [LimitRow]) -> Table {
         var table = Table(
             [
-                Table.Column("limit of"), Table.Column("name", shrinks: true), Table.Column("at once", .trailing),
-                Table.Column("running", .trailing), Table.Column("parked", .trailing), Table.Column("rate"),
-                Table.Column("weight", .trailing),
+                Table.Column("limit of", importance: .high), Table.Column("name", shrinks: true, importance: .key),
+                Table.Column("at once", .trailing, importance: .high),
+                Table.Column("running", .trailing, importance: .high),
+                Table.Column("parked", .trailing, importance: .high), Table.Column("rate"),
+                Table.Column("weight", .trailing, importance: .low),
             ], whenEmpty: "no limits")
         for row in rows {
             let isFull = row.running.map { $0 >= row.limit.concurrency ?? .max } ?? false

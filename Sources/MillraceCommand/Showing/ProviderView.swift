@@ -38,10 +38,13 @@ extension ProviderRow {
     static func table(_ rows: [ProviderRow]) -> Table {
         var table = Table(
             [
-                Table.Column("provider", shrinks: true), Table.Column("class"), Table.Column("state"),
-                Table.Column("until", .trailing), Table.Column("ok", .trailing), Table.Column("failed", .trailing),
-                Table.Column("throttled", .trailing), Table.Column("p50", .trailing), Table.Column("p99", .trailing),
-                Table.Column("rate", .trailing), Table.Column("reason", shrinks: true),
+                Table.Column("provider", shrinks: true, importance: .key), Table.Column("class", importance: .high),
+                Table.Column("state", importance: .high), Table.Column("until", .trailing),
+                Table.Column("ok", .trailing),
+                Table.Column("failed", .trailing, importance: .high), Table.Column("throttled", .trailing),
+                Table.Column("p50", .trailing, importance: .low), Table.Column("p99", .trailing, importance: .low),
+                Table.Column("rate", .trailing, importance: .low),
+                Table.Column("reason", shrinks: true, importance: .high),
             ], whenEmpty: "no provider has been called yet")
         for row in rows {
             func time(_ milliseconds: Double?) -> String {

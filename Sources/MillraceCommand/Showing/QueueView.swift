@@ -25,12 +25,14 @@ extension QueueDepth {
     /// - Parameter rates: what ended in the last five minutes; nil leaves their columns out.
     static func table(_ queues: [QueueDepth], rates: [RateRow]?, cap: Int?) -> Table {
         var columns = [
-            Table.Column("queue", shrinks: true), Table.Column("ready", .trailing),
+            Table.Column("queue", shrinks: true, importance: .key), Table.Column("ready", .trailing, importance: .high),
             Table.Column("scheduled", .trailing),
-            Table.Column("running", .trailing), Table.Column("oldest", .trailing),
+            Table.Column("running", .trailing), Table.Column("oldest", .trailing, importance: .high),
         ]
-        if rates != nil { columns += [Table.Column("done/s", .trailing), Table.Column("failed", .trailing)] }
-        columns += [Table.Column("retention"), Table.Column("state")]
+        if rates != nil {
+            columns += [Table.Column("done/s", .trailing), Table.Column("failed", .trailing, importance: .high)]
+        }
+        columns += [Table.Column("retention", importance: .low), Table.Column("state", importance: .high)]
         var table = Table(columns, whenEmpty: "no queues yet")
         for queue in queues {
             var cells: [Table.Cell] = [

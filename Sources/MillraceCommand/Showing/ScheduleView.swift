@@ -40,10 +40,11 @@ extension ScheduleRow {
     static func table(_ schedules: [ScheduleRow]) -> Table {
         var table = Table(
             [
-                Table.Column("schedule", shrinks: true), Table.Column("expression", shrinks: true),
-                Table.Column("zone", shrinks: true), Table.Column("kind", shrinks: true),
-                Table.Column("next", .trailing), Table.Column("last", .trailing), Table.Column("missed", .trailing),
-                Table.Column("state", shrinks: true),
+                Table.Column("schedule", shrinks: true, importance: .key), Table.Column("expression", shrinks: true),
+                Table.Column("zone", shrinks: true, importance: .low), Table.Column("kind", shrinks: true),
+                Table.Column("next", .trailing, importance: .high), Table.Column("last", .trailing),
+                Table.Column("missed", .trailing, importance: .low),
+                Table.Column("state", shrinks: true, importance: .high),
             ], whenEmpty: "no schedules")
         for schedule in schedules {
             func relative(_ date: Date?) -> String {

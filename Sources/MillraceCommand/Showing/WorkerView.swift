@@ -17,11 +17,12 @@ extension WorkerRow {
 
     static func table(_ workers: [WorkerRow], kinds: Bool = false) -> Table {
         var columns = [
-            Table.Column("worker", shrinks: true), Table.Column("state"), Table.Column("slots", .trailing),
-            Table.Column("beat", .trailing), Table.Column("up", .trailing), Table.Column("version"),
-            Table.Column("stuck", .trailing), Table.Column("queues", shrinks: true),
+            Table.Column("worker", shrinks: true, importance: .key), Table.Column("state", importance: .high),
+            Table.Column("slots", .trailing, importance: .high), Table.Column("beat", .trailing, importance: .high),
+            Table.Column("up", .trailing), Table.Column("version", importance: .low), Table.Column("stuck", .trailing),
+            Table.Column("queues", shrinks: true),
         ]
-        if kinds { columns.append(Table.Column("kinds", shrinks: true)) }
+        if kinds { columns.append(Table.Column("kinds", shrinks: true, importance: .low)) }
         var table = Table(columns, whenEmpty: "no workers")
         for worker in workers {
             var cells = [
