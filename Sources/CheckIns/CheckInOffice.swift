@@ -50,21 +50,26 @@ package enum CheckInOffice {
             """, [.text(after ?? ""), .text(state), .int4(Int32(clamping: page))], on: connection)
     }
 
+    /// The person's watch, contacts and open alarms; nil when there is none of these.
     package static func watch(_ person: String, on connection: Connection) async throws(PostgresError) -> [UInt8]? {
-        try await rows(
-            """
-            select to_jsonb(v) || jsonb_build_object('contacts', millrace.watch_contacts(v.person),
-                   'alarms', coalesce((select jsonb_agg(to_jsonb(x) order by x.raised_at desc) from millrace.alarms x
-                                        where x.person = v.person and x.state <> 'resolved'), '[]'))
-              from millrace.check_ins v where v.person = $1
-            """, [.text(person)], on: connection
-        ).first
+        try await connection.query("select millrace.check_in_show($1, actor => $1)", [.text(person)]) {
+            row throws(PostgresError) in row.optionalJSON(0)
+        }.first ?? nil
     }
 
     package static func contacts(of person: String, on connection: Connection) async throws(PostgresError) -> [[UInt8]]
     {
         try await rows(
             "select e from jsonb_array_elements(millrace.watch_contacts($1)) e", [.text(person)], on: connection)
+    }
+
+    /// Calls for help in a person's name: the alarm, and who is told of it.
+    package static func help(
+        _ person: String, note: String?, on connection: Connection
+    ) async throws(PostgresError) -> [UInt8]? {
+        try await connection.query(
+            "select millrace.check_in_help($1, $2, actor => $1)", [.text(person), .text(note)]
+        ) { row throws(PostgresError) in row.optionalJSON(0) }.first ?? nil
     }
 
     package static func alarms(

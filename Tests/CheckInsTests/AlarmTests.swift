@@ -170,6 +170,36 @@ import Testing
         }
     }
 
+    @Test func `a call for help says in its result who is told, and that nobody can be`() async throws {
+        try await withConnection(.movableClock) { connection in
+            func help(_ person: String) async throws -> String? {
+                try await connection.value(
+                    "select concat_ws(' | ', h -> 'told', h -> 'to_tell', h -> 'reaches_nobody') from (select millrace.check_in_help('\(person)', null, '\(person)') as h) x"
+                )
+            }
+            #expect(try await help("carl") == "[] | [] | true")
+            #expect(try await connection.alarmState("carl") == ["unreachable"])
+            // An address that has not agreed is none.
+            try await connection.run(
+                #"select millrace.check_in_contact('carl', 'mum', 1, '{"mail": "mum@example.com"}', actor => 'carl')"#)
+            #expect(try await help("carl") == "[] | [] | true")
+            try await connection.befriend()
+            try await connection.befriend("anna", "dad", step: 2)
+            #expect(try await help("anna") == #"["mum"] | ["dad"] | false"#)
+            try await connection.advance(by: "6 min")
+            try await connection.watch()
+            #expect(
+                try await connection.value(
+                    "select a ->> 'sentence' from jsonb_array_elements(millrace.check_in_show('anna', 'anna') -> 'alarms') a"
+                )
+                    == "told: dad, mum")
+            // The released call has the same effect and answers the same alarm.
+            #expect(
+                try await connection.value("select millrace.check_in_alarm('anna', null, 'anna')")
+                    == connection.value("select millrace.check_in_help('anna', null, 'anna') ->> 'alarm'"))
+        }
+    }
+
     @Test func `a drill goes through the whole chain as a test, and ends by itself`() async throws {
         try await withConnection(.movableClock) { connection in
             try await connection.befriend()

@@ -68,6 +68,37 @@ import Testing
         }
     }
 
+    @Test
+    func `an open alarm without a watch is shown, with whom it reaches, and a call for help says when that is nobody`()
+        async throws
+    {
+        try await withDatabase { database in
+            let url = database.url
+            let connection = try await database.connect()
+            #expect(await millrace("checkins", "show", "carl", "--database-url", url).code == .notFound)
+            let alarm = await millrace("checkins", "alarm", "carl", "--note", "at the lake", "--database-url", url)
+            #expect(alarm.code == .degraded, "\(alarm.output)\(alarm.errors)")
+            #expect(alarm.output.contains("nobody can be told: no contact has a confirmed address"))
+            let shown = await millrace("checkins", "show", "carl", "--database-url", url)
+            #expect(shown.code == .done && shown.output.hasPrefix("no watch is armed for carl\n"), "\(shown.output)")
+            #expect(shown.output.contains("the alarm (help): nobody can be told"), "\(shown.output)")
+            try await connection.run(
+                #"""
+                select millrace.check_in_contact('carl', 'mum', 1, '{"mail": "mum@example.com"}', actor => 'carl'), millrace.check_in_confirm('carl', 'mum');
+                select millrace.check_in_contact('carl', 'dad', 2, '{"mail": "dad@example.com"}', actor => 'carl'), millrace.check_in_confirm('carl', 'dad');
+                """#)
+            let again = await millrace("checkins", "alarm", "carl", "--json", "--database-url", url)
+            let json = try JSONValue.read(again.output)
+            #expect(again.code == .done && json["reaches_nobody"] == .bool(false), "\(again.output)")
+            #expect(json["told"]?.items == ["mum"] && json["to_tell"]?.items == ["dad"])
+            let told = try JSONValue.read(
+                await millrace("checkins", "show", "carl", "--json", "--database-url", url).output)
+            #expect(told["state"] == .null && told["contacts"]?.items?.count == 2)
+            #expect(told["alarms"]?.items?.first?["sentence"]?.text == "told: mum; next: dad")
+            await connection.close()
+        }
+    }
+
     @Test func `status and doctor say when nobody watches, when an alarm is late, and when it reaches nobody`()
         async throws
     {

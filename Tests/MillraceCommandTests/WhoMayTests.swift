@@ -59,6 +59,7 @@ import Testing
         "check_in_pause": "check_in_pause('kid', now() + interval '1 hour'$as)",
         "check_in_set_interval": "check_in_set_interval('kid', '2 hours'$as)",
         "check_in_alarm": "check_in_alarm('kid'$as)",
+        "check_in_help": "check_in_help('kid'$as)",
         "check_in_drill": "check_in_drill('kid'$as)",
         "check_in_contact": #"check_in_contact('kid', 'new', 1, '{"mail": "new@example.com"}'$as)"#,
         "check_in_contact_remove": "check_in_contact_remove('kid', 'second'$as)",

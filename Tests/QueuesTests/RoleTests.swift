@@ -154,6 +154,7 @@ import Testing
         "document_list",
         "device_add", "device_remove", "notice_preferences",
         "check_in", "check_in_arm", "check_in_disarm", "check_in_set_interval", "check_in_pause", "check_in_alarm",
+        "check_in_help",
         "check_in_drill", "check_in_contact", "check_in_contact_remove", "check_in_consent_ask", "check_in_accept",
         "check_in_respond", "check_in_show",
     ]

@@ -101,9 +101,24 @@ begin
     return a;
 end $$;
 
+-- Who is told of an open alarm: those who were, those whose turn is still to come, and whether that is nobody at all. The sentence is for people.
+create or replace function millrace.alarm_reach(the_alarm uuid) returns jsonb
+language sql stable as $$
+    select jsonb_build_object('told', told, 'to_tell', to_tell, 'reaches_nobody', told = '{}' and to_tell = '{}',
+               'sentence', case when told = '{}' and to_tell = '{}' then 'nobody can be told: no contact has a confirmed address'
+                   when told = '{}' then 'nobody has been told yet; next: ' || array_to_string(to_tell, ', ')
+                   else 'told: ' || array_to_string(told, ', ') || case when to_tell = '{}' then '' else '; next: ' || array_to_string(to_tell, ', ') end end)
+      from (select array(select distinct e.contact from millrace.alarm_event e where e.alarm = a.id and e.what = 'told' order by 1) as told,
+                   array(select distinct c.contact from millrace.watch_contact c join millrace.watch_address d on d.person = c.person and d.contact = c.contact
+                          where c.person = a.person and d.verified_at is not null and d.declined_at is null
+                            and not exists (select from millrace.alarm_event e where e.alarm = a.id and e.what = 'told' and e.contact = c.contact)
+                          order by 1) as to_tell
+              from millrace.alarm a where a.id = the_alarm) r
+$$;
+
 -- Help, now: nobody waits for a timer. While an alarm is open it becomes one for help, and its chain begins again; not more often than
--- once a minute.
-create or replace function millrace.check_in_alarm(person text, note text default null, actor text default null, caller millrace.caller_name default current_user) returns uuid
+-- once a minute. Answers {"alarm", "state", "told", "to_tell", "reaches_nobody", "sentence"}: an app says at once when nobody can be told.
+create or replace function millrace.check_in_help(person text, note text default null, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -111,25 +126,38 @@ declare
     a millrace.alarm;
     told_at timestamptz;
 begin
-    perform millrace.quest_acts_as(check_in_alarm.actor, check_in_alarm.person, caller => check_in_alarm.caller);
-    if length(check_in_alarm.note) > millrace.most('note') then
+    perform millrace.quest_acts_as(check_in_help.actor, check_in_help.person, caller => check_in_help.caller);
+    if length(check_in_help.note) > millrace.most('note') then
         perform millrace.refuse('the note is too long', 'note', 'Give at most 500 characters.');
     end if;
-    perform from millrace.watch w where w.person = check_in_alarm.person for no key update;
+    perform from millrace.watch w where w.person = check_in_help.person for no key update;
     t := millrace.now();
-    a := millrace.alarm_open(check_in_alarm.person, 'help', t, check_in_alarm.note, check_in_alarm.person, t);
+    a := millrace.alarm_open(check_in_help.person, 'help', t, check_in_help.note, check_in_help.person, t);
     if a.step = 0 and a.raised_at = t then
         a := millrace.alarm_advance(a, t);
-        return a.id;
+    else
+        select max(e.at) into told_at from millrace.alarm_event e where e.alarm = a.id and e.what = 'told';
+        if a.cause <> 'help' or told_at is null or told_at < t - interval '1 minute' then
+            update millrace.alarm x
+               set cause = 'help', state = 'open', step = 0, round = x.round + 1, next_at = t, acknowledged_by = null, acknowledged_at = null
+             where x.id = a.id returning * into a;
+            a := millrace.alarm_advance(a, t);
+        end if;
     end if;
-    select max(e.at) into told_at from millrace.alarm_event e where e.alarm = a.id and e.what = 'told';
-    if a.cause <> 'help' or told_at is null or told_at < t - interval '1 minute' then
-        update millrace.alarm x
-           set cause = 'help', state = 'open', step = 0, round = x.round + 1, next_at = t, acknowledged_by = null, acknowledged_at = null
-         where x.id = a.id returning * into a;
-        a := millrace.alarm_advance(a, t);
+    return jsonb_build_object('alarm', a.id, 'state', a.state) || millrace.alarm_reach(a.id);
+end $$;
+
+-- The same, with the alarm's id alone. That nobody can be told comes as a warning, with the class 01000.
+create or replace function millrace.check_in_alarm(person text, note text default null, actor text default null, caller millrace.caller_name default current_user) returns uuid
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    answer jsonb := millrace.check_in_help(person, note, actor, caller => caller);
+begin
+    if (answer ->> 'reaches_nobody')::boolean then
+        raise warning using message = format('an alarm is open, and %s', answer ->> 'sentence'),
+            hint = 'check_in_help says so in its result. Name a contact with check_in_contact and have the address confirmed.';
     end if;
-    return a.id;
+    return (answer ->> 'alarm')::uuid;
 end $$;
 
 -- The whole chain once, marked as a test at every place. At most ten a day: contacts said yes to being told, not to being rung all day.

@@ -187,16 +187,19 @@ begin
     return check_in_pause.until + w.every;
 end $$;
 
--- A person's own watch, contacts and alarms, as JSON; without a watch too, once there are contacts: whether they have said yes decides if it can
--- be armed.
+-- A person's own watch, contacts and open alarms, as JSON; without a watch too, once there are contacts or an alarm: whether contacts have said yes
+-- decides if it can be armed, and a call for help needs no watch. Each alarm says who is told of it.
 create or replace function millrace.check_in_show(person text, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
+declare
+    alarms jsonb;
 begin
     perform millrace.quest_acts_as(check_in_show.actor, check_in_show.person, caller => check_in_show.caller);
+    select coalesce(jsonb_agg(to_jsonb(x) || millrace.alarm_reach(x.id) order by x.raised_at desc), '[]') into alarms
+      from millrace.alarms x where x.person = check_in_show.person and x.state <> 'resolved';
     return (select coalesce(to_jsonb(v), jsonb_build_object('person', p.person, 'state', null))
-                || jsonb_build_object('contacts', millrace.watch_contacts(p.person),
-                'alarms', coalesce((select jsonb_agg(to_jsonb(x) order by x.raised_at desc) from millrace.alarms x where x.person = p.person and x.state <> 'resolved'), '[]'))
+                || jsonb_build_object('contacts', millrace.watch_contacts(p.person), 'alarms', alarms)
               from (select check_in_show.person) p left join millrace.check_ins v on v.person = p.person
-             where v.person is not null or exists (select from millrace.watch_contact c where c.person = p.person));
+             where v.person is not null or alarms <> '[]' or exists (select from millrace.watch_contact c where c.person = p.person));
 end $$;

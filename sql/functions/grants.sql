@@ -11,7 +11,7 @@ declare
         'hobby_presets', 'hobby_seen', 'cards', 'card_answer', 'quest_today', 'quest_complete', 'quest_complete_many', 'quest_undo', 'quest_history', 'points', 'streak',
         'weekly_stats',
         'document_upload', 'document_register', 'document_delete', 'document_retry', 'document_text', 'document_search', 'document', 'document_list',
-        'check_in', 'check_in_arm', 'check_in_disarm', 'check_in_set_interval', 'check_in_pause', 'check_in_alarm', 'check_in_drill', 'check_in_contact',
+        'check_in', 'check_in_arm', 'check_in_disarm', 'check_in_set_interval', 'check_in_pause', 'check_in_alarm', 'check_in_help', 'check_in_drill', 'check_in_contact',
         'check_in_contact_remove', 'check_in_consent_ask', 'check_in_accept', 'check_in_respond', 'check_in_show',
         'device_add', 'device_remove', 'notice_preferences'];
     doors_worker text[] := array['enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'own_jobs', 'now',
@@ -34,7 +34,7 @@ declare
         'document_upload', 'document_register', 'document_delete', 'document_retry', 'document_text', 'document_search', 'document', 'document_list', 'document_story', 'document_progress',
         'document_output_of', 'documents_changes', 'document_state', 'document_take', 'document_stage', 'document_received', 'document_inspected', 'document_waiting',
         'document_cached', 'document_pages_put', 'document_spread', 'document_ended', 'document_contents', 'documents_check',
-        'check_in', 'check_in_arm', 'check_in_disarm', 'check_in_set_interval', 'check_in_pause', 'check_in_alarm', 'check_in_drill', 'check_in_contact',
+        'check_in', 'check_in_arm', 'check_in_disarm', 'check_in_set_interval', 'check_in_pause', 'check_in_alarm', 'check_in_help', 'check_in_drill', 'check_in_contact',
         'check_in_contact_remove', 'check_in_consent_ask', 'check_in_accept', 'check_in_respond', 'check_in_show',
         'watch_step', 'watch_wanted', 'check_in_state', 'check_in_resolve', 'check_in_consent', 'check_in_confirm', 'alarm_page', 'checkin_changes', 'watch_contacts',
         'device_add', 'device_remove', 'device_list', 'notice_preferences', 'notice_take', 'notice_next', 'notice_mail', 'notice_record',

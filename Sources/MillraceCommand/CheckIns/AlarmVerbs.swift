@@ -101,6 +101,28 @@ extension Command {
         return .done
     }
 
+    static let checkinsAlarm = Command(
+        ["checkins", "alarm"],
+        summary: "Call for help in a person's name, now",
+        discussion: """
+            The contacts are told at once, watch or no watch. While an alarm is open it becomes one for help. Says who is \
+            told; exit 10 when nobody can be told, and the alarm is open all the same.
+            """,
+        arguments: [person],
+        flags: [.single("note", "TEXT", environment: .none, help: "What the contacts read.")],
+        examples: [Example("millrace checkins alarm anna --note 'at the lake'", "she asked for it on the telephone")]
+    ) { invocation in
+        let name = invocation.parsed.string("person") ?? ""
+        let note = invocation.parsed.string("note")
+        let answer = try await invocation.withSchema { try await CheckInOffice.help(name, note: note, on: $0) }
+        let alarm = try answer.map { try JSONValue.read($0) } ?? .null
+        invocation.console.show(alarm) {
+            invocation.console.print("the alarm is \(alarm["state"]?.text ?? "?"): \(alarm["alarm"]?.text ?? "?")")
+            invocation.tellReach(of: alarm)
+        }
+        return alarm["reaches_nobody"] == .bool(true) ? .degraded : .done
+    }
+
     static let checkinsAcknowledge = Command(
         ["checkins", "acknowledge"],
         summary: "Answer an alarm for a contact",

@@ -32,7 +32,8 @@ extension Command {
 
     static let checkinsShow = Command(
         ["checkins", "show"],
-        summary: "Show a watch, its contacts and its open alarms",
+        summary: "Show a watch, its contacts, its open alarms and who is told of them",
+        discussion: "An alarm for help can be open without a watch, and is shown as well.",
         arguments: [person],
         examples: [Example("millrace checkins show anna", "until when, and who would be told")]
     ) { invocation in
@@ -44,12 +45,17 @@ extension Command {
         }
         let watch = try JSONValue.read(found)
         invocation.console.show(watch) {
-            invocation.console.print(CheckInTables.watches([watch]))
+            if watch["state"]?.text == nil {
+                invocation.console.print("no watch is armed for \(DisplayWidth.harmless(name))", .yellow)
+            } else {
+                invocation.console.print(CheckInTables.watches([watch]))
+            }
             invocation.console.print()
             invocation.console.print(CheckInTables.contacts(watch["contacts"]?.items ?? []))
             if let alarms = watch["alarms"]?.items, !alarms.isEmpty {
                 invocation.console.print()
                 invocation.console.print(CheckInTables.alarms(alarms))
+                for alarm in alarms { invocation.tellReach(of: alarm) }
             }
         }
         return .done
@@ -196,6 +202,14 @@ extension Command {
 }
 
 extension Invocation {
+    /// Who is told of an alarm; that nobody is, in red.
+    func tellReach(of alarm: JSONValue) {
+        guard let sentence = alarm["sentence"]?.text else { return }
+        let cause = alarm["cause"]?.text.map { "the alarm (\($0)): " } ?? ""
+        console.print(
+            cause + DisplayWidth.harmless(sentence), alarm["reaches_nobody"] == .bool(true) ? .red : .plain)
+    }
+
     /// One value about a person, as a sentence or an object.
     func told(_ name: String, _ key: String, _ value: String?, _ words: String) -> ExitCode {
         console.show(["person": .string(name), key: JSONValue(value)]) {
