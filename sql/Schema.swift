@@ -83,6 +83,7 @@ package enum Schema {
         Script(name: "flags", bytes: Embedded.flags),
         Script(name: "lists", bytes: Embedded.lists),
         Script(name: "dead", bytes: Embedded.dead),
+        Script(name: "why", bytes: Embedded.why),
         Script(name: "events", bytes: Embedded.events),
         Script(name: "blobs", bytes: Embedded.blobs),
         Script(name: "uploads", bytes: Embedded.uploads),

@@ -31,6 +31,8 @@ package struct JobDetail: Sendable {
     package var waitsFor: [Int64]
     /// JSON text.
     package var result: [UInt8]?
+    /// The limit key for which it waits aside.
+    package var limitedBy: String?
 
     init(_ row: Row) throws(PostgresError) {
         let word = try row.string(3)
@@ -58,6 +60,7 @@ package struct JobDetail: Sendable {
         errors = row.optionalJSON(20) ?? Array("[]".utf8)
         waitsFor = row.isNull(21) ? [] : try row.ints(21)
         result = row.optionalJSON(22)
+        limitedBy = row.optionalString(23)
     }
 }
 
@@ -86,10 +89,17 @@ extension Queue {
             """
             select id, kind, queue, state, priority, args, run_at, attempt, max_attempts, crashes, unique_key, limit_key, tenant,
                    tags, metadata, enqueued_at, started_at, finished_at, worker, progress, errors,
-                   waits_for, result
+                   waits_for, result, limited_by
               from millrace.job($1)
             """, [.int8(id)]
         ) { row throws(PostgresError) in try JobDetail(row) }.first
+    }
+
+    /// Why a job does not run, as JSON; nil when it runs, has ended, or is none that the caller may see.
+    package static func why(_ id: Int64, on connection: Connection) async throws(PostgresError) -> [UInt8]? {
+        try await connection.query("select millrace.why($1)", [.int8(id)]) { row throws(PostgresError) in
+            row.optionalJSON(0)
+        }.first ?? nil
     }
 
     /// A page of the jobs in one state, newest first, below the id `after`.
@@ -100,7 +110,7 @@ extension Queue {
             """
             select id, kind, queue, state, priority, args, run_at, attempt, max_attempts, crashes, unique_key, limit_key, tenant,
                    tags, metadata, enqueued_at, started_at, finished_at, worker, progress, errors,
-                   waits_for, result
+                   waits_for, result, limited_by
               from millrace.job_list($1, $2, $3, $4, $5, $6)
              order by id desc
             """,

@@ -95,7 +95,7 @@ extension Queue {
             """
             select j.id, j.kind, j.queue, j.state, j.priority, j.args, j.run_at, j.attempt, j.max_attempts, j.crashes, j.unique_key,
                    j.limit_key, j.tenant, j.tags, j.metadata, j.enqueued_at, j.started_at, j.finished_at, j.worker, j.progress,
-                   j.errors, j.waits_for
+                   j.errors, j.waits_for, j.result, j.limited_by
               from millrace.dead_ids($1, $2, $3, $4, coalesce($5, millrace.now() - make_interval(secs => $6)),
                 coalesce($7, millrace.now() - make_interval(secs => $8)), $9, $10) i
              cross join lateral millrace.job(i) j

@@ -141,7 +141,7 @@ import Testing
     static let doors: Set<String> = [
         "enqueue", "enqueue_as", "enqueue_many", "enqueue_copied", "enqueue_numbered", "cancel", "flow_cancel",
         "flow_tree",
-        "job", "own_jobs", "now", "event_publish", "flag_on",
+        "job", "why", "own_jobs", "now", "event_publish", "flag_on",
         "mail_send", "mail_password_reset", "mail_account_verification", "mail_welcome", "mail_account_notification",
         "mail_cancel", "mail_reschedule", "mail_message",
         "family_create", "family_zone", "family_join", "family_leave", "family_invite", "family_uninvite",

@@ -5,7 +5,7 @@ declare
     client text := millrace.role_name('client');
     worker text := millrace.role_name('worker');
     admin text := millrace.role_name('admin');
-    doors_client text[] := array['enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'cancel', 'flow_cancel', 'flow_tree', 'job', 'own_jobs', 'now', 'event_publish', 'flag_on',
+    doors_client text[] := array['enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'cancel', 'flow_cancel', 'flow_tree', 'job', 'why', 'own_jobs', 'now', 'event_publish', 'flag_on',
         'mail_send', 'mail_password_reset', 'mail_account_verification', 'mail_welcome', 'mail_account_notification', 'mail_cancel', 'mail_reschedule', 'mail_message',
         'family_create', 'family_zone', 'family_join', 'family_leave', 'family_invite', 'family_uninvite', 'family_invitations', 'person_erase', 'mood_log', 'mood_log_many', 'mood_delete', 'moods', 'hobby_save', 'hobbies',
         'hobby_presets', 'hobby_seen', 'cards', 'card_answer', 'quest_today', 'quest_complete', 'quest_complete_many', 'quest_undo', 'quest_history', 'points', 'streak',
@@ -14,7 +14,7 @@ declare
         'check_in', 'check_in_arm', 'check_in_disarm', 'check_in_set_interval', 'check_in_pause', 'check_in_alarm', 'check_in_help', 'check_in_drill', 'check_in_contact',
         'check_in_contact_remove', 'check_in_consent_ask', 'check_in_accept', 'check_in_respond', 'check_in_show',
         'device_add', 'device_remove', 'notice_preferences'];
-    doors_worker text[] := array['enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'own_jobs', 'now',
+    doors_worker text[] := array['enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'why', 'own_jobs', 'now',
         'register_kinds', 'register_queues', 'horizon', 'claim', 'claim_one', 'claim_limited', 'lanes', 'lanes_above', 'lanes_between', 'promote', 'is_due_between', 'finish', 'complete', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
         'session_close', 'leases_held', 'leases_confirm', 'leases_read', 'leases_return', 'cancels', 'heed_cancels', 'maintain', 'queue_list', 'retentions', 'schema_state', 'depths', 'rates', 'orphans', 'outstanding', 'blocked_count',
         'gates_open', 'slots_sweep', 'slots_mend', 'unique_expire', 'limit_list', 'parked_count',

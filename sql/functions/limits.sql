@@ -370,15 +370,27 @@ begin
     select s.gate, s.counted, s.held from stray s;
 end $$;
 
--- The rules and what they hold back now. running and parked are null for a rule of many keys.
+-- The rules and what they hold back now. running is null for a rule of many keys; parked, for one that is of no key. Parked jobs are counted
+-- by the rule that holds for their key, up to 10,000 altogether, as parked_count counts them.
 create or replace function millrace.limit_list()
 returns table (scope text, name text, concurrency int, running bigint, parked bigint, rate int, per float8, burst int, weight float8, changed_at timestamptz)
 language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+    with keys as materialized (
+        select j.limit_key, count(*) as n
+          from (select p.job from millrace.parked p limit 10000) p join millrace.job j on j.id = p.job group by j.limit_key
+    ), held as materialized (
+        select r.name, sum(k.n)::bigint as n
+          from keys k
+         cross join lateral (
+            select x.name from millrace.limit_rule x
+             where x.scope = 'key' and (x.name = k.limit_key or (right(x.name, 1) = '*' and starts_with(k.limit_key, left(x.name, -1))))
+             order by x.name = k.limit_key desc, length(x.name) desc limit 1) r
+         group by r.name
+    )
     select r.scope, r.name, r.concurrency,
            case when not (r.scope = 'key' and right(r.name, 1) = '*') then
                (select coalesce(sum(s.n), 0) from millrace.slot s where s.gate = millrace.gate_of(r.scope, r.name)) end,
-           case when r.scope = 'key' and right(r.name, 1) <> '*' then
-               (select count(*) from (select from millrace.parked p where p.gate = millrace.gate_of('key', r.name) limit 10000) c) end,
+           case when r.scope = 'key' then coalesce((select h.n from held h where h.name = r.name), 0) end,
            r.rate, r.per, r.burst, r.weight, r.changed_at
       from millrace.limit_rule r order by r.scope, r.name
 $$;

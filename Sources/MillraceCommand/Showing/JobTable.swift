@@ -36,7 +36,8 @@ extension JobDetail {
     }
 
     /// Everything, for a person.
-    func lines(colors: Bool) -> [String] {
+    /// - Parameter why: Why it does not run, as `millrace.why` has it.
+    func lines(colors: Bool, why: JSONValue? = nil) -> [String] {
         var lines: [String] = []
         func field(_ name: String, _ value: String?) {
             guard let value else { return }
@@ -44,13 +45,15 @@ extension JobDetail {
             lines.append(Style.dim.paint(name, on: colors) + padding + DisplayWidth.harmless(value))
         }
         lines.append(Style.bold.paint("job \(id)", on: colors) + "  " + style.paint(state.rawValue, on: colors))
+        field("does not run", why?["sentence"]?.text.map { $0 + (why?["hint"]?.text.map { " (\($0))" } ?? "") })
         field("kind", kind)
         field("queue", queue)
         field("priority", "\(priority)")
         field("attempt", maxAttempts.map { "\(attempt) of \($0)" } ?? "\(attempt)")
         if crashes > 0 { field("crashes", "\(crashes)") }
         field("unique key", uniqueKey)
-        field("waits for", awaited.map { "\($0), which holds the key" })
+        let holdsKey = why?["reason"]?.text == "key_held"
+        field("waits for", awaited.map { holdsKey ? "\($0), which holds the key" : $0 })
         field("limit key", limitKey)
         field("tenant", tenant)
         if !tags.isEmpty { field("tags", tags.joined(separator: ", ")) }

@@ -16,6 +16,7 @@ extension JobDetail {
             "started_at": JSONValue(startedAt), "finished_at": JSONValue(finishedAt), "worker": JSONValue(worker),
             "progress": JSONValue(raw: progress), "errors": JSONValue(raw: errors),
             "waits_for": .array(waitsFor.map { .int(Int($0)) }), "result": JSONValue(raw: result),
+            "limited_by": JSONValue(limitedBy),
         ]
         guard case .object(let list) = members else { return [] }
         return list

@@ -46,7 +46,7 @@ extension Command {
 
     static let jobsShow = Command(
         ["jobs", "show"],
-        summary: "Show everything about a job",
+        summary: "Show everything about a job, and why it does not run",
         arguments: [Argument("id", .one, .jobID, help: "the job's id")],
         flags: [
             .toggle("decrypt", environment: .none, help: "Show encrypted arguments in the clear."),
@@ -59,17 +59,22 @@ extension Command {
     ) { invocation in
         let id = Int64(invocation.parsed.integer("id") ?? 0)
         let keys = invocation.parsed.isOn("decrypt") ? try invocation.neededKeys() : nil
-        var (job, traces, flow) = try await invocation.withSchema { connection in
+        var (job, traces, flow, why) = try await invocation.withSchema { connection in
             guard let job = try await Queue.job(id, on: connection) else { throw Invocation.unknown(id) }
             let flow = try await Queue.flowTree(of: id, on: connection)
-            return (job, try await invocation.traces(of: id, on: connection), flow)
+            let why = job.state.isFinal ? nil : try await Queue.why(id, on: connection).map { try JSONValue.read($0) }
+            return (job, try await invocation.traces(of: id, on: connection), flow, why)
         }
         if let keys, let args = job.args { job.args = try invocation.open(args, of: job, keys: keys) }
         let colors = invocation.console.colorsOutput
-        let members = job.members + traces.members + [.init(key: "flow", value: flow.json)]
+        let members =
+            job.members + traces.members + [
+                .init(key: "flow", value: flow.json), .init(key: "why", value: why ?? .null),
+            ]
         invocation.console.show(.object(members)) {
             let lines =
-                job.lines(colors: colors) + flow.lines(current: id, colors: colors) + traces.lines(colors: colors)
+                job.lines(colors: colors, why: why) + flow.lines(current: id, colors: colors)
+                + traces.lines(colors: colors)
             for line in lines { invocation.console.print(line) }
         }
         return .done
