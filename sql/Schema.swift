@@ -51,6 +51,7 @@ package enum Schema {
         Script(name: "042_checked_templates", bytes: Embedded._042_checked_templates),
         Script(name: "043_turns_by_row", bytes: Embedded._043_turns_by_row),
         Script(name: "044_carried_contents", bytes: Embedded._044_carried_contents),
+        Script(name: "047_why_and_how_it_goes", bytes: Embedded._047_why_and_how_it_goes),
         Script(name: "049_webhooks_passed_by", bytes: Embedded._049_webhooks_passed_by),
     ]
 
@@ -82,8 +83,8 @@ package enum Schema {
         Script(name: "providers", bytes: Embedded.providers),
         Script(name: "flags", bytes: Embedded.flags),
         Script(name: "lists", bytes: Embedded.lists),
-        Script(name: "dead", bytes: Embedded.dead),
         Script(name: "why", bytes: Embedded.why),
+        Script(name: "dead", bytes: Embedded.dead),
         Script(name: "events", bytes: Embedded.events),
         Script(name: "blobs", bytes: Embedded.blobs),
         Script(name: "uploads", bytes: Embedded.uploads),
@@ -121,6 +122,7 @@ package enum Schema {
         Script(name: "webhooks", bytes: Embedded.webhooks),
         Script(name: "webhooks_send", bytes: Embedded.webhooks_send),
         Script(name: "status", bytes: Embedded.status),
+        Script(name: "troubles", bytes: Embedded.troubles),
         Script(name: "retention", bytes: Embedded.retention),
         Script(name: "maintenance", bytes: Embedded.maintenance),
         Script(name: "schema", bytes: Embedded.schema),

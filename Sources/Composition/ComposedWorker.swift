@@ -87,6 +87,8 @@ extension Composer {
         options.poll = settings.poll
         options.keys = settings.keys
         options.service = ServiceSocket(environment: surroundings.environment)
+        options.rooms = servedRooms
+        if let build = settings.text(.build) { options.build = build }
         change(&options)
         let engine = Worker(options: options, handlers: all, middleware: middleware, log: log)
         let blobs = blobs(pool: pool)
@@ -99,12 +101,8 @@ extension Composer {
             rooms: {
                 (mail?.post.tally.gauges ?? []) + checkIns.gauges + (notices?.standing.gauges ?? [])
                     + (webhooks?.tally.gauges ?? [])
-            })
-        if sendsMail, settings.mailChoice.provider == "outbox" {
-            log.info(
-                "no service for mail is configured: messages become files",
-                [("mail.outbox", settings.outboxDirectory)])
-        }
+            }, measures: { engine.health.cutOff == nil ? await measures(pool) : nil })
+        tellOfMailFiles()
         return ComposedWorker(
             engine: engine, supervisor: supervisor, listener: listener, mail: mail, documents: documents,
             checkIns: checkIns, notices: notices, webhooks: webhooks, blobs: blobs)

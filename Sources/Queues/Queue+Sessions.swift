@@ -11,11 +11,12 @@ package struct SessionCard: Sendable {
     package var kinds: [Int32]
     package var slots: Int32
     package var direct: Bool
+    /// What it serves beside its kinds, each with how.
+    package var rooms: [String: String]
 
     package init(
         id: Int64, name: String, host: String, pid: Int32, version: String, queues: [String]?, kinds: [Int32],
-        slots: Int32,
-        direct: Bool
+        slots: Int32, direct: Bool, rooms: [String: String] = [:]
     ) {
         self.id = id
         self.name = name
@@ -26,6 +27,7 @@ package struct SessionCard: Sendable {
         self.kinds = kinds
         self.slots = slots
         self.direct = direct
+        self.rooms = rooms
     }
 }
 
@@ -106,11 +108,15 @@ extension Queue {
 
     package static func openSession(on connection: Connection, _ card: SessionCard) async throws(PostgresError) {
         try await connection.execute(
-            "select millrace.session_open($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            """
+            select millrace.session_open($1, $2, $3, $4, $5, $6, $7, $8, $9,
+                   (select coalesce(jsonb_object_agg(r.name, r.how), '{}') from unnest($10::text[], $11::text[]) r(name, how)))
+            """,
             [
                 .int8(card.id), .text(card.name), .text(card.host), .int4(card.pid), .text(card.version),
                 .texts(card.queues),
                 .int4s(card.kinds), .int4(card.slots), .bool(card.direct),
+                .texts(Array(card.rooms.keys)), .texts(card.rooms.keys.map { card.rooms[$0] }),
             ])
     }
 

@@ -46,6 +46,7 @@ package struct Book: Sendable {
     private var suspects = 0
     private var lone = 0
     private var tallies: [TallyKey: Tally] = [:]
+    private(set) var meter = RunMeter()
     package private(set) var totals = Totals()
     var stopped = false
 
@@ -409,6 +410,7 @@ package struct Book: Sendable {
                 (key, sum) = (own, Tally())
             }
             sum.add(end)
+            meter.add(end.outcome, milliseconds: end.milliseconds, to: own)
             if end.outcome == .released { totals.handedBack += 1 } else { totals.finished += 1 }
         }
         leases[number]?.recorded += recorded

@@ -38,6 +38,7 @@ final class Desk: Sendable {
     var session: Int64 { state.withLock { $0.session } }
     var isDraining: Bool { state.withLock { $0.draining } }
     var totals: Book.Totals { state.withLock { $0.book.totals } }
+    var runMeter: RunMeter { state.withLock { $0.book.meter } }
     var counts: (running: Int, waiting: Int) { state.withLock { ($0.book.runningCount, $0.book.waitingCount) } }
     var isEmpty: Bool { state.withLock { $0.book.isEmpty } }
     var unrecorded: Int { state.withLock { $0.book.pendingCount + $0.book.inFlight } }

@@ -141,9 +141,9 @@ extension Worker {
             try await Queue.openSession(
                 on: connection,
                 SessionCard(
-                    id: session, name: options.name, host: Options.host, pid: getpid(), version: Self.version,
+                    id: session, name: options.name, host: Options.host, pid: getpid(), version: options.versionText,
                     queues: options.queues.isEmpty ? nil : options.queues.map(\.name), kinds: ids,
-                    slots: Int32(options.slots), direct: direct))
+                    slots: Int32(options.slots), direct: direct, rooms: options.rooms))
         }
         desk.begin(session: session)
     }

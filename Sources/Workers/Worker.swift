@@ -42,6 +42,12 @@ package final class Worker: Sendable {
         package var service: ServiceSocket?
         /// Who counts its runs.
         package var observer: Observer?
+        /// What the process does beside these jobs, each with how: `["mail": "resend", "notices": "on"]`. `status` names what nobody does.
+        package var rooms: [String: String] = [:]
+        /// Which build of the program this is; `status` compares the newest with earlier ones.
+        package var build: String?
+
+        var versionText: String { build.map { "\(Worker.version)+\($0)" } ?? Worker.version }
 
         /// For so long it may try in vain to claim, to read, to record or to tell that it lives, until it is not ready: as long as one
         /// statement may take.
@@ -50,6 +56,7 @@ package final class Worker: Sendable {
         package init(database: ConnectionOptions, name: String? = nil) {
             self.database = database
             self.name = name ?? "\(Self.host)-\(getpid())"
+            build = getenv("MILLRACE_BUILD").map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
         }
 
         package static var host: String {

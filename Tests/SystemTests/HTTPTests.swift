@@ -107,4 +107,41 @@ func freePort() throws -> Int {
             }
         }
     }
+
+    @Test func `a worker's metrics tell of jobs by queue and kind, and its log of mail that reaches nobody`()
+        async throws
+    {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await connection.run(
+                """
+                select millrace.enqueue('practice.nothing', queue => 'some'),
+                       millrace.enqueue('practice.nothing', queue => 'some', run_at => now() + interval '1 day')
+                """)
+            let port = try freePort()
+            let worker = try await MillraceProcess.worker(
+                "metrics", database: database.url, ["--listen", "127.0.0.1:\(port)", "--build", "abc123"])
+            try await eventually("its run is counted") {
+                let page = await get(port, "/metrics").body
+                return page.contains(
+                    "millrace_worker_runs_total{queue=\"some\",kind=\"practice.nothing\",outcome=\"succeeded\"} 1\n")
+                    && page.contains("millrace_jobs{queue=\"some\",kind=\"practice.nothing\",state=\"scheduled\"} 1\n")
+                    && page.contains(
+                        "millrace_worker_run_duration_seconds_count{queue=\"some\",kind=\"practice.nothing\"} 1\n")
+            }
+            let line = worker.output.split(separator: "\n").first { $0.contains("no service for mail is configured") }
+            #expect(try #require(line).lowercased().contains("warn"), "\(worker.output)")
+            #expect(try await connection.value("select version from millrace.workers") == "0.1.0+abc123")
+            #expect(try await connection.value("select rooms ->> 'mail' from millrace.session") == "files")
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended() == 0)
+            let chosen = try await MillraceProcess.worker(
+                "files", database: database.url, environment: ["EMAIL_SERVICE_PROVIDER": "outbox"])
+            #expect(!chosen.output.contains("no service for mail is configured"))
+            #expect(try await connection.value("select rooms ->> 'mail' from millrace.session") == "outbox")
+            chosen.signal(SIGTERM)
+            #expect(try await chosen.ended() == 0)
+            await connection.close()
+        }
+    }
 }

@@ -10,7 +10,7 @@ extension Setting {
     package static let connection: [Setting] = [
         databaseURL, directURL, pool, statementTimeout, prepare, directory,
     ]
-    package static let worker: [Setting] = [queues, slots, drainTimeout, poll, practice, logLevel, logFormat]
+    package static let worker: [Setting] = [queues, slots, drainTimeout, poll, practice, build, logLevel, logFormat]
     package static let listening: [Setting] = [listen, token]
     package static let storing: [Setting] = [blobs, blobsSweep] + s3
     package static let mailing: [Setting] = [locale]
@@ -52,6 +52,16 @@ extension Setting {
         help: "How often to look for work that nobody announced.")
     package static let practice = Setting(
         "practice", .boolean, fallback: "off", help: "Register the practice kinds, such as practice.echo.")
+    package static let build = Setting(
+        "build",
+        .custom(expects: "a name of letters, digits and . _ -") { text in
+            (1...64).contains(text.utf8.count)
+                && text.utf8.allSatisfy { byte in
+                    (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+                        || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "._-".utf8.contains(byte)
+                } ? nil : "takes 1 to 64 letters, digits and . _ -"
+        }, valueName: "NAME",
+        help: "Which build of your program this is, such as a commit; status says when the newest one fails.")
     package static let logLevel = Setting(
         "log-level", .choice(["debug", "info", "warning", "error"]), fallback: "info", valueName: "LEVEL",
         help: "The least important messages to log.")

@@ -1,4 +1,5 @@
 package import Listeners
+package import Queues
 package import Supervision
 import Synchronization
 package import Workers
@@ -7,6 +8,7 @@ package import Workers
 package enum HealthRoutes {
     package static func all(
         of worker: Worker, supervisor: Supervisor?, rooms: @escaping @Sendable () -> [RoomGauge] = { [] },
+        measures: @escaping @Sendable () async -> [MeasureRow]? = { nil },
         counts: @escaping @Sendable () -> Listener.Counts
     ) -> [Route] {
         [
@@ -18,8 +20,9 @@ package enum HealthRoutes {
                 return .json(body.compact + "\n", status: isReady ? 200 : 503)
             },
             Route(.get, "/metrics", access: .token) { _ in
-                .text(
-                    Metrics.page(worker.health, counts(), supervisor?.standings ?? [], rooms: rooms()),
+                let jobs = JobMetrics(runs: worker.runCounts, measures: await measures())
+                return .text(
+                    Metrics.page(worker.health, counts(), supervisor?.standings ?? [], rooms: jobs.gauges + rooms()),
                     type: "text/plain; version=0.0.4; charset=utf-8")
             },
         ]

@@ -8,7 +8,8 @@ package struct RoomGauge: Sendable {
     /// gauge or counter.
     package var kind = "gauge"
     package var help: String
-    package var values: [(labels: String, value: Double)]
+    /// A histogram's values carry the end of their names.
+    package var values: [(labels: String, value: Double, suffix: String)]
 
     package init(name: String, kind: String = "gauge", help: String, value: Double) {
         self.init(name: name, kind: kind, help: help, values: [("", value)])
@@ -18,13 +19,13 @@ package struct RoomGauge: Sendable {
         self.name = name
         self.kind = kind
         self.help = help
-        self.values = values
+        self.values = values.map { ($0.labels, $0.value, "") }
     }
 
     package var text: String {
-        let lines = values.map { labels, value in
+        let lines = values.map { labels, value, suffix in
             let number = Int(exactly: value).map(String.init) ?? "\(value)"
-            return "millrace_\(name)\(labels) \(number)\n"
+            return "millrace_\(name)\(suffix)\(labels) \(number)\n"
         }
         return "# HELP millrace_\(name) \(help)\n# TYPE millrace_\(name) \(kind)\n" + lines.joined()
     }
@@ -98,7 +99,7 @@ package enum Metrics {
     }
 
     /// As a label's value is to be written.
-    private static func escaped(_ text: String) -> String {
+    static func escaped(_ text: String) -> String {
         text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
     }
 }

@@ -1,4 +1,5 @@
 package import Listeners
+package import Queues
 package import Supervision
 import Telemetry
 package import Workers
@@ -17,7 +18,8 @@ extension Composer {
     /// others say so and work on, unless the address was asked for.
     package func listener(
         for worker: Worker, _ supervisor: Supervisor? = nil, more: [Route] = [],
-        rooms: @escaping @Sendable () -> [RoomGauge] = { [] }
+        rooms: @escaping @Sendable () -> [RoomGauge] = { [] },
+        measures: @escaping @Sendable () async -> [MeasureRow]? = { nil }
     ) throws -> Listener? {
         guard let address = settings.listenAddress else { return nil }
         var options = Listener.Options(address: address, token: settings.text(.token).map { Token($0) })
@@ -27,7 +29,8 @@ extension Composer {
         do {
             let listener = try Listener(
                 options,
-                routes: HealthRoutes.all(of: worker, supervisor: supervisor, rooms: rooms, counts: { held.counts })
+                routes: HealthRoutes.all(
+                    of: worker, supervisor: supervisor, rooms: rooms, measures: measures, counts: { held.counts })
                     + more,
                 log: log)
             held.set(listener)

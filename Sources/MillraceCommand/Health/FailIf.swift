@@ -1,7 +1,7 @@
 /// `--fail-if 'oldest>60s,failed>5%'`: what must not be, as data.
 struct FailIf: Sendable, Equatable {
     enum Metric: String, Sendable, CaseIterable {
-        case oldest, failed, ready, running, dead, workers
+        case oldest, failed, ready, running, dead, workers, retrying, paused, failing, unserved
 
         /// Reads a number with its unit; the value compared is seconds, a share, or a count.
         func value(_ number: Double, unit: String) -> Double? {
@@ -10,8 +10,12 @@ struct FailIf: Sendable, Equatable {
             case (.oldest, "m"): number * 60
             case (.oldest, "h"): number * 3600
             case (.failed, "%"): number / 100
-            case (.ready, ""), (.running, ""), (.dead, ""), (.workers, ""): number
-            case (.oldest, _), (.failed, _), (.ready, _), (.running, _), (.dead, _), (.workers, _): nil
+            case (.ready, ""), (.running, ""), (.dead, ""), (.workers, ""), (.retrying, ""), (.paused, ""),
+                (.failing, ""), (.unserved, ""):
+                number
+            case (.oldest, _), (.failed, _), (.ready, _), (.running, _), (.dead, _), (.workers, _), (.retrying, _),
+                (.paused, _), (.failing, _), (.unserved, _):
+                nil
             }
         }
 
@@ -19,7 +23,7 @@ struct FailIf: Sendable, Equatable {
             switch self {
             case .oldest: "a time such as 60s, 5m or 1h"
             case .failed: "a share such as 5%"
-            case .ready, .running, .dead, .workers: "a count such as 100"
+            case .ready, .running, .dead, .workers, .retrying, .paused, .failing, .unserved: "a count such as 100"
             }
         }
     }
@@ -95,7 +99,7 @@ struct FailIf: Sendable, Equatable {
 
     /// Counts must be looked at at least this far to judge the conditions.
     var neededCap: Int {
-        conditions.filter { $0.metric == .ready || $0.metric == .running }
+        conditions.filter { [.ready, .running, .paused].contains($0.metric) }
             .map { Int(clamping: Int64(min($0.value, 1e9))) + 1 }.max() ?? 0
     }
 }

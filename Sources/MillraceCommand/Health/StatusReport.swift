@@ -52,6 +52,11 @@ struct StatusReport: Sendable {
     var webhooks: Section<WebhookDesk.State> = .known(.init())
     /// How many more the server takes of those who are no superusers.
     var connections: Section<Int> = .known(.max)
+    /// Kinds that go wrong.
+    var troubles: Section<[TroubleRow]> = .known([])
+    /// How many jobs wait for another attempt.
+    var retries: Section<[RetryRow]> = .known([])
+    var rooms: Section<[RoomRow]> = .known([])
     /// nil: everything was counted.
     var cap: Int?
 
@@ -136,6 +141,15 @@ struct StatusReport: Sendable {
             },
             connections: await section { () throws(PostgresError) in
                 try await Queue.connectionsLeft(on: connection, deadline: patience)
+            },
+            troubles: await section { () throws(PostgresError) in
+                try await Queue.troubles(on: connection, deadline: patience)
+            },
+            retries: await section { () throws(PostgresError) in
+                try await Queue.retries(on: connection, deadline: patience)
+            },
+            rooms: await section { () throws(PostgresError) in
+                try await Queue.rooms(on: connection, deadline: patience)
             }, cap: cap)
     }
 

@@ -70,6 +70,12 @@ enum Alarm: String, Sendable, CaseIterable {
     case openTransaction = "a transaction has been open for long"
     case strayHistory = "history lies in a default partition"
     case testClock = "a test clock is installed"
+    case failingRuns = "runs of a kind fail"
+    case failingBuild = "the newest build fails"
+    case retries = "retries pile up"
+    case pausedQueue = "a paused queue has waiting jobs"
+    case unservedRoom = "something waits that no worker does"
+    case mailFiles = "mail becomes files"
 }
 
 struct Finding: Sendable, Equatable {
@@ -113,11 +119,12 @@ extension StatusReport {
                 .lateQueue, .degraded,
                 "\(queue.name): the oldest job waits for \(Humane.duration(.seconds(queue.oldestAge ?? 0)))")
         }
+        found += troubleFindings
         if let dead = deadLastHour.value, dead > 0 {
             say(.deadJobs, .degraded, "\(Humane.count(dead, "job")) died in the last hour")
         }
         if let workers = workers.value, !workers.isEmpty {
-            for orphan in orphans.value ?? [] { say(.unknownKind, .degraded, "no worker knows \(orphan.kind)") }
+            for orphan in unnamedOrphans { say(.unknownKind, .degraded, "no worker knows \(orphan.kind)") }
         }
         for worker in workers.value ?? [] {
             if worker.stuck > 0 { say(.stuckHandlers, .degraded, "\(worker.name): \(worker.stuck) stuck handlers") }
@@ -255,6 +262,10 @@ extension StatusReport {
         case .running: return count(queues.value.map { $0.reduce(0) { $0 + $1.running } })
         case .dead: return count(deadLastDay.value)
         case .workers: return count(workers.value?.count)
+        case .retrying: return count(retries.value.map { $0.reduce(0) { $0 + $1.jobs } })
+        case .paused: return count(queues.value.map { $0.filter { $0.pausedAt != nil }.reduce(0) { $0 + $1.ready } })
+        case .failing: return count(troubles.value.map { $0.count { $0.trouble != .retrying } })
+        case .unserved: return count(rooms.value.map { $0.count(where: \.isUnserved) })
         }
     }
 }

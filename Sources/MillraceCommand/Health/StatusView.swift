@@ -12,10 +12,14 @@ struct StatusView {
     let report: StatusReport
     let findings: [Finding]
     let severity: Severity
+    let failIf: FailIf?
+    /// The conditions that hold.
+    let hits: [Finding]
 
     init(_ report: StatusReport, failIf: FailIf?) {
         self.report = report
-        let hits = failIf.map { report.hits(of: $0) } ?? []
+        self.failIf = failIf
+        hits = failIf.map { report.hits(of: $0) } ?? []
         findings = (hits + report.findings).sorted { $0.severity > $1.severity }
         severity = findings.map(\.severity).max() ?? .ok
         exitCode = failIf == nil ? severity.exitCode : hits.isEmpty ? .done : .critical
@@ -25,19 +29,26 @@ struct StatusView {
     let exitCode: ExitCode
 
     func lines(width: Int?, colors: Bool) -> [String] {
-        var lines = [severity.style.paint(severity.word, on: colors) + verdict]
+        var lines = head(width: width, colors: colors)
         func title(_ text: String) { lines += ["", Style.bold.paint(text, on: colors)] }
-        func missing(_ reason: String) { lines.append("  unavailable: \(DisplayWidth.harmless(reason))") }
+        func text(_ content: String) {
+            let columns = width.map { max(20, $0 - 2) } ?? .max
+            lines += Wrapping.lines(DisplayWidth.harmless(content), columns: columns).map { "  " + $0 }
+        }
+        func missing(_ reason: String) { text("unavailable: \(reason)") }
         func table(_ table: Table) {
             lines += table.lines(width: width.map { $0 - 2 }, colors: colors).map { "  " + $0 }
         }
 
+        // What needs a person comes first: a window may be too low for the rest.
+        title("attention")
+        attention.forEach(text)
         title("queues")
         switch report.queues {
         case .known(let queues): table(QueueDepth.table(queues, rates: report.rates.value ?? [], cap: report.cap))
         case .unavailable(let reason): missing(reason)
         }
-        if let reason = report.rates.reason { lines.append("  rates unavailable: \(DisplayWidth.harmless(reason))") }
+        if let reason = report.rates.reason { text("rates unavailable: \(reason)") }
         title("workers")
         switch report.workers {
         case .known(let workers): table(WorkerRow.table(workers))
@@ -58,7 +69,7 @@ struct StatusView {
             if !schedules.isEmpty {
                 title("schedules")
                 table(ScheduleRow.table(Array(schedules.prefix(StatusReport.mostSchedules))))
-                if schedules.count > StatusReport.mostSchedules { lines.append("  and more: millrace schedules list") }
+                if schedules.count > StatusReport.mostSchedules { text("and more: millrace schedules list") }
             }
         case .unavailable(let reason):
             title("schedules")
@@ -69,7 +80,7 @@ struct StatusView {
         case .known(let providers):
             title("providers")
             table(ProviderRow.table(Array(providers.prefix(StatusReport.mostSchedules))))
-            if providers.count > StatusReport.mostSchedules { lines.append("  and more: millrace providers list") }
+            if providers.count > StatusReport.mostSchedules { text("and more: millrace providers list") }
         case .unavailable(let reason):
             title("providers")
             missing(reason)
@@ -80,8 +91,8 @@ struct StatusView {
                 title("mail")
                 let doubt = mail.unknown > 0 ? " · \(Humane.count(mail.unknown)) in doubt" : ""
                 let parked = mail.parked > 0 ? " · \(Humane.count(mail.parked)) parked" : ""
-                lines.append(
-                    "  by \(current)\(mail.isSwitched ? ", not by \(mail.chosen ?? "?")" : "")\(doubt)\(parked)")
+                text(
+                    "by \(current)\(mail.isSwitched ? ", not by \(mail.chosen ?? "?")" : "")\(doubt)\(parked)")
             }
         case .unavailable(let reason):
             title("mail")
@@ -91,8 +102,8 @@ struct StatusView {
         case .known(let documents):
             if let documents, documents.processing + documents.failedToday > 0 {
                 title("documents")
-                lines.append(
-                    "  \(Humane.count(documents.processing)) being read · \(Humane.count(documents.waitingPages, "page")) to go · "
+                text(
+                    "\(Humane.count(documents.processing)) being read · \(Humane.count(documents.waitingPages, "page")) to go · "
                         + "\(Humane.count(documents.failedToday)) failed in a day")
             }
         case .unavailable(let reason):
@@ -106,8 +117,8 @@ struct StatusView {
                 title("check-ins")
                 let beat =
                     state.beat.map { "watched over \(Humane.duration(.seconds($0))) ago" } ?? "watched over by nobody"
-                lines.append(
-                    "  \(Humane.count(state.watches)) watches · \(Humane.count(state.open)) open alarms · \(Humane.count(state.overdue)) overdue · \(beat)"
+                text(
+                    "\(Humane.count(state.watches)) watches · \(Humane.count(state.open)) open alarms · \(Humane.count(state.overdue)) overdue · \(beat)"
                 )
             }
         case .unavailable(let reason):
@@ -119,8 +130,8 @@ struct StatusView {
             if webhooks.targets > 0 {
                 title("webhooks")
                 let off = webhooks.disabled > 0 ? " · \(Humane.count(webhooks.disabled)) switched off" : ""
-                lines.append(
-                    "  \(Humane.count(webhooks.targets)) told of events\(off) · \(QueueDepth.counted(webhooks.waiting, cap: 10_000)) deliveries wait"
+                text(
+                    "\(Humane.count(webhooks.targets)) told of events\(off) · \(QueueDepth.counted(webhooks.waiting, cap: 10_000)) deliveries wait"
                 )
             }
         case .unavailable(let reason):
@@ -131,34 +142,23 @@ struct StatusView {
         case .known(let notices):
             if notices.alarms + notices.plain + notices.lost > 0 {
                 title("notices")
-                lines.append(
-                    "  \(Humane.count(notices.alarms, "alarm")) and \(Humane.count(notices.plain)) others are due"
+                text(
+                    "\(Humane.count(notices.alarms, "alarm")) and \(Humane.count(notices.plain)) others are due"
                         + (notices.lost > 0 ? " · \(Humane.count(notices.lost)) alarms lost in the last hour" : ""))
             }
         case .unavailable(let reason):
             title("notices")
             missing(reason)
         }
-        title("attention")
-        lines += attention.map { "  " + DisplayWidth.harmless($0) }
         title("storage")
-        lines += storage.map { "  " + DisplayWidth.harmless($0) }
+        storage.forEach(text)
         title("schema")
         switch report.schema {
         case .known(let state):
-            lines.append("  version \(state.version); this program speaks \(Queue.schemaVersion)")
+            text("version \(state.version); this program speaks \(Queue.schemaVersion)")
         case .unavailable(let reason): missing(reason)
         }
         return lines
-    }
-
-    private var verdict: String {
-        guard let first = findings.first else { return "  nothing needs attention" }
-        let more = findings.count > 3 ? "; and \(findings.count - 3) more" : ""
-        return "  "
-            + DisplayWidth.harmless(
-                (findings.count == 1 ? first.sentence : findings.prefix(3).map(\.sentence).joined(separator: "; "))
-                    + more)
     }
 
     private var attention: [String] {
@@ -191,6 +191,19 @@ struct StatusView {
             lines.append("\(QueueDepth.counted(parked, cap: 10_000)) \(wait) for a limit key: millrace queues limit")
         case .unavailable(let reason): lines.append("parked jobs unavailable: \(reason)")
         }
+        switch report.retries {
+        case .known(let rows):
+            let retrying = rows.reduce(0) { $0 + $1.jobs }
+            if retrying > 0 {
+                lines.append(
+                    "\(Humane.count(retrying)) \(retrying == 1 ? "job waits" : "jobs wait") for another attempt")
+            }
+        case .unavailable(let reason): lines.append("jobs that wait for another attempt unavailable: \(reason)")
+        }
+        if report.rooms.value?.contains(where: \.becomesFiles) ?? false {
+            lines.append("mail becomes files at some worker: no service for mail is configured there")
+        }
+        if let reason = report.rooms.reason { lines.append("rooms without worker unavailable: \(reason)") }
         for worker in report.workers.value ?? [] {
             if worker.stuck > 0 { lines.append("\(worker.name) has \(worker.stuck) stuck handlers") }
             if worker.isSilent {
@@ -238,8 +251,22 @@ struct StatusView {
         [
             "verdict": .string(severity.word.lowercased()),
             "reasons": JSONValue(findings.map(\.sentence)),
+            "exit_code": .int(Int(exitCode.rawValue)), "fail_if": conditions,
             "capped_at": JSONValue(report.cap),
-            "queues": .of(report.queues) { queues in .array(queues.map { $0.json(rates: report.rates.value) }) },
+            "queues": .of(report.queues) { queues in
+                .array(queues.map { $0.json(rates: report.rates.value, retries: report.retries.value) })
+            },
+            "troubles": .of(report.troubles) { .array($0.map(\.json)) },
+            "rooms": .of(report.rooms) { rooms in
+                .array(
+                    rooms.map {
+                        [
+                            "room": .string($0.name), "waiting": JSONValue($0.waiting), "used": .bool($0.isUsed),
+                            "oldest_seconds": $0.oldest.map(JSONValue.double) ?? .null, "workers": .int($0.servers),
+                            "unsure_workers": .int($0.unsure), "how": JSONValue($0.how),
+                        ]
+                    })
+            },
             "workers": .of(report.workers) { .array($0.map(\.json)) },
             "schedules": .of(report.schedules) {
                 .array($0.prefix(StatusReport.mostSchedules).map(\.json))
@@ -332,7 +359,8 @@ struct StatusView {
             ("check_ins", report.checkIns.reason),
             ("notices", report.notices.reason),
             ("webhooks", report.webhooks.reason),
-            ("schema", report.schema.reason),
+            ("schema", report.schema.reason), ("troubles", report.troubles.reason),
+            ("retries", report.retries.reason), ("rooms", report.rooms.reason),
         ]
         return reasons.compactMap { name, reason in reason.map { (name, $0) } }
     }
@@ -345,8 +373,11 @@ extension JSONValue {
 }
 
 extension QueueDepth {
-    fileprivate func json(rates: [RateRow]?) -> JSONValue {
-        guard case .object(let members) = json, let rates else { return json }
+    fileprivate func json(rates: [RateRow]?, retries: [RetryRow]?) -> JSONValue {
+        guard case .object(var members) = json else { return json }
+        let retrying = retries?.filter { $0.queue == name }.reduce(0) { $0 + $1.jobs }
+        members.append(.init(key: "retrying", value: JSONValue(retrying)))
+        guard let rates else { return .object(members) }
         let sum = RateSum(rates.filter { $0.queue == name })
         return .object(
             members + [

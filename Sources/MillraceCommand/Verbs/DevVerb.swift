@@ -141,6 +141,8 @@ struct Development: Sendable {
             environment["MILLRACE_TOKEN"] = token
             environment["MILLRACE_TOKEN_FILE"] = nil
         }
+        // Whoever develops wants files, and no warning of them.
+        if invocation.settings.lacksMailService { environment["EMAIL_SERVICE_PROVIDER"] = "outbox" }
         let tours = invocation.parsed.isOn("tour")
         return WorkerProcess(
             arguments: [

@@ -8,8 +8,18 @@ extension Command {
         discussion: """
             Exit 0 when all is well, 10 when degraded, 11 when critical. With --fail-if its conditions alone decide: exit 11 \
             when one holds or cannot be judged, else 0. Conditions are oldest (the oldest ready job's wait), failed (failed \
-            runs of all runs in the last 5 minutes), ready, running, dead (in the last day) and workers, with >, <, >= or \
-            <= and a number: oldest>60s, failed>5%, ready>=1000, workers<1. Counts stop at 10,000 (10,000+) unless --exact.
+            runs of all runs in the last 5 minutes), ready, running, dead (in the last day), workers, retrying (jobs that \
+            wait for another attempt), paused (jobs that wait in paused queues), failing (kinds that fail) and unserved \
+            (mail, notices and the like that wait while no worker serves them), with >, <, >= or <= and a number: oldest>60s, \
+            failed>5%, ready>=1000, workers<1. Counts stop at 10,000 (10,000+) unless --exact.
+
+            A kind fails when at least 10 of its runs ended in the last 5 minutes, or else in the last hour, and half of \
+            them or more failed; when that is so on the newest build (MILLRACE_BUILD of the workers) and was not before; or \
+            when at least 10 of its jobs wait for another attempt and fewer succeeded in the last hour. Each is degraded, \
+            with the error that most of them have. A paused queue is, once jobs wait in it.
+
+            With --quiet one line is printed: the verdict that the exit code says, and why. In a narrow window the less \
+            important columns are left out.
             """,
         flags: [
             .toggle("watch", environment: .none, help: "Draw it anew every second until Ctrl-C, or --timeout."),
@@ -50,6 +60,10 @@ extension Invocation {
         try await withSchema { connection in
             let view = StatusView(try await report(on: connection, failIf), failIf: failIf)
             console.show(view.json) {
+                guard console.verbosity > .quiet else {
+                    console.output.write(view.line(colors: console.colorsOutput) + "\n")
+                    return
+                }
                 for line in view.lines(width: console.output.columns, colors: console.colorsOutput) {
                     console.output.write(line + "\n")
                 }
@@ -81,7 +95,10 @@ extension Invocation {
                     code = view.exitCode
                     switch console.format {
                     case .human:
-                        region.update(view.lines(width: console.output.columns, colors: console.colorsOutput))
+                        region.update(
+                            console.verbosity > .quiet
+                                ? view.lines(width: console.output.columns, colors: console.colorsOutput)
+                                : [view.line(colors: console.colorsOutput)])
                     case .json, .jsonLines: console.show(view.json) {}
                     }
                 }

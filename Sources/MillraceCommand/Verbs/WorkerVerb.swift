@@ -16,7 +16,7 @@ extension Command {
             finished, were handed back, were abandoned; exit 0 when none was.
             """,
         flags: [
-            Setting.queues.flag, Setting.slots.flag, Setting.drainTimeout.flag, Setting.poll.flag,
+            Setting.queues.flag, Setting.slots.flag, Setting.build.flag, Setting.drainTimeout.flag, Setting.poll.flag,
             Setting.practice.flag, Setting.questsOn.flag, Setting.checkInsOn.flag, Setting.noticesOn.flag,
             Setting.webhooksOn.flag, Setting.listen.flag, Setting.token.flag,
             Setting.encryptionKeys.flag, Setting.directURL.flag, Setting.logLevel.flag, Setting.logFormat.flag,

@@ -1,0 +1,102 @@
+import Queues
+import Workers
+
+/// What `/metrics` says of jobs: how runs ended in this process, and what the whole database has to do.
+struct JobMetrics: Sendable {
+    var runs: [NamedRunCounts] = []
+    /// nil: the database did not say, or not lately.
+    var measures: [MeasureRow]?
+
+    /// Older counts are left out: a flat line would be taken for calm.
+    static let oldest: Double = 60
+    /// Beyond these many pairs of queue and kind the rest is `other`.
+    static let most = 500
+
+    var gauges: [RoomGauge] { [ended, taken] + standing }
+
+    private static func labels(_ queue: String?, _ kind: String?, _ more: String = "") -> String {
+        "queue=\"\(Metrics.escaped(queue ?? "other"))\",kind=\"\(Metrics.escaped(kind ?? "other"))\"\(more)"
+    }
+
+    private var ended: RoomGauge {
+        RoomGauge(
+            name: "worker_runs_total", kind: "counter", help: "Runs that ended in this worker, by how.",
+            values: runs.flatMap { one in
+                [
+                    ("succeeded", one.counts.succeeded), ("retried", one.counts.retried), ("dead", one.counts.dead),
+                    ("cancelled", one.counts.cancelled), ("snoozed", one.counts.snoozed),
+                ].map { outcome, count in
+                    ("{\(Self.labels(one.queue, one.kind, ",outcome=\"\(outcome)\""))}", Double(count))
+                }
+            })
+    }
+
+    private var taken: RoomGauge {
+        var gauge = RoomGauge(
+            name: "worker_run_duration_seconds", kind: "histogram", help: "How long handlers took in this worker.",
+            values: [])
+        for one in runs {
+            let labels = Self.labels(one.queue, one.kind)
+            var sum = 0
+            for (index, count) in one.counts.buckets.enumerated() {
+                sum += count
+                let bound =
+                    index < RunCounts.bounds.count
+                    ? Humane.decimal(Double(RunCounts.bounds[index]) / 1000, places: 3) : "+Inf"
+                gauge.values.append(("{\(labels),le=\"\(bound)\"}", Double(sum), "_bucket"))
+            }
+            gauge.values.append(("{\(labels)}", Double(one.counts.milliseconds) / 1000, "_sum"))
+            gauge.values.append(("{\(labels)}", Double(sum), "_count"))
+        }
+        return gauge
+    }
+
+    private var standing: [RoomGauge] {
+        guard let measures, measures.first.map({ $0.age <= Self.oldest }) ?? true else { return [] }
+        var jobs: [Place: (jobs: Int, oldest: Double?)] = [:]
+        var pairs: Set<Pair> = []
+        for row in measures {
+            var pair = Pair(queue: row.queue, kind: row.kind)
+            if !pairs.contains(pair), pairs.count >= Self.most { pair = Pair(queue: "other", kind: "other") }
+            pairs.insert(pair)
+            let sum = jobs[Place(pair: pair, state: row.state)] ?? (0, nil)
+            jobs[Place(pair: pair, state: row.state)] = (
+                sum.jobs + row.jobs, [sum.oldest, row.oldest].compactMap { $0 }.max()
+            )
+        }
+        let ordered = jobs.sorted { $0.key < $1.key }
+        return [
+            RoomGauge(
+                name: "jobs",
+                help: "Jobs in the whole database, counted up to 10,000 ready ones a line. Every worker says the same.",
+                values: ordered.map { place, found in
+                    (
+                        "{\(Self.labels(place.pair.queue, place.pair.kind, ",state=\"\(place.state)\""))}",
+                        Double(found.jobs)
+                    )
+                }),
+            RoomGauge(
+                name: "jobs_oldest_ready_seconds", help: "How long the oldest ready job has waited.",
+                values: ordered.compactMap { place, found in
+                    found.oldest.map { ("{\(Self.labels(place.pair.queue, place.pair.kind))}", $0) }
+                }),
+            RoomGauge(
+                name: "jobs_counted_seconds", help: "How long ago these jobs were counted.",
+                value: measures.first?.age ?? 0),
+        ]
+    }
+
+    private struct Pair: Hashable {
+        var queue: String
+        var kind: String
+    }
+
+    private struct Place: Hashable, Comparable {
+        var pair: Pair
+        var state: String
+
+        static func < (left: Self, right: Self) -> Bool {
+            (left.pair.queue, left.pair.kind, left.state) < (right.pair.queue, right.pair.kind, right.state)
+        }
+    }
+}

@@ -1,0 +1,53 @@
+package import Postgres
+package import Queues
+import Telemetry
+
+extension Settings {
+    /// Nobody has said by which service mail goes.
+    package var lacksMailService: Bool { mailChoice.provider == "outbox" && text(.emailProvider) == nil }
+}
+
+extension Composer {
+    /// What a worker of ours does beside its jobs, each with how: `status` names what nobody does.
+    var servedRooms: [String: String] {
+        var rooms: [String: String] = [:]
+        if sendsMail {
+            rooms["mail"] = settings.lacksMailService ? RoomRow.filesByDefault : settings.mailChoice.provider
+        }
+        if settings.isOn(.noticesOn) { rooms["notices"] = "on" }
+        if settings.sendsWebhooks { rooms["webhooks"] = "on" }
+        if settings.runsCheckIns != false { rooms["check-ins"] = settings.runsCheckIns == true ? "on" : "where wanted" }
+        return rooms
+    }
+
+    /// Says at the start where mail goes when no service takes it: as a warning unless that was chosen.
+    func tellOfMailFiles() {
+        guard sendsMail, settings.mailChoice.provider == "outbox" else { return }
+        let place = ("mail.outbox", settings.outboxDirectory)
+        if settings.lacksMailService {
+            log.warning(
+                "no service for mail is configured: messages become files and reach nobody",
+                [
+                    place,
+                    (
+                        "hint",
+                        "set RESEND_API_KEY, MILLRACE_MAIL_SMTP_URL or EMAIL_SERVICE_PROVIDER; outbox if you want files"
+                    ),
+                ])
+        } else {
+            log.info("messages become files, as EMAIL_SERVICE_PROVIDER says", [place])
+        }
+    }
+
+    /// What the database has to do, for a collector of numbers; nil when it does not answer soon.
+    func measures(_ pool: Pool) async -> [MeasureRow]? {
+        do {
+            return try await pool.withConnection { connection throws(PostgresError) in
+                try await Queue.measures(on: connection, deadline: .seconds(2))
+            }
+        } catch {
+            log.debug("jobs were not counted for /metrics", [("error", "\(error)")])
+            return nil
+        }
+    }
+}

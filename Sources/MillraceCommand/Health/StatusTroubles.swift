@@ -1,0 +1,105 @@
+import Queues
+
+extension RoomRow {
+    /// Something waits, and no worker does it; workers of earlier versions might.
+    var isUnserved: Bool { (waiting ?? 0) > 0 && servers == 0 && unsure == 0 }
+
+    /// It is made of jobs of these kinds; without any worker that is said of all jobs at once.
+    var isKinds: Bool { ["mail", "documents", "quests"].contains(name) }
+
+    func owns(kind: String) -> Bool {
+        switch name {
+        case "mail": kind.hasPrefix("mail.")
+        case "documents": kind.hasPrefix("document.")
+        case "quests": kind == "quests.rollover"
+        default: false
+        }
+    }
+
+    /// Messages become files because nobody has said by which service they go.
+    var becomesFiles: Bool { name == "mail" && servers > 0 && how.contains(RoomRow.filesByDefault) }
+
+    /// What a worker says of its mail when no service is configured.
+    static let filesByDefault = "files"
+
+    fileprivate var sentence: String {
+        let waiting = waiting ?? 0
+        let verb = waiting == 1 ? "waits" : "wait"
+        let count = QueueDepth.counted(waiting, cap: 10_000)
+        switch name {
+        case "mail": return "\(count) \(waiting == 1 ? "mail" : "mails") \(verb) and no worker sends mail"
+        case "documents": return "\(count) steps of documents \(verb) and no worker reads documents"
+        case "quests": return "quests are to be turned over and no worker does it"
+        case "notices": return "\(count) \(waiting == 1 ? "notice" : "notices") \(verb) and no worker tells people"
+        case "webhooks": return "\(count) events \(verb) for webhooks and no worker calls them"
+        default: return "\(count) \(verb) in \(name) and no worker serves it"
+        }
+    }
+}
+
+extension TroubleRow {
+    var sentence: String {
+        let what = kind.map { "\($0) in \(queue)" } ?? queue
+        let share = "\(Humane.count(failed)) of \(Humane.count(runs)) runs failed"
+        let span = span == 300 ? "in the last 5 minutes" : "in the last hour"
+        let said = error.map { ": \($0)" } ?? ""
+        return switch trouble {
+        case .build: "\(what): \(share) on the newest build, \(build ?? "?"), and earlier builds did not fail\(said)"
+        case .failing: "\(what): \(share) \(span)\(said)"
+        case .retrying:
+            "\(what): \(QueueDepth.counted(retrying, cap: 10_000)) jobs wait for another attempt, more than succeeded in the last hour\(said)"
+        }
+    }
+
+    var alarm: Alarm {
+        switch trouble {
+        case .build: .failingBuild
+        case .failing: .failingRuns
+        case .retrying: .retries
+        }
+    }
+
+    var json: JSONValue {
+        [
+            "trouble": .string(trouble.rawValue), "queue": .string(queue), "kind": JSONValue(kind),
+            "runs": .int(runs), "failed": .int(failed), "span_seconds": .int(span), "retrying": .int(retrying),
+            "build": JSONValue(build), "error": JSONValue(error), "sentence": .string(sentence),
+        ]
+    }
+}
+
+extension StatusReport {
+    /// What goes wrong though workers live: kinds that fail, queues that are paused, rooms that nobody serves.
+    var troubleFindings: [Finding] {
+        var found: [Finding] = []
+        func say(_ alarm: Alarm, _ sentence: String) {
+            found.append(Finding(alarm: alarm, severity: .degraded, sentence: sentence))
+        }
+        for trouble in troubles.value ?? [] { say(trouble.alarm, trouble.sentence) }
+        // Silence would be taken for health.
+        if let reason = troubles.reason { say(.unknownState, "whether runs fail cannot be told: \(reason)") }
+        for queue in queues.value ?? [] where queue.pausedAt != nil && queue.ready > 0 {
+            let since = queue.pausedAt.map { ", \(Humane.relative($0))" } ?? ""
+            say(
+                .pausedQueue,
+                "\(queue.name) is paused\(since), and \(QueueDepth.counted(queue.ready, cap: cap)) \(queue.ready == 1 ? "job waits" : "jobs wait")"
+            )
+        }
+        for room in unservedRooms { say(.unservedRoom, room.sentence) }
+        for room in rooms.value ?? [] where room.becomesFiles && room.isUsed {
+            say(.mailFiles, "mail becomes files: no service for mail is configured")
+        }
+        return found
+    }
+
+    private var unservedRooms: [RoomRow] {
+        let noWorker = workers.value?.isEmpty ?? false
+        return (rooms.value ?? []).filter { $0.isUnserved && !(noWorker && $0.isKinds) }
+    }
+
+    /// Kinds that no worker knows, but for those that a room is named for.
+    var unnamedOrphans: [Orphan] {
+        let rooms = unservedRooms
+        return (orphans.value ?? []).filter { orphan in !rooms.contains { $0.owns(kind: orphan.kind) } }
+    }
+}

@@ -1,0 +1,69 @@
+extension StatusView {
+    /// What the first line begins with; it says what the exit code says.
+    var word: String {
+        switch exitCode {
+        case .critical: Severity.critical.word
+        case .degraded: Severity.degraded.word
+        default: Severity.ok.word
+        }
+    }
+
+    private var style: Style {
+        switch exitCode {
+        case .critical: Severity.critical.style
+        case .degraded: Severity.degraded.style
+        default: Severity.ok.style
+        }
+    }
+
+    /// The one line of `--quiet`: what decided, and nothing else.
+    func line(colors: Bool) -> String {
+        style.paint(word, on: colors) + "  " + DisplayWidth.harmless(deciding.joined(separator: "; "))
+    }
+
+    /// Why the exit code is what it is.
+    private var deciding: [String] {
+        guard let failIf else { return findings.isEmpty ? ["nothing needs attention"] : findings.map(\.sentence) }
+        if !hits.isEmpty { return hits.map(\.sentence) }
+        return ["no condition holds: \(failIf.conditions.map(\.text).joined(separator: ", "))"]
+    }
+
+    /// The verdict, and a line for each reason where there are several, wrapped to the window.
+    func head(width: Int?, colors: Bool) -> [String] {
+        let first = failIf == nil ? deciding[0] : deciding.joined(separator: "; ")
+        let others = failIf == nil ? Array(findings.dropFirst()) : findings.filter { $0.alarm != .condition }
+        let more = failIf != nil || others.isEmpty ? "" : "; and \(others.count) more"
+        let columns = width ?? .max
+        let start = Wrapping.lines("\(word)  " + DisplayWidth.harmless(first + more), columns: max(20, columns - 2))
+        // Wrapping makes one space of two.
+        let head = start.enumerated().map { index, line in
+            index == 0 ? style.paint(word, on: colors) + " " + line.dropFirst(word.count) : "  " + line
+        }
+        return head
+            + others.flatMap { finding in
+                let lines = Wrapping.lines(DisplayWidth.harmless(finding.sentence), columns: max(20, columns - 12))
+                return lines.enumerated().map { index, line in
+                    let name = finding.severity.word.lowercased()
+                    let space = String(repeating: " ", count: 10 - name.count)
+                    return index == 0
+                        ? "  " + finding.severity.style.paint(name, on: colors) + space + line
+                        : String(repeating: " ", count: 12) + line
+                }
+            }
+    }
+
+    /// What `--fail-if` asked, and how it stands.
+    var conditions: JSONValue {
+        guard let failIf else { return .null }
+        return .array(
+            failIf.conditions.map { condition in
+                let hit = hits.first {
+                    $0.sentence.hasPrefix(condition.text + ":") || $0.sentence.hasPrefix(condition.text + " ")
+                }
+                return [
+                    "condition": .string(condition.text), "holds": .bool(hit != nil),
+                    "sentence": JSONValue(hit?.sentence),
+                ]
+            })
+    }
+}

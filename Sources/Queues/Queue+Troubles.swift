@@ -1,0 +1,124 @@
+package import Postgres
+
+/// What goes wrong with a kind of a queue, by the rules of `millrace.troubles`.
+package struct TroubleRow: Sendable, Equatable {
+    package enum Trouble: String, Sendable {
+        /// The newest build fails where earlier ones did not.
+        case build
+        /// Half of its runs, or more, fail.
+        case failing
+        /// Jobs wait for another attempt, more than succeed.
+        case retrying
+    }
+
+    package var trouble: Trouble
+    package var queue: String
+    /// nil: no single kind is to blame.
+    package var kind: String?
+    package var runs: Int
+    package var failed: Int
+    /// The seconds in which these runs ended.
+    package var span: Int
+    /// How many wait for another attempt; counting stops at 10,000.
+    package var retrying: Int
+    package var build: String?
+    /// What most of them say.
+    package var error: String?
+}
+
+/// Jobs of a queue and kind that wait for another attempt; counting stops at 10,000.
+package struct RetryRow: Sendable, Equatable {
+    package var queue: String
+    package var kind: String
+    package var jobs: Int
+}
+
+/// Something that workers do beside their jobs' kinds, with what waits there and who does it.
+package struct RoomRow: Sendable, Equatable {
+    package var name: String
+    /// nil: nobody counted, for workers serve it.
+    package var waiting: Int?
+    /// Seconds that the oldest has waited.
+    package var oldest: Double?
+    package var servers: Int
+    /// Workers of earlier versions, which do not say what they serve.
+    package var unsure: Int
+    /// By what, where workers say it.
+    package var how: [String]
+    /// Something waits, or was handed in within a day.
+    package var isUsed: Bool
+}
+
+/// Jobs of a queue, kind and state, as they were counted last for all who collect numbers.
+package struct MeasureRow: Sendable, Equatable {
+    package var queue: String
+    package var kind: String
+    package var state: String
+    package var jobs: Int
+    /// Seconds that the oldest ready one has waited.
+    package var oldest: Double?
+    /// Seconds since they were counted.
+    package var age: Double
+
+    package init(queue: String, kind: String, state: String, jobs: Int, oldest: Double?, age: Double) {
+        self.queue = queue
+        self.kind = kind
+        self.state = state
+        self.jobs = jobs
+        self.oldest = oldest
+        self.age = age
+    }
+}
+
+extension Queue {
+    package static func troubles(
+        on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [TroubleRow] {
+        try await connection.query(
+            "select trouble, queue, kind, runs, failed, span_s, retrying, build, error from millrace.troubles()",
+            deadline: deadline
+        ) { row throws(PostgresError) in
+            guard let trouble = TroubleRow.Trouble(rawValue: try row.string(0)) else {
+                throw .undecodable(column: 0, expected: "a trouble")
+            }
+            return TroubleRow(
+                trouble: trouble, queue: try row.string(1), kind: row.optionalString(2), runs: Int(try row.int(3)),
+                failed: Int(try row.int(4)), span: Int(try row.int(5)), retrying: Int(try row.int(6)),
+                build: row.optionalString(7), error: row.optionalString(8))
+        }
+    }
+
+    package static func retries(
+        on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [RetryRow] {
+        try await connection.query("select queue, kind, jobs from millrace.retrying()", deadline: deadline) {
+            row throws(PostgresError) in
+            RetryRow(queue: try row.string(0), kind: try row.string(1), jobs: Int(try row.int(2)))
+        }
+    }
+
+    package static func rooms(
+        on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [RoomRow] {
+        try await connection.query(
+            "select room, waiting, oldest_s, servers, unsure, how, used from millrace.rooms()", deadline: deadline
+        ) { row throws(PostgresError) in
+            RoomRow(
+                name: try row.string(0), waiting: try row.optionalInt(1).map { Int($0) }, oldest: row.optionalDouble(2),
+                servers: Int(try row.int(3)), unsure: Int(try row.int(4)), how: try row.strings(5),
+                isUsed: try row.bool(6))
+        }
+    }
+
+    package static func measures(
+        on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [MeasureRow] {
+        try await connection.query(
+            "select queue, kind, state, jobs, oldest_s, age_s from millrace.measures()", deadline: deadline
+        ) { row throws(PostgresError) in
+            MeasureRow(
+                queue: try row.string(0), kind: try row.string(1), state: try row.string(2),
+                jobs: Int(try row.int(3)), oldest: row.optionalDouble(4), age: max(0, try row.double(5)))
+        }
+    }
+}

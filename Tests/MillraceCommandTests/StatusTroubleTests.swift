@@ -1,0 +1,207 @@
+import Postgres
+import Queues
+import TestSupport
+import Testing
+import Workers
+
+@testable import MillraceCommand
+
+/// What `status` says of things that go wrong though workers live, and how it says it.
+@Suite struct StatusTroubleTests {
+    @Test func `a kind whose runs all fail is degraded, with its error, though retries wait for hours`() async throws {
+        try await withDatabase { database in
+            let url = database.url
+            let connection = try await database.connect()
+            try await connection.makeFailures(12)
+            let outcome = await millrace("status", "--database-url", url)
+            #expect(outcome.code == .degraded, "\(outcome.output)")
+            #expect(
+                outcome.output.hasPrefix(
+                    "DEGRADED  test in default: 12 of 12 runs failed in the last 5 minutes: upstream #"),
+                "\(outcome.output)")
+            #expect(outcome.output.contains("12 jobs wait for another attempt"))
+            let json = try JSONValue.read(await millrace("status", "--json", "--database-url", url).output)
+            let trouble = try #require(json["troubles"]?.items?.first)
+            #expect(trouble["trouble"]?.text == "failing" && trouble["error"]?.text == "upstream #")
+            #expect(json["queues"]?.items?.first?["retrying"]?.integer == 12)
+            #expect(json["exit_code"]?.integer == 10 && json["fail_if"] == .null)
+            await connection.close()
+        }
+    }
+
+    @Test func `one failure that is retried is well`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await connection.makeFailures(1)
+            let outcome = await millrace("status", "--database-url", database.url)
+            #expect(
+                outcome.code == .done && outcome.output.hasPrefix("OK  nothing needs attention"), "\(outcome.output)")
+            await connection.close()
+        }
+    }
+
+    @Test func `conditions ask for retries, paused jobs, failing kinds and rooms without a worker`() async throws {
+        try await withDatabase { database in
+            let url = database.url
+            let connection = try await database.connect()
+            func holds(_ condition: String) async -> ExitCode {
+                await millrace("status", "--fail-if", condition, "--quiet", "--database-url", url).code
+            }
+            let conditions = ["retrying>=12", "failing>0", "paused>=1", "unserved>=1"]
+            for condition in conditions { #expect(await holds(condition) == .done, "\(condition)") }
+            try await connection.makeFailures(12)
+            try await connection.run(
+                """
+                select millrace.enqueue('test', queue => 'other'), millrace.pause('other'), millrace.notice_send('anna', 'k')
+                """)
+            for condition in conditions { #expect(await holds(condition) == .critical, "\(condition)") }
+            await connection.close()
+        }
+    }
+
+    @Test func `the quiet are told the verdict of the exit code and why, and nothing else`() async throws {
+        try await withDatabase { database in
+            let url = database.url
+            // Critical by the usual rules: a job and no worker.
+            #expect(await millrace("enqueue", "a.b", "--database-url", url).code == .done)
+            let none = await millrace(
+                "status", "--fail-if", "ready>5,oldest>1h", "--quiet", "--database-url", url)
+            #expect(
+                none.code == .done && none.output == "OK  no condition holds: ready>5, oldest>1h\n", "\(none.output)")
+            let one = await millrace("status", "--fail-if", "ready>5,workers<1", "--quiet", "--database-url", url)
+            #expect(one.code == .critical && one.output == "CRITICAL  workers<1: it is 0\n", "\(one.output)")
+            let usual = await millrace("status", "--quiet", "--database-url", url)
+            #expect(
+                usual.code == .critical && usual.output == "CRITICAL  1 job waits and no worker lives\n",
+                "\(usual.output)")
+            let whole = await millrace("status", "--fail-if", "ready>5", "--database-url", url)
+            #expect(
+                whole.code == .done && whole.output.hasPrefix("OK  no condition holds: ready>5\n"), "\(whole.output)")
+            #expect(whole.output.contains("\n  critical  1 job waits and no worker lives\n"))
+            let json = try JSONValue.read(
+                await millrace("status", "--fail-if", "ready>5,workers<1", "--json", "--database-url", url).output)
+            #expect(json["exit_code"]?.integer == 11)
+            #expect(json["fail_if"]?.items?.map { $0["holds"] } == [.bool(false), .bool(true)])
+        }
+    }
+
+    @Test(arguments: [60, 80, 120])
+    func `reasons and attention come first, and no line is wider than the window`(columns: Int) async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await connection.makeFailures(12)
+            try await connection.run(
+                """
+                select millrace.enqueue('test', queue => 'a.queue.with.quite.a.long.name'), millrace.pause('a.queue.with.quite.a.long.name'),
+                       millrace.limit_set('key', 'user:*', '{"concurrency": 3, "rate": 100}'), millrace.notice_send('anna', 'k')
+                """)
+            let outcome = await millrace("status", "--no-color", "--database-url", database.url, columns: columns)
+            let lines = outcome.output.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+            for line in lines { #expect(DisplayWidth.of(line) <= columns, "\(line)") }
+            let attention = try #require(lines.firstIndex(of: "attention"))
+            #expect(try #require(lines.firstIndex(of: "queues")) > attention)
+            let reasons = lines[..<attention].joined(separator: " ")
+            for part in ["12 of 12 runs failed", "is paused", "no worker tells people"] {
+                #expect(reasons.contains(part), "\(reasons)")
+            }
+            #expect(outcome.output.contains("100 %"))  // the failed share is among the last to go
+            await connection.close()
+        }
+    }
+
+    @Test func `limited_by and the reason stand in what jobs say`() async throws {
+        try await withDatabase { database in
+            let url = database.url
+            let connection = try await database.connect()
+            try await connection.run("select millrace.limit_set('key', 'k', '{\"concurrency\": 0}')")
+            let id = try await connection.int("select millrace.enqueue('test', limit_key => 'k')")
+            try await connection.makeFailures(0)
+            try await connection.claim(number: 80)
+            let list = try JSONValue.read(await millrace("jobs", "list", "--jsonl", "--database-url", url).output)
+            #expect(list["limited_by"]?.text == "k", "\(list.compact)")
+            let shown = await millrace("jobs", "show", "\(id)", "--database-url", url)
+            #expect(
+                shown.output.contains("does not run  its limit key k may run nothing: its limit is 0"),
+                "\(shown.output)")
+            let json = try JSONValue.read(
+                await millrace("jobs", "show", "\(id)", "--json", "--database-url", url).output)
+            #expect(json["why"]?["reason"]?.text == "key_limit" && json["limited_by"]?.text == "k")
+            let limits = try JSONValue.read(await millrace("queues", "limit", "--jsonl", "--database-url", url).output)
+            let status = try JSONValue.read(await millrace("status", "--json", "--database-url", url).output)
+            #expect(limits["parked"]?.integer == 1 && status["parked"]?.integer == 1)
+            await connection.close()
+        }
+    }
+
+    @Test func `mail that waits without a worker for it, and mail that becomes files, are told`() async throws {
+        try await withDatabase { database in
+            let url = database.url
+            let connection = try await database.connect()
+            try await connection.run("select millrace.mail_send(array['a@b.example'], 's', 't')")
+            try await connection.makeFailures(0)
+            let waits = await millrace("status", "--quiet", "--database-url", url)
+            #expect(
+                waits.code == .degraded && waits.output.contains("1 mail waits and no worker sends mail"),
+                "\(waits.output)")
+            #expect(!waits.output.contains("no worker knows"), "\(waits.output)")
+            try await connection.run(
+                """
+                select millrace.session_open(9, 'files', 'h', 1, '0', null, array(select id from millrace.kind), 1, false, '{"mail": "files"}')
+                """)
+            let files = await millrace("status", "--quiet", "--database-url", url)
+            #expect(
+                files.code == .degraded
+                    && files.output == "DEGRADED  mail becomes files: no service for mail is configured\n",
+                "\(files.output)")
+            await connection.close()
+        }
+    }
+
+    @Test func `a worker says by which service its mail goes, and that nobody chose one`() {
+        func settings(_ environment: [String: String]) -> Settings {
+            Settings.load(parsed: nil, surroundings: .fake(environment))
+        }
+        #expect(settings([:]).lacksMailService)
+        #expect(!settings(["EMAIL_SERVICE_PROVIDER": "outbox"]).lacksMailService)
+        #expect(
+            !settings(["MILLRACE_MAIL_SMTP_URL": "smtp://localhost:25", "EMAIL_FROM_ADDRESS": "a@b.example"])
+                .lacksMailService)
+    }
+}
+
+extension Connection {
+    /// A session of the kind `test`, and so many of its jobs that have failed once and wait for a day.
+    fileprivate func makeFailures(_ count: Int) async throws {
+        try await run(
+            """
+            select millrace.register_kinds('{test}', '{null}'), millrace.register_queues('{default}');
+            select millrace.session_open(1, 'w', 'h', 1, '0', null, array(select id from millrace.kind where name = 'test'), 10, false, '{}');
+            select millrace.enqueue('test') from generate_series(1, \(count));
+            """)
+        guard count > 0 else { return }
+        try await claim(number: 8)
+        try await run(
+            """
+            select millrace.finish(1, x.ids, array_fill(9::bigint, array[x.n]), array_fill(4::smallint, array[x.n]), array_fill(x.kind, array[x.n]),
+                       array_fill(x.queue, array[x.n]), array_fill(1::smallint, array[x.n]), array_fill(0::smallint, array[x.n]),
+                       array_fill(5, array[x.n]), '{}', '{9}', array[x.n], array_fill('upstream 502'::text, array[x.n]),
+                       array_fill(86400::float8, array[x.n]))
+              from (select array_agg(j.id) as ids, count(*)::int as n, min(j.kind) as kind, min(j.queue) as queue
+                      from millrace.job j join millrace.lease l on j.id = any (l.ids)) x;
+            select millrace.beat(1, 'working', 0, 0, 0, array[q.id], array[k.id], '{0}', '{\(count)}', '{0}', '{0}', '{0}', '{0}')
+              from millrace.queue q, millrace.kind k where q.name = 'default' and q.main is null and k.name = 'test'
+            """)
+    }
+
+    /// Takes all that is ready of `test`, through the gates.
+    fileprivate func claim(number: Int) async throws {
+        try await run(
+            """
+            select millrace.claim_limited(1, \(number), array(select id from millrace.kind where name = 'test'), x.queues, x.lanes, x.floors, x.ceilings, x.limits,
+                       100, '{}', '{}')
+              from (select array_agg(q.id order by l, q.id) as queues, array_agg(l order by l, q.id) as lanes, array_agg(0::bigint) as floors,
+                           array_agg(9223372036854775807) as ceilings, array_agg(100) as limits
+                      from millrace.queue q, generate_series(0, 39) l) x
+            """)
+    }
+}

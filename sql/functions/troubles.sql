@@ -1,0 +1,260 @@
+-- What goes wrong now, for `status`, and what there is, for collectors of numbers. Everything is read up to a bound, however many jobs there are.
+
+-- How many jobs wait for another attempt, by line and kind: a loose walk over the index of retries. Stops at 500 lines and kinds.
+create or replace function millrace.retries(cap int default 10000) returns table (queue int, kind int, n bigint)
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    at_queue int := -1;
+    at_kind int := -1;
+    total bigint := 0;
+begin
+    for step in 1 .. 500 loop
+        select d.queue, d.kind into queue, kind from millrace.timer d
+         where d.attempt > 0 and (d.queue, d.kind) > (at_queue, at_kind) order by d.queue, d.kind limit 1;
+        exit when not found;
+        at_queue := queue;
+        at_kind := kind;
+        select count(*) into n from (
+            select from millrace.timer d where d.attempt > 0 and d.queue = at_queue and d.kind = at_kind limit cap) c;
+        return next;
+        total := total + n;
+        exit when total >= cap::bigint * 10;
+    end loop;
+end $$;
+
+-- The same by names, the lines of a queue together.
+create or replace function millrace.retrying(cap int default 10000) returns table (queue text, kind text, jobs bigint)
+language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+    select q.name, k.name, least(sum(r.n), cap)::bigint
+      from millrace.retries(cap) r join millrace.queue q on q.id = r.queue join millrace.kind k on k.id = r.kind
+     group by q.name, k.name order by 3 desc, 1, 2
+$$;
+
+-- An error without what differs from run to run: its first line, with # for every number.
+create or replace function millrace.error_gist(error text) returns text
+language sql immutable parallel safe as $$
+    select left(regexp_replace(regexp_replace(split_part(error, E'\n', 1), E'^attempt \\d+ of \\d+: ', ''), E'\\d+', '#', 'g'), 120)
+$$;
+
+-- The error that most of the jobs of a kind have now: of a hundred that wait for another attempt, else of the last thousand failed runs of the hour.
+create or replace function millrace.top_error(the_queue text, the_kind text) returns text
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    queues int[] := millrace.queue_ids(the_queue);
+    kind_id int := (select k.id from millrace.kind k where k.name = the_kind);
+    found_one text;
+begin
+    select millrace.error_gist(e.error) into found_one
+      from (select d.job from unnest(queues) q(id) cross join lateral (
+                select x.job from millrace.timer x where x.attempt > 0 and x.queue = q.id and (the_kind is null or x.kind = kind_id) limit 100) d
+             limit 100) w
+     cross join lateral (
+        select h.error from millrace.history h where h.id = w.job and h.outcome in (4, 7) order by h.finished desc limit 1) e
+     group by 1 order by count(*) desc, 1 limit 1;
+    if found_one is null then
+        select millrace.error_gist(f.error) into found_one
+          from ((select h.queue, h.kind, h.error, h.finished from millrace.history h where h.outcome = 3 and h.outcome <> 1 order by h.id desc limit 1000)
+                union all
+                (select h.queue, h.kind, h.error, h.finished from millrace.history h where h.outcome = 4 and h.outcome <> 1 order by h.id desc limit 1000)
+                union all
+                (select h.queue, h.kind, h.error, h.finished from millrace.history h where h.outcome = 7 and h.outcome <> 1 order by h.id desc limit 1000)) f
+         where f.queue = any (queues) and (the_kind is null or f.kind = kind_id) and f.finished > millrace.now() - interval '1 hour'
+         group by 1 order by count(*) desc, 1 limit 1;
+    end if;
+    return found_one;
+end $$;
+
+-- Kinds that go wrong, by queue. A run counts as failed when it ended in a retry, in death or in a crash; snoozed and cancelled runs do not count.
+--   failing   half or more of the runs failed: of the last 5 minutes, or of the last hour where fewer than 10 ended in those. At least 10.
+--             kind is null where no single kind is to blame, but half or more of all runs of the queue failed.
+--   build     half or more of at least 10 runs on the newest build failed, and less than half as many of at least 10 on earlier ones.
+--   retrying  at least 10 jobs wait for another attempt, and fewer succeeded in the last hour.
+-- One line for each queue and kind, the gravest first in this order: build, failing, retrying. The tallies are read up to 100,000 rows back.
+create or replace function millrace.troubles(most int default 50)
+returns table (trouble text, queue text, kind text, runs bigint, failed bigint, span_s int, retrying bigint, build text, error text)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+declare
+    t timestamptz := millrace.now();
+    least_runs constant int := 10;
+begin
+    for trouble, queue, kind, runs, failed, span_s, retrying, build in
+        with said as materialized (
+            select y.at, y.session, y.queue, y.kind, y.succeeded, y.failed from millrace.tally y
+             where y.at > t - interval '1 hour' order by y.at desc limit 100000
+        ), ended as materialized (
+            select s.session, q.name as queue, s.kind, sum(s.succeeded) as good, sum(s.failed) as bad,
+                   coalesce(sum(s.succeeded) filter (where s.at > t - interval '5 min'), 0) as good_now,
+                   coalesce(sum(s.failed) filter (where s.at > t - interval '5 min'), 0) as bad_now
+              from said s join millrace.queue q on q.id = s.queue group by s.session, q.name, s.kind
+        ), builds as (
+            -- What each build of the workers did, and the newest of those that ran the kind.
+            select e.queue, e.kind, p.version, sum(e.good + e.bad) as n, sum(e.bad) as bad,
+                   row_number() over (partition by e.queue, e.kind order by max(p.started_at) desc) as place
+              from ended e join millrace.process p on p.session = e.session group by e.queue, e.kind, p.version
+        ), compared as (
+            select b.queue, b.kind, max(b.version) filter (where b.place = 1) as build,
+                   coalesce(sum(b.n) filter (where b.place = 1), 0) as new_n, coalesce(sum(b.bad) filter (where b.place = 1), 0) as new_bad,
+                   coalesce(sum(b.n) filter (where b.place > 1), 0) as old_n, coalesce(sum(b.bad) filter (where b.place > 1), 0) as old_bad
+              from builds b group by b.queue, b.kind
+        ), waiting as materialized (
+            select q.name as queue, r.kind, sum(r.n) as n from millrace.retries() r join millrace.queue q on q.id = r.queue group by q.name, r.kind
+        ), kinds as (
+            select e.queue, e.kind, sum(e.good) as good, sum(e.bad) as bad, sum(e.good_now) as good_now, sum(e.bad_now) as bad_now
+              from ended e group by e.queue, e.kind
+        ), whole as (
+            -- The queue itself as a kind without a number.
+            select k.queue, k.kind, k.good, k.bad, k.good_now, k.bad_now from kinds k
+            union all
+            select k.queue, null, sum(k.good), sum(k.bad), sum(k.good_now), sum(k.bad_now) from kinds k group by k.queue
+            union all
+            select w.queue, w.kind, 0, 0, 0, 0 from waiting w where not exists (select from kinds k where k.queue = w.queue and k.kind = w.kind)
+        ), judged as (
+            select w.queue, w.kind, s.n, s.bad, s.span, coalesce(a.n, 0) as retrying, c.build,
+                   case when c.new_n >= least_runs and c.new_bad * 2 >= c.new_n and c.old_n >= least_runs and c.old_bad * 4 < c.old_n then 'build'
+                        when s.n >= least_runs and s.bad * 2 >= s.n then 'failing'
+                        when w.kind is not null and a.n >= least_runs and a.n > w.good then 'retrying' end as trouble,
+                   c.new_n, c.new_bad
+              from whole w
+             cross join lateral (
+                select case when f.now then w.good_now + w.bad_now else w.good + w.bad end as n,
+                       case when f.now then w.bad_now else w.bad end as bad, case when f.now then 300 else 3600 end as span
+                  from (select w.good_now + w.bad_now >= least_runs as now) f) s
+              left join waiting a on a.queue = w.queue and a.kind = w.kind
+              left join compared c on c.queue = w.queue and c.kind = w.kind
+        )
+        select g.trouble, g.queue, k.name, case g.trouble when 'build' then g.new_n else g.n end, case g.trouble when 'build' then g.new_bad else g.bad end,
+               case g.trouble when 'build' then 3600 else g.span end, g.retrying, case g.trouble when 'build' then g.build end
+          from judged g left join millrace.kind k on k.id = g.kind
+         where g.trouble is not null
+           and (g.kind is not null or not exists (select from judged o where o.queue = g.queue and o.kind is not null and o.trouble is not null))
+         order by array_position(array['build', 'failing', 'retrying'], g.trouble), g.bad desc, g.queue, k.name
+         limit most
+    loop
+        error := millrace.top_error(queue, kind);
+        return next;
+    end loop;
+end $$;
+
+-- Rooms where something waits, and how many living workers serve them. unsure: workers of an earlier version, which do not say what they serve.
+-- Rooms that are kinds of jobs are known by these; a kind that any worker knows is not counted: waiting is null then. how: by what, where workers
+-- say it. used: something waits, or was handed in within a day.
+create or replace function millrace.rooms()
+returns table (room text, waiting bigint, oldest_s float8, servers int, unsure int, how text[], used boolean)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+declare
+    t timestamptz := millrace.now();
+    unserved int[] := array(
+        select k.id from millrace.kind k
+         where (k.name like 'mail.%' or k.name like 'document.%' or k.name = 'quests.rollover')
+           and not exists (select from millrace.session s where k.id = any (s.kinds)));
+    silent int := (select count(*) from millrace.session s where s.rooms is null);
+begin
+    used := true;
+    for room, waiting, oldest_s in
+        select case when k.name like 'mail.%' then 'mail' when k.name like 'document.%' then 'documents' else 'quests' end as the_room, count(*),
+               extract(epoch from t - min((select j.enqueued_at from millrace.job j where j.id = o.first)))::float8
+          from (select r.kind, r.job, min(r.job) over (partition by r.kind) as first
+                  from (select r.kind, r.job from millrace.ready r where unserved <> '{}' limit 500000) r where r.kind = any (unserved)) o
+          join millrace.kind k on k.id = o.kind group by 1
+    loop
+        servers := 0; unsure := 0; how := '{}';
+        return next;
+    end loop;
+
+    room := 'mail';
+    if exists (select from millrace.session s where s.rooms ? 'mail') then
+        used := coalesce((select m.created_at > t - interval '1 day' from millrace.mail m order by m.seq desc limit 1), false);
+        waiting := null; oldest_s := null; unsure := silent;
+        select count(*), coalesce(array_agg(distinct s.rooms ->> 'mail'), '{}') into servers, how from millrace.session s where s.rooms ? 'mail';
+        return next;
+        used := true;
+    end if;
+
+    room := 'notices';
+    select n.alarms + n.plain, greatest(n.alarm_age, n.plain_age) into waiting, oldest_s from millrace.notice_state() n;
+    if waiting > 0 then
+        servers := (select count(*) from millrace.session s where s.rooms ? 'notices'); unsure := silent; how := '{}';
+        return next;
+    end if;
+
+    room := 'webhooks';
+    if exists (select from millrace.webhook w where w.state = 'active') then
+        select w.waiting, w.late_s into waiting, oldest_s from millrace.webhook_state() w where w.late_s is not null;
+        -- Events that nobody has looked at yet wait as well.
+        waiting := coalesce(waiting, 0)
+            + (select count(*) from (select from millrace.event_fresh limit 10000) f)
+            + (select count(*) from (select from millrace.event e where e.seq > (select f.seq from millrace.webhook_feed f) limit 10000) f);
+        if waiting > 0 then
+            servers := (select count(*) from millrace.session s where s.rooms ? 'webhooks'); unsure := silent; how := '{}';
+            return next;
+        end if;
+    end if;
+end $$;
+
+-- Jobs by queue, kind and state, with the age of the oldest that is ready: counted at most once in `every` for all who ask, and kept. In each line
+-- the first 10,000 ready jobs are looked at, 200,000 altogether, and as many scheduled ones. state: ready, scheduled, retrying or running.
+-- Queues and kinds beyond the first hundred and the first two hundred of their tables are `other`: the sets of labels stay closed.
+create or replace function millrace.measures(every interval default '10 s')
+returns table (queue text, kind text, state text, jobs bigint, oldest_s float8, age_s float8)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    t timestamptz := millrace.now();
+    last timestamptz := (select m.at from millrace.measured m);
+    seen jsonb;
+begin
+    if last < t - every then
+        -- Who does not get the row has what was measured before: somebody is at it.
+        perform from millrace.measured m where m.at = last for update skip locked;
+        if found then
+            perform set_config('synchronous_commit', 'off', true);
+            with lines as materialized (
+                select distinct f.queue from millrace.heads() f
+            ), waiting as materialized (
+                select w.queue, w.lane, w.kind, w.seq from (
+                    select r.* from lines l cross join lateral (
+                        select r.queue, r.lane, r.kind, r.seq from millrace.ready r where r.queue = l.queue order by r.lane, r.seq limit 10000) r
+                     limit 200000) w
+            ), firsts as (
+                select w.queue, w.lane, w.kind, count(*) as n, min(w.seq) as seq from waiting w group by w.queue, w.lane, w.kind
+            ), found as (
+                select f.queue, f.kind, 'ready' as state, f.n, (
+                       select greatest(j.enqueued_at, coalesce(j.run_at, j.enqueued_at)) from millrace.ready r join millrace.job j on j.id = r.job
+                        where r.queue = f.queue and r.lane = f.lane and r.seq = f.seq) as oldest
+                  from firsts f
+                union all
+                select p.queue, p.kind, 'ready', count(*), null from (select x.queue, x.kind from millrace.parked x limit 200000) p group by p.queue, p.kind
+                union all
+                select d.queue, d.kind, 'scheduled', count(*), null
+                  from (select x.queue, x.kind from millrace.timer x where x.attempt = 0 limit 200000) d group by d.queue, d.kind
+                union all
+                select a.queue, a.kind, 'retrying', a.n, null from millrace.retries() a
+                union all
+                select j.queue, j.kind, 'running', count(*), null
+                  from millrace.lease l cross join lateral unnest(l.ids) u(id)
+                  join millrace.job j on j.id = u.id and j.id between l.lo and l.hi
+                 where not exists (
+                        select from millrace.history h where h.class = (l.number & 3)::smallint and h.started = l.at
+                           and h.id = u.id and h.session = l.session and h.number = l.number)
+                 group by j.queue, j.kind
+            ), queues as (
+                select q.id, case when row_number() over (order by coalesce(q.main, q.id)) <= 100 then q.name else 'other' end as name
+                  from millrace.queue q where q.main is null
+            ), kinds as (
+                select k.id, case when row_number() over (order by k.id) <= 200 then k.name else 'other' end as name from millrace.kind k
+            ), named as (
+                select q.name as queue, k.name as kind, f.state, sum(f.n) as n, min(f.oldest) as oldest
+                  from found f join millrace.queue line on line.id = f.queue
+                  join queues q on q.id = coalesce(line.main, line.id) join kinds k on k.id = f.kind
+                 group by q.name, k.name, f.state
+            )
+            select coalesce(jsonb_agg(jsonb_build_array(n.queue, n.kind, n.state, n.n, extract(epoch from n.oldest)) order by n.queue, n.kind, n.state), '[]')
+              into seen from named n;
+            update millrace.measured m set at = t, value = seen;
+            last := t;
+        end if;
+    end if;
+    return query
+    select e ->> 0, e ->> 1, e ->> 2, (e ->> 3)::bigint,
+           case when e ->> 4 is not null then greatest(0, extract(epoch from t) - (e ->> 4)::numeric)::float8 end, extract(epoch from t - last)::float8
+      from millrace.measured m cross join lateral jsonb_array_elements(coalesce(seen, m.value)) e;
+end $$;
