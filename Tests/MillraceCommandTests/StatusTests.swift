@@ -44,7 +44,8 @@ import Testing
             #expect(await millrace("queues", "pause", "mail", "--database-url", url).code == .done)
             let paused = await millrace("status", "--database-url", url)
             #expect(
-                paused.code == .degraded && paused.output.hasPrefix("DEGRADED  mail is paused, now, and 1 job waits"),
+                paused.code == .degraded && paused.output.hasPrefix("DEGRADED  mail has been paused for ")
+                    && paused.output.contains(" s, and 1 job waits\n"),
                 "\(paused.output)")
         }
     }

@@ -101,7 +101,7 @@ import Workers
             let attention = try #require(lines.firstIndex(of: "attention"))
             #expect(try #require(lines.firstIndex(of: "queues")) > attention)
             let reasons = lines[..<attention].joined(separator: " ")
-            for part in ["12 of 12 runs failed", "is paused", "no worker tells people"] {
+            for part in ["12 of 12 runs failed", "has been paused", "no worker tells people"] {
                 #expect(reasons.contains(part), "\(reasons)")
             }
             #expect(outcome.output.contains("100 %"))  // the failed share is among the last to go

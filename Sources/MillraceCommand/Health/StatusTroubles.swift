@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Queues
 
 extension RoomRow {
@@ -79,10 +80,10 @@ extension StatusReport {
         // Silence would be taken for health.
         if let reason = troubles.reason { say(.unknownState, "whether runs fail cannot be told: \(reason)") }
         for queue in queues.value ?? [] where queue.pausedAt != nil && queue.ready > 0 {
-            let since = queue.pausedAt.map { ", \(Humane.relative($0))" } ?? ""
+            let span = queue.pausedAt.map { Duration.seconds(max(0, (-$0.timeIntervalSinceNow).rounded())) } ?? .zero
             say(
                 .pausedQueue,
-                "\(queue.name) is paused\(since), and \(QueueDepth.counted(queue.ready, cap: cap)) \(queue.ready == 1 ? "job waits" : "jobs wait")"
+                "\(queue.name) has been paused for \(Humane.duration(span)), and \(QueueDepth.counted(queue.ready, cap: cap)) \(queue.ready == 1 ? "job waits" : "jobs wait")"
             )
         }
         for room in unservedRooms { say(.unservedRoom, room.sentence) }
