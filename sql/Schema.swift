@@ -51,8 +51,8 @@ package enum Schema {
         Script(name: "042_checked_templates", bytes: Embedded._042_checked_templates),
         Script(name: "043_turns_by_row", bytes: Embedded._043_turns_by_row),
         Script(name: "044_carried_contents", bytes: Embedded._044_carried_contents),
-        Script(name: "047_why_and_how_it_goes", bytes: Embedded._047_why_and_how_it_goes),
-        Script(name: "049_webhooks_passed_by", bytes: Embedded._049_webhooks_passed_by),
+        Script(name: "045_why_and_how_it_goes", bytes: Embedded._045_why_and_how_it_goes),
+        Script(name: "046_webhooks_passed_by", bytes: Embedded._046_webhooks_passed_by),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

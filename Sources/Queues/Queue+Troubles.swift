@@ -35,6 +35,9 @@ package struct RetryRow: Sendable, Equatable {
 
 /// Something that workers do beside their jobs' kinds, with what waits there and who does it.
 package struct RoomRow: Sendable, Equatable {
+    /// What a worker says of its mail when no service is configured.
+    package static let filesByDefault = "files"
+
     package var name: String
     /// nil: nobody counted, for workers serve it.
     package var waiting: Int?

@@ -41,7 +41,7 @@ declare
         'notice_state', 'notice_list', 'notice_story', 'provider_token_take', 'provider_token_put',
         'webhook_fan_out', 'webhook_claim', 'webhook_wait', 'webhook_record', 'webhook_consent', 'webhook_target', 'webhook_state', 'webhook_secrets', 'webhook_seal',
         'link_key_set', 'upload_arrived', 'upload_reserve', 'upload_renew', 'upload_release', 'blob_allow', 'blob_sweep_turn', 'template_unchecked', 'template_checked', 'right_staff',
-        'jobs_read', 'check_in_never', 'check_in_rules_set', 'mail_defaults_tell', 'error_map', 'error_sentence'];
+        'jobs_read', 'check_in_never', 'check_in_rules_set', 'mail_defaults_tell', 'error_map'];
     doors_admin text[] := doors_worker || array['job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',
         'dead_ids', 'dead_summary', 'sealed_keys', 'sealed_page', 'reseal',
         'right_admin', 'consent_block', 'consent_unblock', 'grant_backend', 'revoke_backend', 'grant_enqueue', 'revoke_enqueue', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',

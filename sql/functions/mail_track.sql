@@ -238,7 +238,7 @@ end $$;
 
 create or replace view millrace.mail_messages as
 select m.id, m.kind, m.status, m.service, m.template, m.version, m.locale, m.priority, m.purpose, m.tenant, m.attempts, m.provider_message_id, m.created_at,
-       m.scheduled_at, m.sent_at, m.error, m.error_class, millrace.error_sentence(m.error_class) as user_message
+       m.scheduled_at, m.sent_at, m.error, m.error_class, (select e.user_message from millrace.error_classes e where e.error_class = m.error_class) as user_message
   from millrace.mail m;
 
 create or replace view millrace.mail_attempts as

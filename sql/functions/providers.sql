@@ -281,10 +281,8 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 $$;
 
 -- The classes of errors: how grave, whether to try again, what an app makes of it, and what its user is told. The same table is in the program.
-create or replace function millrace.error_map()
-returns table (error_class text, severity text, retry text, authentication_error text, app_error text, user_message text)
-language sql immutable parallel safe as $$
-    values
+create or replace view millrace.error_classes as
+    select * from (values
         ('transient', 'warning', 'after', 'networkFailed', 'unavailable', 'Something went wrong for a moment. We are trying again.'),
         ('timeout', 'warning', 'same_key', 'networkTimeout', 'deadlineExceeded', 'This is taking longer than usual. We are trying again.'),
         ('unavailable', 'error', 'elsewhere', 'serverError', 'unavailable', 'The service is not available right now. We will try another way, or again later.'),
@@ -300,9 +298,10 @@ language sql immutable parallel safe as $$
         ('unknown', 'warning', 'same_key', 'serverError', 'unknown', 'We do not know yet whether this worked. We are finding out.'),
         ('cancelled', 'notice', 'never', 'passwordResetFailed', 'unknown', 'This was cancelled.'),
         ('internal', 'error', 'never', 'serverError', 'unknown', 'Something went wrong on our side. We have been told.')
-$$;
+    ) e(error_class, severity, retry, authentication_error, app_error, user_message);
 
-create or replace function millrace.error_sentence(the_class text) returns text
-language sql immutable parallel safe as $$
-    select e.user_message from millrace.error_map() e where e.error_class = the_class
+create or replace function millrace.error_map()
+returns table (error_class text, severity text, retry text, authentication_error text, app_error text, user_message text)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select * from millrace.error_classes
 $$;

@@ -1,18 +1,23 @@
-import Queues
-import Workers
+package import Queues
+package import Workers
 
 /// What `/metrics` says of jobs: how runs ended in this process, and what the whole database has to do.
-struct JobMetrics: Sendable {
-    var runs: [NamedRunCounts] = []
+package struct JobMetrics: Sendable {
+    package var runs: [NamedRunCounts] = []
     /// nil: the database did not say, or not lately.
-    var measures: [MeasureRow]?
+    package var measures: [MeasureRow]?
+
+    package init(runs: [NamedRunCounts] = [], measures: [MeasureRow]? = nil) {
+        self.runs = runs
+        self.measures = measures
+    }
 
     /// Older counts are left out: a flat line would be taken for calm.
-    static let oldest: Double = 60
+    package static let oldest: Double = 60
     /// Beyond these many pairs of queue and kind the rest is `other`.
-    static let most = 500
+    package static let most = 500
 
-    var gauges: [RoomGauge] { [ended, taken] + standing }
+    package var gauges: [RoomGauge] { [ended, taken] + standing }
 
     private static func labels(_ queue: String?, _ kind: String?, _ more: String = "") -> String {
         "queue=\"\(Metrics.escaped(queue ?? "other"))\",kind=\"\(Metrics.escaped(kind ?? "other"))\"\(more)"

@@ -1,5 +1,5 @@
-package import Postgres
-package import Queues
+import Postgres
+import Queues
 import Telemetry
 
 extension Settings {

@@ -20,9 +20,6 @@ extension RoomRow {
     /// Messages become files because nobody has said by which service they go.
     var becomesFiles: Bool { name == "mail" && servers > 0 && how.contains(RoomRow.filesByDefault) }
 
-    /// What a worker says of its mail when no service is configured.
-    static let filesByDefault = "files"
-
     fileprivate var sentence: String {
         let waiting = waiting ?? 0
         let verb = waiting == 1 ? "waits" : "wait"
