@@ -20,13 +20,31 @@ enum Application {
             console.errors.write(HelpPage(tree: tree, columns: console.errors.columns).text(for: []))
             code = .misused
         case .misuse(let misuse):
-            for line in misuse.lines { console.plainError(line) }
+            if Self.wantsJSON(arguments, environment) {
+                console.format = .json
+                for problem in misuse.problems { console.failure(problem) }
+                console.plainError("usage: \(misuse.usage)")
+                console.plainError("see \(misuse.help) --help")
+            } else {
+                for line in misuse.lines { console.plainError(line) }
+            }
             code = .misused
         case .version(let parsed), .run(let parsed):
             configure(&console, by: parsed)
             code = await run(parsed, surroundings, console, tree)
         }
-        return settled(code, console)
+        let settled = settled(code, console)
+        console.writeReport(code: settled)
+        return settled
+    }
+
+    /// Of a line that could not be understood: whether its author is a program.
+    private static func wantsJSON(_ arguments: [String], _ environment: [String: String]) -> Bool {
+        let flags = arguments.prefix { $0 != "--" }
+        if flags.contains("--json") || flags.contains("--jsonl") { return true }
+        return ["MILLRACE_JSON", "MILLRACE_JSONL"].contains { name in
+            environment[name].map { (try? ValueKind.boolean.read($0)) == .boolean(true) } ?? false
+        }
     }
 
     private static func configure(_ console: inout Console, by parsed: Parsed) {

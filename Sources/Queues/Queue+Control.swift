@@ -75,6 +75,18 @@ extension Queue {
         try await truth("select millrace.resume($1)", [.text(queue)], on: connection)
     }
 
+    /// Refused (55000) unless nothing uses it.
+    package static func removeQueue(_ queue: String, on connection: Connection) async throws(PostgresError) -> Bool {
+        try await truth("select millrace.queue_remove($1)", [.text(queue)], on: connection)
+    }
+
+    /// The names there are: of queues, kinds, providers, flags or schedules.
+    package static func names(of what: String, on connection: Connection) async throws(PostgresError) -> [String] {
+        try await connection.query("select n from millrace.names_known($1) n", [.text(what)]) {
+            row throws(PostgresError) in try row.string(0)
+        }
+    }
+
     /// - Parameters:
     ///   - retention: short, standard or long.
     ///   - state: succeeded, cancelled or dead; nil is all of them.

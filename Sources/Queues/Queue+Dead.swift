@@ -33,7 +33,7 @@ package struct DeadFilter: Sendable, Equatable {
     package var isOfDeadOnly: Bool { error != nil || since != nil || until != nil }
 
     /// $1 to $8, for the text below.
-    fileprivate var parameters: [Parameter] {
+    var parameters: [Parameter] {
         let none: [Parameter] = [.timestamp(nil), .float8(nil)]
         return jobs.parameters + [.text(error)] + (since?.parameters ?? none) + (until?.parameters ?? none)
     }

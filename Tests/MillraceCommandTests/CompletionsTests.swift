@@ -13,7 +13,7 @@ private let completions = Completions(
                     .single("state", short: "s", "STATE", .choice(["ready", "dead"]), help: "In this 'state'."),
                     .single("file", "PATH", .path, help: "From here."), .toggle("exact", help: "Count: for real."),
                 ]),
-            .idle(["jobs", "show"]), .idle(["status"]), .completions,
+            .idle(["jobs", "show"]), .idle(["status"]), .completions, .help,
         ], nouns: ["jobs": "Look at jobs"]))
 
 /// Runs a shell with a script on its standard input.
@@ -38,7 +38,10 @@ private func bash(_ words: String...) async throws -> [String] {
 
 @Suite struct CompletionsTests {
     @Test func `bash completes commands, verbs, flags and their values`() async throws {
-        #expect(try await bash("millrace", "") == ["jobs", "status", "completions"])
+        #expect(try await bash("millrace", "") == ["jobs", "status", "completions", "help"])
+        #expect(try await bash("millrace", "help", "") == ["jobs", "status", "completions", "help"])
+        #expect(try await bash("millrace", "help", "jobs", "") == ["list", "show"])
+        #expect(try await bash("millrace", "help", "jobs", "sh") == ["show"])
         #expect(try await bash("millrace", "st") == ["status"])
         #expect(try await bash("millrace", "jobs", "") == ["list", "show"])
         #expect(try await bash("millrace", "--json", "jobs", "sh") == ["show"])
@@ -62,7 +65,8 @@ private func bash(_ words: String...) async throws -> [String] {
                 String($0.prefix { $0 != "\t" })
             }
         }
-        #expect(try await fish("millrace ") == ["completions", "jobs", "status"])
+        #expect(try await fish("millrace ") == ["completions", "help", "jobs", "status"])
+        #expect(try await fish("millrace help jobs ") == ["list", "show"])
         #expect(try await fish("millrace --json jobs sh") == ["show"])
         #expect(try await fish("millrace jobs list --ex") == ["--exact"])
         #expect(try await fish("millrace jobs list --state ").sorted() == ["dead", "ready"])
@@ -89,6 +93,9 @@ private func bash(_ words: String...) async throws -> [String] {
         let jobs = try await zsh("millrace", "--timeout", "jobs", "jobs", "")
         #expect(jobs.first == "2 millrace ")
         #expect(jobs.contains { $0.hasPrefix("1:command:((list\\:") && $0.hasSuffix("show\\:\"Does nothing\"))") })
+        let help = try await zsh("millrace", "help", "jobs", "")
+        #expect(help.first == "2 millrace ")
+        #expect(help.contains { $0.hasPrefix("1:command:((list\\:") && $0.contains("show\\:") })
         let list = try await zsh("millrace", "jobs", "list", "--exact", "--sta")
         #expect(list.first == "3 millrace --exact --sta")
         #expect(list.contains("--state=[In this 'state'.]:STATE:(ready dead)"))

@@ -110,7 +110,8 @@ private func fill(_ database: TestDatabase, _ count: Int, error: String, kind: S
     @Test func `a queue's dead jobs can be kept longer than the others, and the list says so`() async throws {
         try await withDatabase { database in
             let url = database.url
-            #expect(await millrace("queues", "retention", "mail", "short", "--database-url", url).code == .done)
+            #expect(
+                await millrace("queues", "retention", "mail", "short", "--create", "--database-url", url).code == .done)
             let set = await millrace("queues", "retention", "mail", "long", "--state", "dead", "--database-url", url)
             #expect(set.code == .done && set.output == "mail, dead jobs: long\n")
             let again = await millrace(

@@ -17,7 +17,8 @@ import Workers
                 await millrace("providers", "list", "--database-url", url).output == "no provider has been called yet\n"
             )
             let opened = await millrace(
-                "providers", "open", "resend", "--reason", "their maintenance", "--for", "2h", "--database-url", url)
+                "providers", "open", "resend", "--create", "--reason", "their maintenance", "--for", "2h",
+                "--database-url", url)
             #expect(opened.code == .done && opened.output == "resend is called no more for 2h\n", "\(opened)")
             let rows = try JSONValue.read(await millrace("providers", "list", "--json", "--database-url", url).output)
             guard case .array(let providers)? = rows["providers"], let row = providers.first else {
@@ -86,7 +87,7 @@ import Workers
             let url = database.url
             #expect(await millrace("flags", "list", "--database-url", url).output == "no flags\n")
             let set = await millrace(
-                "flags", "set", "new-sender", "10", "--always", "me@example.com", "--reason", "slowly",
+                "flags", "set", "new-sender", "10", "--create", "--always", "me@example.com", "--reason", "slowly",
                 "--database-url", url)
             #expect(set.code == .done && set.output == "new-sender: on for 10 %\n", "\(set)")
             #expect(

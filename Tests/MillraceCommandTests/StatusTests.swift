@@ -121,9 +121,10 @@ import Testing
             let url = database.url
             #expect(await millrace("queues", "resume", "mail", "--database-url", url).code == .notFound)
             #expect(await millrace("queues", "drain", "mail", "--database-url", url).code == .notFound)
-            #expect(await millrace("queues", "pause", "mail", "--database-url", url).output == "mail: paused\n")
+            #expect(
+                await millrace("queues", "pause", "mail", "--create", "--database-url", url).output == "mail: paused\n")
             #expect(await millrace("queues", "pause", "mail", "--database-url", url).output == "mail: paused already\n")
-            #expect(await millrace("queues", "drain", "mail", "--database-url", url).code == .done)
+            #expect(await millrace("queues", "wait", "mail", "--database-url", url).code == .done)
             #expect(await millrace("enqueue", "a.b", "--queue", "mail", "--database-url", url).code == .done)
             let late = await millrace("queues", "drain", "mail", "--timeout", "100ms", "--database-url", url)
             #expect(late.code == .timedOut && late.errors.contains("1 ready"))

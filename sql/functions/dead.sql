@@ -22,7 +22,7 @@ create or replace function millrace.dead_ids(
     since timestamptz default null, until timestamptz default null, after bigint default null, page int default 500
 ) returns setof bigint
 language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
     if page is null or page not between 1 and 500 then
         perform millrace.refuse('page must be 1 to 500', 'page');

@@ -5,7 +5,7 @@ create or replace function millrace.job_ids(
     after bigint default null, page int default 500
 ) returns setof bigint
 language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     queue_ids int[] := case when the_queue is not null then millrace.queue_ids(the_queue) end;
     kind_id int := (select k.id from millrace.kind k where k.name = the_kind);
@@ -129,16 +129,21 @@ end $$;
 create or replace function millrace.jobs_do(the_deed text, ids bigint[])
 returns table (id bigint, outcome text, reason text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    gone bigint[] := '{}';
 begin
     if the_deed is null or the_deed not in ('cancel', 'retry', 'retry_fresh', 'delete') then
         perform millrace.refuse(format('the deed %L is unknown', left(the_deed, 60)), 'deed', 'Give cancel, retry, retry_fresh or delete.');
     end if;
+    if the_deed = 'delete' then
+        gone := millrace.jobs_delete_ended(ids);          -- most of them, and at once
+    end if;
     foreach id in array ids loop
         begin
             reason := null;
-            outcome := case when case the_deed when 'cancel' then millrace.cancel(id) when 'retry' then millrace.retry(id)
+            outcome := case when case when id = any (gone) then true else case the_deed when 'cancel' then millrace.cancel(id) when 'retry' then millrace.retry(id)
                 when 'retry_fresh' then millrace.retry_fresh(id)
-                else millrace.job_delete(id) end then 'done' else 'nothing' end;
+                else millrace.job_delete(id) end end then 'done' else 'nothing' end;
         exception when no_data_found or unique_violation or object_not_in_prerequisite_state then
             outcome := sqlstate;
             reason := sqlerrm;

@@ -62,10 +62,24 @@ package struct DatabaseFailure: CommandFailure {
         case "53100": "the disk of the database server is full: free some space, nothing was written"
         case "25006":
             "it is a standby, or default_transaction_read_only is on; with several hosts, add target_session_attrs=read-write"
-        case "42501":
-            error.hint
-                ?? "a client role enqueues, and in SQL sees and cancels its own jobs: millrace.own_jobs(), job(id), cancel(id); for the rest use an admin's DATABASE_URL"
+        case "42501": error.hint ?? missingRight(error.message)
         default: error.hint
         }
+    }
+
+    /// Postgres says what was refused, and we who may do it.
+    private static func missingRight(_ message: String) -> String {
+        if message.contains("for schema") {
+            return
+                "this login has none of Millrace's roles: the owner of the schema gives it one, such as grant millrace_admin to …; see millrace migrate --print-roles"
+        }
+        if message.contains("for function") || message.contains("for view") || message.contains("for procedure") {
+            return
+                "this login's role may not do that. A client enqueues, and in SQL sees and cancels its own jobs: millrace.own_jobs(), job(id), cancel(id); a worker runs jobs; for the rest use an admin's DATABASE_URL"
+        }
+        if message.contains("to create role") || message.contains("to create database") {
+            return "give the login the right, or use one that has it"
+        }
+        return "only the owner of the schema millrace may do that: use the DATABASE_URL that millrace migrate uses"
     }
 }

@@ -23,7 +23,7 @@ struct Completions {
                 if !paths.contains(path) { paths.append(path) }
             }
         }
-        return paths.map(place)
+        return paths.map(place) + topics
     }
 
     private func place(at path: [String]) -> Place {
@@ -33,12 +33,22 @@ struct Completions {
             if case .path = argument.kind { return true }
             return false
         }
-        // `help` takes the words of every command; the first one is help enough.
-        let topics = path == ["help"] ? tree.words(after: []) : []
+        // `help` takes the words of every command.
+        let from = path == ["help"] ? [] : path
         return Place(
-            path: path, words: tree.words(after: path).map { ($0, tree.summary(of: path + [$0])) },
+            path: path, words: tree.words(after: from).map { ($0, tree.summary(of: from + [$0])) },
             flags: ((command?.flags ?? []) + Flag.global).filter { !$0.hidden },
-            choices: arguments.flatMap(\.kind.choices) + topics, takesFiles: takesFiles)
+            choices: arguments.flatMap(\.kind.choices), takesFiles: takesFiles)
+    }
+
+    /// `help jobs`: behind it stand the verbs of the noun.
+    private var topics: [Place] {
+        guard tree.command(at: ["help"]) != nil else { return [] }
+        return tree.words(after: []).filter { !tree.words(after: [$0]).isEmpty }.map { noun in
+            Place(
+                path: ["help", noun], words: tree.words(after: [noun]).map { ($0, tree.summary(of: [noun, $0])) },
+                flags: Flag.global.filter { !$0.hidden }, choices: [], takesFiles: false)
+        }
     }
 
     /// What a flag's value may be, if the shell can help with it.

@@ -15,11 +15,17 @@ final class WorkerProcess: Sendable {
     private let state = Mutex(State())
     /// Called on a thread of its own with what to tell the person at the terminal.
     private let say: @Sendable (String) -> Void
+    /// Called with the number of a process that was killed, after its end.
+    private let lost: @Sendable (pid_t) -> Void
 
-    init(arguments: [String], environment: [String: String], say: @escaping @Sendable (String) -> Void) {
+    init(
+        arguments: [String], environment: [String: String], say: @escaping @Sendable (String) -> Void,
+        lost: @escaping @Sendable (pid_t) -> Void = { _ in }
+    ) {
         self.arguments = arguments
         self.environment = environment
         self.say = say
+        self.lost = lost
     }
 
     /// Runs until `stop`; returns the last exit code. A crash is followed by a new start after a second.
@@ -39,6 +45,7 @@ final class WorkerProcess: Sendable {
                     return code
                 }
                 say("the worker was killed by signal \(signal); starting another")
+                lost(pid)
                 usleep(1_000_000)
                 if state.withLock({ $0.stopping }) { return code }
             }

@@ -90,7 +90,7 @@ struct StatusView {
             if let mail, let current = mail.current {
                 title("mail")
                 let doubt = mail.unknown > 0 ? " · \(Humane.count(mail.unknown)) in doubt" : ""
-                let parked = mail.parked > 0 ? " · \(Humane.count(mail.parked)) parked" : ""
+                let parked = mail.parked > 0 ? " · \(Humane.count(mail.parked)) in doubt (parked)" : ""
                 text(
                     "by \(current)\(mail.isSwitched ? ", not by \(mail.chosen ?? "?")" : "")\(doubt)\(parked)")
             }
@@ -189,7 +189,7 @@ struct StatusView {
         case .known(let parked):
             let wait = parked == 1 ? "job waits" : "jobs wait"
             lines.append("\(QueueDepth.counted(parked, cap: 10_000)) \(wait) for a limit key: millrace queues limit")
-        case .unavailable(let reason): lines.append("parked jobs unavailable: \(reason)")
+        case .unavailable(let reason): lines.append("jobs held back by a limit key unavailable: \(reason)")
         }
         switch report.retries {
         case .known(let rows):

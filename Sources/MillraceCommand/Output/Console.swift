@@ -17,6 +17,8 @@ struct Console: Sendable {
     let output: Sink
     let errors: Sink
     var format = Format.human
+    /// Where errors go under `--json`, to be written as one line at the end.
+    let report = ErrorReport()
     var verbosity = Verbosity.normal
     /// False after NO_COLOR, `--no-color` or TERM=dumb; a pipe gets no colours in any case.
     var allowsColors = true
@@ -79,9 +81,20 @@ struct Console: Sendable {
     func warning(_ text: String) { tell("warning: \(text)", .yellow, from: .normal) }
 
     /// A failure is said even to the quiet.
-    func failure(_ text: String) { tell("millrace: \(text)", .red, from: .quiet) }
+    func failure(_ text: String) {
+        if format == .human { tell("millrace: \(text)", .red, from: .quiet) } else { report.add(problem: text) }
+    }
 
-    func plainError(_ text: String) { tell(text, .plain, from: .quiet) }
+    /// What to do about a failure.
+    func plainError(_ text: String) {
+        if format == .human { tell(text, .plain, from: .quiet) } else { report.add(hint: text) }
+    }
+
+    /// At the very end: what was kept for machines.
+    func writeReport(code: ExitCode) {
+        guard format != .human, let json = report.json(code: code) else { return }
+        errors.write(json.compact + "\n")
+    }
 
     private func tell(_ text: String, _ style: Style, from level: Verbosity) {
         guard verbosity >= level else { return }

@@ -14,7 +14,7 @@ extension JobDetail {
             ], whenEmpty: "no jobs")
         for job in jobs {
             let last =
-                job.state == .running ? job.worker : job.awaited.map { "waits for \($0)" } ?? job.failures.last?.error
+                job.state == .running ? job.worker : job.awaited.map { "waits for \($0)" } ?? job.lastError
             table.add([
                 Table.Cell("\(job.id)", .bold), Table.Cell(job.kind), Table.Cell(job.queue),
                 Table.Cell(job.state.rawValue, job.style), Table.Cell("\(job.priority)"),
@@ -67,7 +67,9 @@ extension JobDetail {
         if let metadata, metadata != Array("{}".utf8) { lines += document("metadata", metadata, colors: colors) }
         if let result { lines += document("result", result, colors: colors) }
         let failures = failures
-        if !failures.isEmpty { lines.append(Style.dim.paint("errors", on: colors)) }
+        if !failures.isEmpty {
+            lines.append(Style.dim.paint(state == .succeeded ? "earlier errors" : "errors", on: colors))
+        }
         for failure in failures {
             let head = "  attempt \(failure.attempt), \(failure.outcome), \(failure.at)"
             lines.append(DisplayWidth.harmless(head))

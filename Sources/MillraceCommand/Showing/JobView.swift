@@ -33,6 +33,15 @@ extension JobDetail {
         }
     }
 
+    /// The last error as a list shows it: one that a later run has overcome is not said as if it counted now.
+    var lastError: String? {
+        guard let last = failures.last else { return nil }
+        switch state {
+        case .succeeded, .cancelled: return "earlier error (attempt \(last.attempt)): \(last.error)"
+        case .ready, .scheduled, .blocked, .running, .dead: return last.error
+        }
+    }
+
     /// One run that left an error.
     struct Failed {
         let attempt: Int

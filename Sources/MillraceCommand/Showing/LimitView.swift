@@ -20,7 +20,7 @@ extension LimitRow {
                 Table.Column("limit of", importance: .high), Table.Column("name", shrinks: true, importance: .key),
                 Table.Column("at once", .trailing, importance: .high),
                 Table.Column("running", .trailing, importance: .high),
-                Table.Column("parked", .trailing, importance: .high), Table.Column("rate"),
+                Table.Column("held back", .trailing, importance: .high), Table.Column("rate"),
                 Table.Column("weight", .trailing, importance: .low),
             ], whenEmpty: "no limits")
         for row in rows {

@@ -14,14 +14,21 @@ extension ValueKind {
 }
 
 extension JobFlags {
-    /// What only dead jobs can be chosen by. Not from the environment: a forgotten variable must not choose what is deleted.
+    /// What only failed jobs can be chosen by, the dead and those that wait for a retry. Not from the environment: a forgotten variable must not choose what is deleted.
     static let ofDead: [Flag] = [
         .single(
-            "error", "TEXT", environment: .none, help: "Only dead jobs whose last error contains this, in any case."),
+            "error", "TEXT", environment: .none, help: "Only jobs whose last error contains this, in any case."),
         .single(
             "since", "TIME", .past, environment: .none,
-            help: "Only jobs that died at this time or later; 2h is two hours ago."),
-        .single("until", "TIME", .past, environment: .none, help: "Only jobs that died before this time."),
+            help: "Only jobs that failed last at this time or later; 2h is two hours ago."),
+        .single("until", "TIME", .past, environment: .none, help: "Only jobs that failed last before this time."),
+    ]
+
+    /// Whose jobs they are, and by which keys they are held. Not from the environment either.
+    static let ofOwner: [Flag] = [
+        .single("tenant", "TENANT", environment: .none, help: "Only jobs of this tenant."),
+        .single("unique", "KEY", environment: .none, help: "Only jobs with this unique key."),
+        .single("limit-key", "KEY", environment: .none, help: "Only jobs with this limit key."),
     ]
 }
 
@@ -32,6 +39,16 @@ extension Invocation {
             DeadFilter(
                 filter, error: parsed.string("error"), since: try parsed.string("since").map(Self.moment),
                 until: try parsed.string("until").map(Self.moment))
+        }
+    }
+
+    /// The filter of any list, with all that a job can be found by.
+    var search: JobSearch {
+        get throws {
+            JobSearch(
+                try parsed.command.flag(named: "error") == nil ? DeadFilter(filter) : deadFilter,
+                tenant: parsed.string("tenant"), uniqueKey: parsed.string("unique"),
+                limitKey: parsed.string("limit-key"))
         }
     }
 

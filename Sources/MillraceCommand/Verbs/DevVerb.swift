@@ -3,6 +3,7 @@ import Glibc
 import Postgres
 import Queues
 import Threads
+import Workers
 
 extension Command {
     static let dev = Command(
@@ -82,10 +83,15 @@ struct Development: Sendable {
         if !missing.isEmpty {
             console.warning("documents can not be read: not here are \(missing.joined(separator: ", "))")
         }
-        let worker = workerProcess(url: options.location)
+        let (losses, lost) = AsyncStream.makeStream(of: pid_t.self)
+        let worker = workerProcess(url: options.location) { lost.yield($0) }
         let tours = invocation.parsed.isOn("tour")
         return try await withThrowingTaskGroup(of: Int32?.self) { group in
             group.addTask { await worker.run() }
+            group.addTask {
+                for await pid in losses { await rescue(after: pid, on: connection) }
+                return nil
+            }
             var code = ExitCode.done
             do {
                 if tours {
@@ -134,7 +140,18 @@ struct Development: Sendable {
         }
     }
 
-    private func workerProcess(url: String) -> WorkerProcess {
+    /// We have seen the process end, so nobody need wait until its session has been silent for long enough.
+    private func rescue(after pid: pid_t, on connection: Connection) async {
+        do {
+            try await connection.execute(
+                "select millrace.rescue(s.id, null, 'killed') from millrace.session s where s.pid = $1 and s.host = $2",
+                [.int4(pid), .text(Worker.Options.host)])
+        } catch {
+            console.detail("the next worker will find its jobs: \(error)")
+        }
+    }
+
+    private func workerProcess(url: String, lost: @escaping @Sendable (pid_t) -> Void) -> WorkerProcess {
         var environment = invocation.environment
         environment["DATABASE_URL"] = url.isEmpty ? nil : url
         if let token = invocation.settings.text(.token) {
@@ -151,7 +168,7 @@ struct Development: Sendable {
                 "--log-level",
                 tours ? "warning" : invocation.settings.logLevel, "--quiet",
             ] + invocation.listenArguments, environment: environment,
-            say: { [console] text in console.warning(text) })
+            say: { [console] text in console.warning(text) }, lost: lost)
     }
 
     private func tour(on connection: Connection) async throws -> ExitCode {

@@ -1,3 +1,4 @@
+import Postgres
 import Supervision
 
 extension Command {
@@ -24,17 +25,18 @@ extension Command {
         ],
         flags: [
             .repeated("always", "KEY", environment: .none, help: "A key that has it in any case."),
-            .single("reason", "TEXT", environment: .none, help: "Why."),
+            .single("reason", "TEXT", environment: .none, help: "Why."), .create(.flag),
         ],
         examples: [
-            Example("millrace flags set new-sender 10 --always tester@example.com", "a tenth, and us"),
+            Example("millrace flags set new-sender 10 --create --always tester@example.com", "a tenth, and us"),
             Example("millrace flags set new-sender 0", "off"),
         ]
     ) { invocation in
         let parsed = invocation.parsed
         let name = parsed.string("name") ?? ""
         let percent = parsed.integer("percent") ?? 0
-        let changed = try await invocation.withSchema { connection in
+        let changed = try await invocation.acting(on: .flag, [name], isMade: invocation.creates) {
+            connection throws(PostgresError) in
             try await Providers.setFlag(
                 name, percent: percent, always: parsed.list("always"), reason: parsed.string("reason"), on: connection)
         }

@@ -17,7 +17,11 @@ extension Command {
             invocation.console.output.write(page.text(for: path))
             return .done
         case .misuse(let misuse):
-            for line in misuse.lines { invocation.console.plainError(line) }
+            if invocation.console.format == .human {
+                for line in misuse.lines { invocation.console.plainError(line) }
+            } else {
+                for problem in misuse.problems { invocation.console.failure(problem) }
+            }
             return .misused
         case .run, .version: preconditionFailure("a line with --help asks for help")
         }

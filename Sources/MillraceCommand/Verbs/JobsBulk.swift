@@ -4,7 +4,7 @@ import Queues
 
 extension Command {
     static let jobsRetry = bulk(
-        .retry, summary: "Run jobs again: dead and cancelled ones anew, scheduled ones now",
+        .retry, summary: "Run jobs again: dead and cancelled ones from the start, scheduled ones now",
         discussion: """
             A dead or cancelled job starts again from its first attempt; its errors stay, and so do its recorded steps, which \
             are not done again, unless --fresh is given. A job whose unique key is held by another is left alone, and so is one \
@@ -12,6 +12,11 @@ extension Command {
             """,
         extra: [
             .toggle("dead", environment: .none, help: "All dead jobs, or those that the filters leave."),
+            .single(
+                "state", "STATE", .choice(["dead", "cancelled", "scheduled", "retrying"]), environment: .none,
+                help:
+                    "All jobs in this state, or those that the filters leave; retrying: scheduled after a run that failed."
+            ),
             .toggle("fresh", environment: .none, help: "Forget their recorded steps: all of them are done again."),
             .toggle("flow", environment: .none, help: "Whatever is dead or cancelled of the flows of these jobs."),
             .single(
@@ -59,7 +64,7 @@ extension Command {
         Command(
             ["jobs", deed.rawValue], summary: summary, discussion: discussion,
             arguments: [Argument("id", .any, .jobID, help: "the jobs' ids; none with filters")],
-            flags: extra + JobFlags.bulkFilter + (deed == .cancel ? [] : JobFlags.ofDead) + [
+            flags: extra + JobFlags.bulkFilter + JobFlags.ofOwner + (deed == .cancel ? [] : JobFlags.ofDead) + [
                 .toggle("dry-run", environment: .none, help: "Print how many it would be, and change nothing.")
             ], examples: examples
         ) { invocation in
@@ -86,22 +91,36 @@ struct Bulk {
 
     func run() async throws -> ExitCode {
         let ids = invocation.parsed.integers("id").map { Int64($0) }
-        let isFiltered =
-            try deadFilter != DeadFilter() || (deed == .retry ? wantsDead : invocation.states != nil)
+        let isFiltered = try search != JobSearch() || wantsDead || invocation.parsed.string("state") != nil
         guard ids.isEmpty == isFiltered else {
             throw Failure(.misused, "\(words.verb) what?", hint: choice(isFiltered))
         }
-        if deed == .retry, isFiltered, !wantsDead {
-            throw Failure(.misused, "filters need --dead, for only dead jobs are retried in bulk")
+        if deed == .retry, isFiltered, !wantsDead, invocation.parsed.string("state") == nil {
+            throw Failure(
+                .misused, "which jobs are to run again?",
+                hint: "add --dead, or --state dead, cancelled, scheduled or retrying")
         }
-        if try deadFilter.isOfDeadOnly, states != [.dead] {
-            throw Failure(.misused, "--error, --since and --until are about dead jobs: add --state dead")
+        if wantsDead, let state = invocation.parsed.string("state"), state != "dead" {
+            throw Failure(.misused, "--dead and --state \(state) exclude each other")
+        }
+        if try deadFilter.isOfDeadOnly, places != ["dead"], places != ["retrying"] {
+            throw Failure(.misused, "--error, --since and --until are about failed jobs: add --state dead")
         }
         if isFlow, isFiltered || isFresh {
             throw Failure(
                 .misused, "--flow is about the flows of named jobs: give ids, and neither filters nor --fresh")
         }
         return try await invocation.withSchema { connection in
+            if let queue = invocation.filter.queue,
+                let unknown = try await Invocation.unknown(.queue, [queue], on: connection)
+            {
+                throw unknown
+            }
+            if let kind = invocation.filter.kind,
+                let unknown = try await Invocation.unknown(.kind, [kind], on: connection)
+            {
+                throw unknown
+            }
             if isFlow { return try await flows(ids, on: connection) }
             return isFiltered ? try await matching(on: connection) : try await named(ids, on: connection)
         }
@@ -118,9 +137,22 @@ struct Bulk {
 
     private var wantsDead: Bool { deed == .retry && invocation.parsed.isOn("dead") }
 
+    private var search: JobSearch {
+        get throws {
+            var search = try invocation.search
+            if deed == .cancel { search.dead = DeadFilter(invocation.filter) }
+            return search
+        }
+    }
+
+    /// The states to look in, and `retrying`, which is none of its own.
+    private var places: [String] {
+        invocation.parsed.string("state") == "retrying" ? ["retrying"] : states.map(\.rawValue)
+    }
+
     private var states: [JobState] {
         switch deed {
-        case .retry: [.dead]
+        case .retry: invocation.states ?? [.dead]
         case .cancel: invocation.states ?? [.scheduled, .blocked, .ready, .running]
         case .delete: invocation.states ?? [.succeeded, .cancelled, .dead]
         }
@@ -227,7 +259,19 @@ struct Bulk {
         let cap = 10_000
         var count = 0
         var causes: [DeadCause] = []
-        for state in states {
+        let search = try search
+        let isWide = try search.isWide || places == ["retrying"] || deadFilter.error != nil
+        if isWide {
+            for place in places {
+                let sum = try await FoundJobs(state: place, search: search, invocation: invocation).sum(
+                    cap: isDry ? nil : cap, on: connection)
+                count += sum.count
+                causes += sum.errors.map {
+                    DeadCause(kind: $0.kind, error: $0.error, jobs: $0.jobs, dropped: $0.dropped)
+                }
+            }
+        }
+        for state in isWide ? [] : states {
             if state == .dead {
                 causes = try await Queue.deadSummary(
                     deadFilter, cap: isDry ? nil : cap, on: connection, deadline: Self.patience)
@@ -244,16 +288,28 @@ struct Bulk {
         var tally = Tally()
         let region = console.live()
         let shows = console.errors.isTerminal && console.verbosity > .quiet
-        for state in states {
+        for state in places {
             var after: Int64?
-            while case let ids = try await page(of: state, after: after, on: connection), let last = ids.last {
+            var isOver = false
+            while !isOver {
+                let ids: [Int64]
+                if isWide {
+                    let stretch = try await stretch(of: state, search, after: after, on: connection)
+                    ids = stretch.ids
+                    isOver = stretch.next == nil
+                    after = stretch.next
+                } else {
+                    ids = try await page(of: JobState(rawValue: state) ?? .dead, after: after, on: connection)
+                    isOver = ids.isEmpty
+                    after = ids.last
+                }
+                if ids.isEmpty { continue }
                 let began = ContinuousClock.now
                 let results = try await Queue.perform(
                     deed, fresh: isFresh, on: ids, connection: connection, deadline: Self.patience)
                 for result in results {
                     tally.add(result.outcome)
                 }
-                after = last
                 if shows { region.update(["\(words.done) \(counted(tally.done))"]) }
                 if let rate { try await Task.sleep(until: began + .seconds(1) * ids.count / rate) }
             }
@@ -298,7 +354,7 @@ struct Bulk {
         var json: [JSONValue.Member] = [
             .init(key: "would", value: .string(words.verb)), .init(key: "jobs", value: .int(count)),
         ]
-        if states == [.dead] {
+        if places == ["dead"] || places == ["retrying"] {
             json.append(.init(key: "without_args", value: .int(dropped)))
             json.append(.init(key: "causes", value: .array(causes.map(\.json))))
         }
@@ -307,9 +363,18 @@ struct Bulk {
             if dropped > 0 {
                 console.print("\(counted(dropped)) of them cannot run: their arguments are no longer kept")
             }
-            if states == [.dead], !causes.isEmpty { console.print(DeadCause.table(causes)) }
+            if !causes.isEmpty { console.print(DeadCause.table(causes)) }
         }
         return .done
+    }
+
+    private func stretch(
+        of state: String, _ search: JobSearch, after: Int64?, on connection: Connection
+    ) async throws -> JobStretch {
+        try Task.checkCancellation()
+        return try await Queue.find(
+            state, search, after: after, limit: min(rate ?? Queue.page, Queue.page), on: connection,
+            deadline: Self.patience)
     }
 
     private var rate: Int? { deed == .retry ? invocation.parsed.integer("rate") : nil }

@@ -10,8 +10,10 @@ extension Command {
         discussion:
             "Without --state jobs of every state. The next page begins below the last id: pass it with --after.",
         flags: [
-            .single("state", "STATE", .choice(JobState.allCases.map(\.rawValue)), help: "Only jobs in this state.")
-        ] + JobFlags.filter + JobFlags.ofDead + [
+            .single(
+                "state", "STATE", .choice(JobState.allCases.map(\.rawValue) + ["retrying"]),
+                help: "Only jobs in this state; retrying: scheduled after a run that failed.")
+        ] + JobFlags.filter + JobFlags.ofOwner + JobFlags.ofDead + [
             .single("limit", "N", .integer(1...10_000), fallback: "50", help: "At most so many."),
             .single("after", "ID", .jobID, environment: .none, help: "Only jobs older than this one."),
         ],
@@ -24,8 +26,15 @@ extension Command {
         let limit = invocation.parsed.integer("limit") ?? 50
         let after = invocation.parsed.integer("after").map { Int64($0) }
         let states = invocation.states ?? JobState.allCases
-        if try invocation.deadFilter.isOfDeadOnly, states != [.dead] {
-            throw Failure(.misused, "--error, --since and --until are about dead jobs: add --state dead")
+        let isRetrying = invocation.parsed.string("state") == "retrying"
+        if try invocation.deadFilter.isOfDeadOnly, states != [.dead], !isRetrying {
+            throw Failure(
+                .misused, "--error, --since and --until are about failed jobs: add --state dead or --state retrying")
+        }
+        let search = try invocation.search
+        if isRetrying || search.isWide {
+            return try await invocation.listFound(
+                isRetrying ? ["retrying"] : states.map(\.rawValue), search, after: after, limit: limit)
         }
         let jobs = try await invocation.withSchema { connection in
             var found: [Int64: JobDetail] = [:]

@@ -10,7 +10,7 @@ extension Command {
             Limits hold for the whole fleet and from now on; jobs that run already go on. Without anything to set, the limits \
             are listed. What is not named stays as it is; none takes a bound away, --remove the whole limit. A key that ends \
             in * is the rule of every key that begins so, each for itself. A tenant's weight is its share of its queues \
-            beside the other tenants, 1 unless set.
+            beside the other tenants, 1 unless set. Held back (parked in JSON) are jobs that wait because their key is full.
             """,
         arguments: [Argument("queue", .optional, .queueName, help: "the queue's name")],
         flags: [
@@ -26,7 +26,7 @@ extension Command {
                 "burst", "N", .integer(1...1_000_000_000), environment: .none,
                 help: "So many at once after a rest; as many as the rate unless set."),
             .single("weight", "N", .weight, environment: .none, help: "A tenant's share beside others; or none."),
-            .toggle("remove", environment: .none, help: "Take the limit away."),
+            .toggle("remove", environment: .none, help: "Take the limit away."), .create(.queue),
         ],
         examples: [
             Example("millrace queues limit", "all limits, and what they hold back"),
@@ -38,6 +38,11 @@ extension Command {
         guard let subject = try invocation.limitSubject else { return try await invocation.listLimits() }
         let changes = try invocation.limitChanges
         return try await invocation.withSchema { connection in
+            if case .queue(let name) = subject, !invocation.creates,
+                let unknown = try await Invocation.unknown(.queue, [name], on: connection)
+            {
+                throw unknown
+            }
             let rows = try await Queue.limits(on: connection)
             let old = rows.first { $0.subject == subject }
             guard invocation.setsLimit else {

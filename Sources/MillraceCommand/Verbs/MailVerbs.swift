@@ -13,7 +13,7 @@ extension Command {
             .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many."),
             .single("after", "ID", .messageID, environment: .none, help: "Only messages older than this one."),
         ],
-        examples: [Example("millrace mail list --status parked", "what waits for a human")]
+        examples: [Example("millrace mail list --status parked", "in doubt: nobody knows whether they were sent, and somebody has to decide")]
     ) { invocation in
         let parsed = invocation.parsed
         let limit = parsed.integer("limit") ?? 50
@@ -106,7 +106,7 @@ extension Command {
 
     static let mailResolve = Command(
         ["mail", "resolve"],
-        summary: "Decide about a parked message, of which nobody knows whether it was sent",
+        summary: "Decide about a message in doubt (parked): nobody knows whether it was sent",
         arguments: [
             Argument("id", .one, .messageID, help: "the message's id"),
             Argument("verdict", .one, .choice(["accepted", "refused", "again"]), help: "accepted, refused, or again"),

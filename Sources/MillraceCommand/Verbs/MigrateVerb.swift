@@ -31,19 +31,30 @@ extension Command {
             ("client", settings.clientRole), ("worker", settings.workerRole), ("admin", settings.adminRole),
         ]
         if invocation.parsed.isOn("print-roles") {
-            for (_, name) in roles {
-                console.print("create role \(quoted(identifier: name)) nologin;")
+            let lines = roles.map { "create role \(quoted(identifier: $0.1)) nologin;" }
+            console.show(["roles": .init(roles.map(\.1)), "sql": .string(lines.joined(separator: "\n"))]) {
+                for line in lines { console.print(line) }
             }
             return .done
         }
         let migrator = Migrator(
             roles: roles.map { (role: $0.0, name: $0.1) }, testClock: invocation.parsed.isOn("test-clock"))
         if invocation.parsed.isOn("dry-run") {
-            console.print("begin;\ncreate schema if not exists millrace;")
-            for script in migrator.scripts {
-                console.print("\n-- \(script.name)\n" + String(decoding: script.bytes, as: UTF8.self))
+            let scripts = migrator.scripts
+            let json: JSONValue = [
+                "dry_run": true, "schema": .int(Schema.version),
+                "scripts": .array(
+                    scripts.map {
+                        ["name": .string($0.name), "sql": .string(String(decoding: $0.bytes, as: UTF8.self))]
+                    }),
+            ]
+            console.show(json) {
+                console.print("begin;\ncreate schema if not exists millrace;")
+                for script in scripts {
+                    console.print("\n-- \(script.name)\n" + String(decoding: script.bytes, as: UTF8.self))
+                }
+                console.print("commit;")
             }
-            console.print("commit;")
             return await objection(to: invocation)
         }
         return try await invocation.withConnection { connection in

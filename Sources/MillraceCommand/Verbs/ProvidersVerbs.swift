@@ -1,4 +1,5 @@
 import Faults
+import Postgres
 import Supervision
 
 extension Command {
@@ -53,11 +54,17 @@ extension Command {
         return .done
     }
 
+    static let providersBlock = forcing(
+        "block", summary: "Do not call a provider until told otherwise or --for has passed", state: "open",
+        done: "is called no more")
+    static let providersAllow = forcing(
+        "allow", summary: "Call a provider whatever its health is, until --for has passed", state: "closed",
+        done: "is called whatever happens")
     static let providersOpen = forcing(
-        "open", summary: "Call a provider no more, until told otherwise or --for has passed", state: "open",
+        "open", summary: "The same as block: the circuit is open, and nothing gets through", state: "open",
         done: "is called no more")
     static let providersClose = forcing(
-        "close", summary: "Call a provider whatever its health is, until --for has passed", state: "closed",
+        "close", summary: "The same as allow: the circuit is closed, and calls get through", state: "closed",
         done: "is called whatever happens")
     static let providersObserve = forcing(
         "observe",
@@ -70,6 +77,8 @@ extension Command {
     private static func forcing(_ verb: String, summary: String, state: String, done: String) -> Command {
         Command(
             ["providers", verb], summary: summary,
+            discussion: state == "auto"
+                ? "" : "Workers heed it within a second. millrace providers reset ends it at once.",
             arguments: [Argument("name", .one, .provider, help: "the provider's name")],
             flags: [
                 .single("class", "CLASS", environment: .none, fallback: "*", help: "One class of its calls; * is all."),
@@ -77,18 +86,16 @@ extension Command {
                 .single(
                     "for", "DURATION", .duration(.seconds(1) ... .seconds(366 * 86_400)), environment: .none,
                     fallback: "1h", help: "How long it is to hold."),
-            ],
+            ] + (state == "auto" ? [] : [.create(.provider)]),
             examples: [Example("millrace providers \(verb) resend --reason 'their maintenance'", "all its calls")]
         ) { invocation in
             let parsed = invocation.parsed
             let name = parsed.string("name") ?? ""
             let hold = parsed.duration("for") ?? .seconds(3600)
             let reason = parsed.string("reason") ?? "millrace providers \(verb)"
-            let changed = try await invocation.withSchema { connection in
-                if state == "auto", try await Providers.list(name, on: connection).isEmpty {
-                    throw Failure.noProvider(name)
-                }
-                return try await Providers.force(
+            let changed = try await invocation.acting(on: .provider, [name], isMade: invocation.creates) {
+                connection throws(PostgresError) in
+                try await Providers.force(
                     name, class: parsed.string("class") ?? "*", to: state, reason: reason, for: hold, on: connection)
             }
             invocation.console.show(["provider": .string(name), "changed": .bool(changed)]) {

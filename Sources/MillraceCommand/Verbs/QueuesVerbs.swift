@@ -18,32 +18,31 @@ extension Command {
 
     static let queuesPause = switching(
         "pause", summary: "Stop claiming from queues; what runs goes on", done: "paused", already: "paused already"
-    ) { name, connection in try await Queue.pause(name, on: connection) }
+    ) { name, connection throws(PostgresError) in try await Queue.pause(name, on: connection) }
 
     static let queuesResume = switching(
         "resume", summary: "Claim from paused queues again", done: "resumed", already: "not paused"
-    ) { name, connection in try await Queue.resume(name, on: connection) }
+    ) { name, connection throws(PostgresError) in try await Queue.resume(name, on: connection) }
 
     private static func switching(
         _ verb: String, summary: String, done: String, already: String,
-        _ act: @escaping @Sendable (String, Connection) async throws -> Bool
+        _ act: @escaping @Sendable (String, Connection) async throws(PostgresError) -> Bool
     ) -> Command {
         Command(
             ["queues", verb], summary: summary,
             arguments: [Argument("name", .many, .queueName, help: "the queues' names")],
+            flags: verb == "pause" ? [.create(.queue)] : [],
             examples: [Example("millrace queues \(verb) mail", "one queue")]
         ) { invocation in
             let names = invocation.parsed.list("name")
-            let changed = try await invocation.withSchema { connection in
+            let changed = try await invocation.acting(on: .queue, names, isMade: invocation.creates) {
+                connection throws(PostgresError) in
                 var changed: [(name: String, changed: Bool)] = []
-                for name in names {
-                    let one = (name: name, changed: try await act(name, connection))
-                    changed.append(one)
-                    // At once: should the next one fail, this one still has changed.
-                    guard invocation.console.format == .human else { continue }
-                    invocation.console.print("\(name): \(one.changed ? done : already)")
-                }
+                for name in names { changed.append((name: name, changed: try await act(name, connection))) }
                 return changed
+            }
+            if invocation.console.format == .human {
+                for one in changed { invocation.console.print("\(one.name): \(one.changed ? done : already)") }
             }
             let items = changed.map { one -> JSONValue in ["queue": .string(one.name), "changed": .bool(one.changed)] }
             switch invocation.console.format {
@@ -69,7 +68,8 @@ extension Command {
         flags: [
             .single(
                 "state", "STATE", .choice(["succeeded", "cancelled", "dead"]), environment: .none,
-                help: "Only for jobs that end like this.")
+                help: "Only for jobs that end like this."),
+            .create(.queue),
         ],
         examples: [
             Example("millrace queues retention metrics short", "a day is enough"),
@@ -79,8 +79,9 @@ extension Command {
         let state = invocation.parsed.string("state")
         let name = invocation.parsed.string("name") ?? ""
         let retention = invocation.parsed.string("class") ?? ""
-        let changed = try await invocation.withSchema {
-            try await Queue.setRetention(retention, of: name, state: state, on: $0)
+        let changed = try await invocation.acting(on: .queue, [name], isMade: invocation.creates) {
+            connection throws(PostgresError) in
+            try await Queue.setRetention(retention, of: name, state: state, on: connection)
         }
         invocation.console.show([
             "queue": .string(name), "state": JSONValue(state), "retention": .string(retention),
@@ -92,18 +93,47 @@ extension Command {
         return .done
     }
 
-    static let queuesDrain = Command(
-        ["queues", "drain"],
-        summary: "Wait until a queue has nothing left to do",
+    static let queuesDrain = waiting(
+        "drain", discussion: "The same as millrace queues wait. It stops nothing: a worker's drain is another thing.")
+    static let queuesWait = waiting("wait")
+
+    private static func waiting(_ verb: String, discussion: String = "") -> Command {
+        Command(
+            ["queues", verb],
+            summary: "Wait until a queue has nothing left to do",
+            discussion: discussion + (discussion.isEmpty ? "" : " ") + """
+                Waits until nothing in it is ready, due or running; jobs scheduled for later do not count. Nothing is paused: \
+                jobs enqueued meanwhile are waited for too. An outage of the database is waited out. Exit 7 when --timeout \
+                passed first.
+                """,
+            arguments: [Argument("name", .one, .queueName, help: "the queue's name")],
+            examples: [Example("millrace queues \(verb) mail --timeout 10m", "before a deployment, say")]
+        ) { invocation in
+            try await invocation.drain(invocation.parsed.string("name") ?? "")
+        }
+    }
+
+    static let queuesRemove = Command(
+        ["queues", "remove"],
+        summary: "Remove queues that nothing uses",
         discussion: """
-            Waits until nothing in it is ready, due or running; jobs scheduled for later do not count. Nothing is paused: \
-            jobs enqueued meanwhile are waited for too. An outage of the database is waited out. Exit 7 when --timeout \
-            passed first.
+            Only an empty queue can go: one with no jobs, no record of ended ones, no schedule, no kind whose jobs go there, and no \
+            worker that serves it by name. Its limit and its retention go with it. Anything else is refused with exit code 4.
             """,
-        arguments: [Argument("name", .one, .queueName, help: "the queue's name")],
-        examples: [Example("millrace queues drain mail --timeout 10m", "before a deployment, say")]
+        arguments: [Argument("name", .many, .queueName, help: "the queues' names")],
+        examples: [Example("millrace queues remove mial", "what a typing mistake has made")]
     ) { invocation in
-        try await invocation.drain(invocation.parsed.string("name") ?? "")
+        let names = invocation.parsed.list("name")
+        try await invocation.acting(on: .queue, names) { connection throws(PostgresError) in
+            for name in names { _ = try await Queue.removeQueue(name, on: connection) }
+        }
+        if invocation.console.format == .human {
+            for name in names { invocation.console.print("\(name): removed") }
+        } else {
+            invocation.console.list(
+                "queues", names.map { ["queue": .string($0), "removed": true] }, table: Table([]))
+        }
+        return .done
     }
 }
 
@@ -114,6 +144,7 @@ extension Invocation {
         let shows = console.errors.isTerminal && console.verbosity > .quiet
         let options = try connectionOptions()
         return try await withSchema { given in
+            if let unknown = try await Self.unknown(.queue, [name], on: given) { throw unknown }
             var connection: Connection? = given
             var last = "the database is away"
             while true {

@@ -78,7 +78,9 @@ extension Command {
         examples: [Example("millrace schedules run nightly", "once more, by hand")]
     ) { invocation in
         let name = invocation.parsed.string("name") ?? ""
-        let id = try await invocation.withSchema { try await Queue.runSchedule(name, on: $0) }
+        let id = try await invocation.acting(on: .schedule, [name]) { connection throws(PostgresError) in
+            try await Queue.runSchedule(name, on: connection)
+        }
         invocation.console.show(["schedule": .string(name), "job": .int(Int(id))]) {
             invocation.console.print("\(id)")
         }
@@ -100,6 +102,7 @@ extension Invocation {
     ) async throws -> ExitCode {
         let names = parsed.list("name")
         let items = try await withSchema { connection in
+            if let unknown = try await Self.unknown(.schedule, names, on: connection) { throw unknown }
             var items: [JSONValue] = []
             for name in names {
                 let (changed, word) = try await act(name, connection)

@@ -1,6 +1,6 @@
 /// The list of everything the executable can do. A new verb is a value in a file beside this one, and a line here.
 enum Verbs {
-    static let tree = CommandTree(commands: commands, nouns: nouns)
+    static let tree = CommandTree(commands: commands.map(\.onItsOwnGround), nouns: nouns)
 
     private static let commands: [Command] = [
         .migrate,
@@ -13,13 +13,14 @@ enum Verbs {
         .jobsShow,
         .jobsWatch,
         .jobsLogs,
+        .jobsErrors,
         .jobsRetry,
         .jobsCancel,
         .jobsDelete,
         .queuesList,
         .queuesPause,
         .queuesResume,
-        .queuesDrain,
+        .queuesDrain, .queuesWait, .queuesRemove,
         .queuesRetention,
         .queuesLimit,
         .schedulesList,
@@ -45,6 +46,7 @@ enum Verbs {
         .providersList,
         .providersShow,
         .providersHistory,
+        .providersBlock, .providersAllow,
         .providersOpen,
         .providersClose, .providersObserve,
         .providersReset,
@@ -113,7 +115,7 @@ enum Verbs {
 
     private static let nouns: [String: String] = [
         "jobs": "Look at jobs, and change what becomes of them",
-        "queues": "Look at queues, pause, resume and drain them",
+        "queues": "Look at queues, pause and resume them, wait for them, and remove empty ones",
         "schedules": "Have jobs enqueued by the clock",
         "workers": "Look at the workers",
         "blobs": "Store content by its hash, fetch it, and sweep away what nobody refers to",

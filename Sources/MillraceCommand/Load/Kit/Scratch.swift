@@ -1,4 +1,5 @@
 import Clusters
+import FoundationEssentials
 import Glibc
 
 /// What a scenario makes for itself and takes away again.
@@ -8,15 +9,19 @@ enum Scratch {
         var template = Array("\(parent)/millrace-\(name)-XXXXXX".utf8CString)
         guard let made = mkdtemp(&template) else { throw Failure("no temporary directory could be made in \(parent)") }
         if isOpen { chmod(made, 0o755) }
-        return String(cString: made)
+        let path = String(cString: made)
+        LoadGround.atEnd { try? FileManager.default.removeItem(atPath: path) }
+        return path
     }
 
     /// A Postgres of its own, not started yet.
     static func cluster(_ directory: String, _ invocation: Invocation, settings: [String: String]) throws -> Cluster {
         do {
-            return Cluster(
+            let cluster = Cluster(
                 directory: directory, binaries: try Cluster.Binaries.locate(environment: invocation.environment),
                 settings: settings)
+            LoadGround.atEnd { if cluster.isRunning() { try? await cluster.stop(.immediate, deadline: .seconds(30)) } }
+            return cluster
         } catch {
             throw Failure(error.description)
         }

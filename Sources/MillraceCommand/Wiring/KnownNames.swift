@@ -1,0 +1,62 @@
+import Postgres
+import Queues
+
+/// What a name on the command line is the name of.
+enum Named: String, Sendable {
+    case queue, kind, provider, flag, schedule
+}
+
+extension Flag {
+    /// For verbs that would otherwise make what they cannot find.
+    static func create(_ what: Named) -> Flag {
+        .toggle("create", environment: .none, help: "Make the \(what.rawValue) if it is not known yet.")
+    }
+}
+
+extension Invocation {
+    /// Acts on names in one transaction, after all of them were found there. With `--create` an unknown one is made.
+    func acting<Value: Sendable>(
+        on what: Named, _ names: [String], isMade: Bool = false,
+        _ act: @Sendable (Connection) async throws(PostgresError) -> Value
+    ) async throws -> Value {
+        try await withSchema { connection in
+            let answer: Result<Value, Failure> = try await connection.transaction { connection throws(PostgresError) in
+                if !isMade, let unknown = try await Self.unknown(what, names, on: connection) {
+                    return .failure(unknown)
+                }
+                return .success(try await act(connection))
+            }
+            return try answer.get()
+        }
+    }
+
+    /// Whether the verb has `--create`, and it was given.
+    var creates: Bool { parsed.command.flag(named: "create") != nil && parsed.isOn("create") }
+
+    /// The failure for the first of these that nobody knows, with the name that was probably meant.
+    static func unknown(
+        _ what: Named, _ names: [String], on connection: Connection
+    ) async throws(PostgresError) -> Failure? {
+        guard !names.isEmpty else { return nil }
+        let known = try await Queue.names(of: what.rawValue, on: connection)
+        guard let name = names.first(where: { !known.contains($0) }) else { return nil }
+        return Failure(.notFound, unknownSentence(what, name, known: known), hint: what.listing)
+    }
+
+    static func unknownSentence(_ what: Named, _ name: String, known: [String]) -> String {
+        let near = Suggestions.closest(to: name, among: known).map { "; did you mean \($0)?" } ?? ""
+        return "there is no \(what.rawValue) \(name)\(near)"
+    }
+}
+
+extension Named {
+    fileprivate var listing: String {
+        switch self {
+        case .queue: "millrace queues list shows those there are"
+        case .kind: "a kind is known once a worker has registered it, or a job of it was enqueued"
+        case .provider: "millrace providers list shows those that workers have called; --create names another"
+        case .flag: "millrace flags list shows those there are; --create makes another"
+        case .schedule: "millrace schedules list shows those there are"
+        }
+    }
+}

@@ -1,0 +1,24 @@
+-- Deletes the ended jobs among these, all with one statement for each table: a single job_delete looks in every place and every leaf of
+-- history, and thousands of them take minutes. Ended jobs that had a unique key, and all others, are left to job_delete. Returns what is gone.
+create or replace function millrace.jobs_delete_ended(ids bigint[]) returns bigint[]
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    ended bigint[];
+begin
+    -- The row locks settle a redrive at the same time: it finds no ended run, or this finds none.
+    ended := array(
+        select h.id from millrace.history h
+         where h.id = any (jobs_delete_ended.ids) and h.outcome in (1, 2, 3)
+           and not exists (select from millrace.job j where j.id = h.id and j.unique_hash is not null)
+         order by h.id for update);
+    if ended = '{}' then
+        return ended;
+    end if;
+    delete from millrace.edge e where e.succ = any (ended);
+    delete from millrace.step s where s.job = any (ended);
+    delete from millrace.progress p where p.job = any (ended);
+    delete from millrace.log_line l where l.job = any (ended);
+    delete from millrace.result r where r.job = any (ended);
+    perform millrace.history_forget(ended);
+    return ended;
+end $$;

@@ -1,0 +1,85 @@
+-- Jobs by everything that people remember of them. Most of it has no index, so a call looks at `most` jobs at the most, newest first, and says
+-- where to go on: many short calls instead of one that takes minutes. `retrying` is a scheduled job whose last run failed.
+create or replace function millrace.jobs_find(
+    the_state text, the_queue text default null, the_kind text default null, the_tag text default null, the_tenant text default null,
+    the_unique text default null, the_limit_key text default null, the_error text default null, since timestamptz default null,
+    until timestamptz default null, after bigint default null, page int default 500, most int default 20000,
+    out ids bigint[], out looked int, out next bigint
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
+#variable_conflict use_variable
+declare
+    -- By queue where its jobs stand in an index of their own.
+    narrow text := case when the_state = 'ready' then the_queue end;
+    lines int[] := case when the_queue is not null then millrace.queue_ids(the_queue) end;
+    kind_id int := (select k.id from millrace.kind k where k.name = the_kind);
+    state text := case when the_state = 'retrying' then 'scheduled' else the_state end;
+    needs_run boolean := the_state in ('dead', 'retrying') or the_error is not null or since is not null or until is not null;
+    batch bigint[];
+    hits bigint[];
+begin
+    if page is null or page not between 1 and 500 then
+        perform millrace.refuse('page must be 1 to 500', 'page');
+    end if;
+    if most is null or most not between 1 and 100000 then
+        perform millrace.refuse('most must be 1 to 100000', 'most');
+    end if;
+    ids := '{}';
+    looked := 0;
+    next := after;
+    if lines = '{}' or (the_kind is not null and kind_id is null) then
+        next := null;
+        return;
+    end if;
+    loop
+        batch := array(select i from millrace.job_ids(state, narrow, null, null, next, 500) i order by i desc);
+        hits := array(
+            select b.id from unnest(batch) b(id)
+              left join millrace.job j on j.id = b.id
+              left join lateral (
+                select h.queue, h.kind, h.outcome, h.finished, h.error from millrace.history h
+                 where needs_run and h.id = b.id and (h.error is not null or h.outcome = 3) order by h.finished desc limit 1) h on true
+             where (lines is null or coalesce(j.queue, h.queue) = any (lines)) and (kind_id is null or coalesce(j.kind, h.kind) = kind_id)
+               and (the_tag is null or the_tag = any (j.tags)) and (the_tenant is null or j.tenant = the_tenant)
+               and (the_unique is null or j.unique_key = the_unique) and (the_limit_key is null or j.limit_key = the_limit_key)
+               and (the_error is null or position(lower(the_error) in lower(h.error)) > 0)
+               and (since is null or h.finished >= since) and (until is null or h.finished < until)
+               and (the_state <> 'retrying' or exists (
+                    select from millrace.timer d where d.job = b.id and (d.attempt > 0 or d.crashes > 0) and h.outcome in (4, 7)))
+             order by b.id desc limit page - cardinality(ids));
+        ids := ids || hits;
+        looked := looked + cardinality(batch);
+        if cardinality(ids) >= page then
+            next := ids[page];
+            return;
+        end if;
+        if cardinality(batch) < 500 then
+            next := null;                                 -- that was all
+            return;
+        end if;
+        next := batch[500];
+        exit when looked >= most;
+    end loop;
+end $$;
+
+-- What these jobs failed of last, alike errors together. An error is its first line, with # for every number, as the same trouble seldom has
+-- the same numbers. example: one of them. dropped: those whose arguments are no longer kept, which cannot run again.
+create or replace function millrace.job_errors(ids bigint[])
+returns table (kind text, error text, jobs bigint, dropped bigint, first_at timestamptz, last_at timestamptz, example bigint)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
+begin
+    if job_errors.ids is null or cardinality(job_errors.ids) > 500 then
+        perform millrace.refuse('ids must be at most 500', 'ids');
+    end if;
+    return query
+    select k.name, s.error, count(*), count(*) filter (where s.dropped), min(s.finished), max(s.finished), max(s.id)
+      from (select b.id, h.kind, h.finished, not exists (select from millrace.job j where j.id = b.id) as dropped,
+                   left(regexp_replace(regexp_replace(split_part(h.error, E'\n', 1), E'^attempt \\d+ of \\d+: ', ''), E'\\d+', '#', 'g'), 120) as error
+              from unnest(job_errors.ids) b(id)
+             cross join lateral (
+                select h.kind, h.finished, h.error from millrace.history h
+                 where h.id = b.id and h.error is not null order by h.finished desc limit 1) h) s
+      join millrace.kind k on k.id = s.kind
+     group by k.name, s.error order by 3 desc, 1, 2;
+end $$;
