@@ -53,6 +53,7 @@ package enum Schema {
         Script(name: "044_carried_contents", bytes: Embedded._044_carried_contents),
         Script(name: "045_why_and_how_it_goes", bytes: Embedded._045_why_and_how_it_goes),
         Script(name: "046_webhooks_passed_by", bytes: Embedded._046_webhooks_passed_by),
+        Script(name: "047_profiles", bytes: Embedded._047_profiles),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -99,6 +100,7 @@ package enum Schema {
         Script(name: "mail_house", bytes: Embedded.mail_house),
         Script(name: "people", bytes: Embedded.people),
         Script(name: "notices", bytes: Embedded.notices),
+        Script(name: "profiles", bytes: Embedded.profiles),
         Script(name: "notices_people", bytes: Embedded.notices_people),
         Script(name: "notices_take", bytes: Embedded.notices_take),
         Script(name: "notices_record", bytes: Embedded.notices_record),

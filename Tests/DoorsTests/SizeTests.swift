@@ -46,6 +46,7 @@ import Testing
         "hobby": "select millrace.hobby_save('alice', repeat('x', #), 'f')",
         "fact": "select millrace.hobby_save('alice', 'chess', repeat('x', #))",
         "answer": "select millrace.card_answer(gen_random_uuid(), 'alice', repeat('x', #))",
+        "display_name": "select millrace.person_profile('alice', repeat('x', #))",
         "note": "select millrace.check_in_alarm('alice', repeat('x', #))",
         "warnings": "select millrace.check_in_arm('alice', warnings => array_fill('1 min'::interval, array[#]))",
         "device_token": "select millrace.device_add('alice', 'fcm', repeat('x', #))",

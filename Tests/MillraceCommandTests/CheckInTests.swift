@@ -45,7 +45,12 @@ import Testing
             let link = try path(links.alarm(alarm, contact: ref))
             let page = try await curl(link)
             #expect(page.contains("&lt;anna&gt; asks for help") && page.contains("a &amp; b") && page.hasSuffix(" 200"))
-            #expect(!page.contains("src=") && !page.contains("href=") && !page.contains("<script"))
+            #expect(!page.contains("src=") && !page.contains("http") && !page.contains("<script"))
+            // Nothing comes from elsewhere, and what is tapped is as high as a finger is wide.
+            let style = try await curl("\(base)/v1/alarms/page.css")
+            #expect(style.contains("min-height: 52px") && style.contains("prefers-color-scheme: dark"))
+            let question = try await curl("-d answer=ask_safe \(link)")
+            #expect(question.contains("Are they really safe?") && question.contains("value=\"safe\""))
             #expect(try await connection.value("select state from millrace.alarms") == "open")
             #expect(try await curl("\(link)0").hasSuffix(" 404"))
             #expect(try await curl("-d answer=hm \(link)").hasSuffix(" 400"))
@@ -64,6 +69,40 @@ import Testing
             #expect(links.opened(token) == nil)
             listener.stop()
             try await running
+            await connection.close()
+        }
+    }
+
+    @Test func `the page of an alarm is in its reader's language, with names and the reader's own time`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await connection.run(
+                """
+                select millrace.check_in_contact('u-1', 'u-2', 1, '{"mail": "mum@example.com"}', actor => 'u-1');
+                select millrace.check_in_consent(ref, true) from millrace.watch_address;
+                select millrace.person_profile('u-1', 'Anna', 'en', 'Europe/London');
+                select millrace.person_profile('u-2', 'Mutti', 'de-AT', 'Europe/Vienna');
+                select millrace.check_in_alarm('u-1', 'am See', 'u-1');
+                """)
+            let told = try await connection.value(
+                "select n.data ->> 'title' from millrace.notice n where n.kind = 'alarm.raised'")
+            #expect(told == "Anna bittet um Hilfe")
+            func facts() async throws -> JSONValue {
+                let text = try await connection.value(
+                    "select millrace.alarm_page(a.id, d.ref) from millrace.alarm a, millrace.watch_address d")
+                return try JSONValue.read(Array((text ?? "").utf8))
+            }
+            func text(_ response: Response) -> String { String(decoding: response.bytes, as: UTF8.self) }
+            let open = text(AlarmPage.alarm(try await facts()))
+            #expect(open.contains("Anna bittet um Hilfe") && open.contains("lang=\"de\"") && !open.contains("u-1"))
+            #expect(open.contains("(Europe/Vienna)") && open.contains("Ich bin unterwegs"))
+            try await connection.run("select millrace.check_in_respond(id, 'u-2', 'safe') from millrace.alarm")
+            let over = text(AlarmPage.alarm(try await facts()))
+            #expect(
+                over.contains("Mutti sagt, dass Anna in Sicherheit ist.") && over.contains("Mutti: Alles in Ordnung"))
+            // In the words that a person without a profile has, English.
+            try await connection.run("delete from millrace.profile")
+            #expect(text(AlarmPage.alarm(try await facts())).contains("u-2 says that u-1 is safe."))
             await connection.close()
         }
     }

@@ -152,7 +152,7 @@ import Testing
         "document_upload", "document_register", "document_delete", "document_retry", "document_text", "document_search",
         "document",
         "document_list",
-        "device_add", "device_remove", "notice_preferences",
+        "device_add", "device_remove", "notice_preferences", "person_profile", "document_link",
         "check_in", "check_in_arm", "check_in_disarm", "check_in_set_interval", "check_in_pause", "check_in_alarm",
         "check_in_help",
         "check_in_drill", "check_in_contact", "check_in_contact_remove", "check_in_consent_ask", "check_in_accept",

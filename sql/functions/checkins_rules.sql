@@ -52,46 +52,56 @@ exception when invalid_parameter_value then
     return to_char(t at time zone 'UTC', 'YYYY-MM-DD HH24:MI') || ' (UTC)';
 end $$;
 
--- A title and a sentence for every stage. What is only a test says so first.
-create or replace function millrace.alarm_words(a millrace.alarm, stage text, who text default null) returns jsonb
+-- A title and a sentence for every stage, in the reader's language: English, where it is none of those here. What is only a test says so first.
+-- `reader` is a contact of the alarm's person; without one the language is that person's own.
+create or replace function millrace.alarm_words(a millrace.alarm, stage text, who text default null, reader text default null) returns jsonb
 language plpgsql stable as $$
 declare
     w millrace.watch;
     zone text;
     title text;
     body text;
+    german boolean := coalesce(millrace.language_of(reader), millrace.language_of(a.person), 'en') = 'de';
     test text := case when a.cause = 'drill' then 'TEST: ' else '' end;
+    name text := millrace.display_name(a.person);
+    contact text := coalesce(millrace.display_name(who), case when german then 'Ein Kontakt' else 'A contact' end);
+    due text;
 begin
     select * into w from millrace.watch x where x.person = a.person;
-    zone := coalesce(w.zone, 'UTC');
+    zone := coalesce(millrace.zone_of(reader), w.zone, 'UTC');
+    due := millrace.alarm_time(a.expired_at, zone);
     case stage
     when 'raised', 'escalated' then
-        title := case when a.cause = 'help' then format('%s asks for help', a.person) else format('%s has not checked in', a.person) end;
+        title := case when a.cause = 'help' then format(case when german then '%s bittet um Hilfe' else '%s asks for help' end, name)
+            else format(case when german then '%s hat sich nicht gemeldet' else '%s has not checked in' end, name) end;
         body := case a.cause
-            when 'help' then format('%s asked for help at %s.', a.person, millrace.alarm_time(a.expired_at, zone))
-            when 'drill' then format('This is a test of the alarm for %s. Nothing has happened.', a.person)
-            else format('%s should have checked in by %s and has not.', a.person, millrace.alarm_time(a.expired_at, zone)) end;
+            when 'help' then format(case when german then '%s hat um %s um Hilfe gebeten.' else '%s asked for help at %s.' end, name, due)
+            when 'drill' then format(case when german then 'Das ist eine Probe des Alarms um %s. Es ist nichts passiert.'
+                else 'This is a test of the alarm for %s. Nothing has happened.' end, name)
+            else format(case when german then '%s hätte sich bis %s melden sollen und hat es nicht getan.' else '%s should have checked in by %s and has not.' end, name, due) end;
         if a.late_by > interval '1 minute' then
-            body := body || format(' This message is late by %s.', date_trunc('second', a.late_by));
+            body := body || format(case when german then ' Diese Nachricht kommt um %s zu spät.' else ' This message is late by %s.' end, date_trunc('second', a.late_by));
         end if;
         if a.note is not null then
-            body := body || ' ' || format('Note: %s', a.note);
+            body := body || ' ' || format(case when german then 'Notiz: %s' else 'Note: %s' end, a.note);
         end if;
         if stage = 'escalated' then
-            body := body || ' Nobody has answered yet.';
+            body := body || case when german then ' Es hat noch niemand geantwortet.' else ' Nobody has answered yet.' end;
         end if;
-        body := body || case when a.cause = 'drill' then ' Please say that you got it.' else ' Please say whether you can look after it.' end;
+        body := body || case when a.cause = 'drill' then case when german then ' Bitte antworte, dass du sie bekommen hast.' else ' Please say that you got it.' end
+            else case when german then ' Bitte antworte, ob du dich kümmern kannst.' else ' Please say whether you can look after it.' end end;
     when 'acknowledged' then
-        title := format('%s looks after %s', who, a.person);
-        body := format('%s has answered the alarm about %s.', who, a.person);
+        title := format(case when german then '%s kümmert sich um %s' else '%s looks after %s' end, contact, name);
+        body := format(case when german then '%s hat auf den Alarm um %s geantwortet.' else '%s has answered the alarm about %s.' end, contact, name);
     when 'resolved' then
-        title := format('The alarm about %s is over', a.person);
+        title := format(case when german then 'Der Alarm um %s ist vorbei' else 'The alarm about %s is over' end, name);
         body := case a.resolution
-            when 'late_check_in' then format('%s has checked in late, at %s.', a.person, millrace.alarm_time(w.last_checked_in, zone))
-            when 'contact' then format('%s says that %s is safe.', who, a.person)
-            when 'drill' then 'The test is over.'
-            else 'It was ended by an operator.' end || coalesce(' ' || a.reason, '');
-        body := case when a.cause = 'drill' then 'The test is over.' else body end;
+            when 'late_check_in' then format(case when german then '%s hat sich um %s gemeldet, zu spät.' else '%s has checked in late, at %s.' end, name,
+                millrace.alarm_time(w.last_checked_in, zone))
+            when 'contact' then format(case when german then '%s sagt, dass %s in Sicherheit ist.' else '%s says that %s is safe.' end, contact, name)
+            when 'drill' then case when german then 'Die Probe ist vorbei.' else 'The test is over.' end
+            else case when german then 'Der Betreiber hat ihn beendet.' else 'It was ended by an operator.' end || coalesce(' ' || a.reason, '') end;
+        body := case when a.cause = 'drill' then case when german then 'Die Probe ist vorbei.' else 'The test is over.' end else body end;
     else
         title := stage;
         body := stage;
@@ -104,7 +114,7 @@ create or replace function millrace.alarm_tell(a millrace.alarm, stage text, ste
 language plpgsql volatile as $$
 declare
     d record;
-    words jsonb := millrace.alarm_words(a, stage, who);
+    words jsonb;
     the_notice uuid;
     n int := 0;
 begin
@@ -116,6 +126,7 @@ begin
          order by c.step, c.contact, x.channel
     loop
         begin                                              -- one that cannot be written keeps no other from being told
+            words := millrace.alarm_words(a, stage, who, d.contact);
             the_notice := millrace.notice_put(d.contact, case when a.cause = 'drill' then 'alarm.drill' else 'alarm.' || stage end, d.channel, d.address,
                 words || jsonb_build_object('alarm', a.id, 'ref', d.ref, 'person', a.person, 'stage', stage, 'cause', a.cause, 'test', a.cause = 'drill',
                     'step', a.step, 'round', a.round, 'expired_at', a.expired_at, 'late_seconds', round(extract(epoch from a.late_by))),

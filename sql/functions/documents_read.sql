@@ -70,6 +70,42 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select o.blob, o.size from millrace.document_output o where o.document = the_id and o.kind = the_kind
 $$;
 
+-- A link that whoever has it gets the document by, or what was made of it: what an app opens on a phone. It ends by itself, after a day at most.
+create or replace function millrace.document_link(
+    id uuid, kind text default 'pdf', valid interval default '1 hour', actor text default null, caller millrace.caller_name default current_user
+) returns text
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    me text := millrace.document_actor(document_link.actor, caller => document_link.caller);
+    d millrace.document;
+    content bytea;
+    the_type text := case kind when 'original' then null when 'preview' then 'image/png' else 'application/pdf' end;
+begin
+    if kind is null or kind not in ('original', 'pdf', 'preview', 'report') then
+        perform millrace.refuse('kind is not known', 'kind', 'Give original, pdf, preview or report.');
+    end if;
+    if valid is null or valid not between interval '1 minute' and interval '1 day' then
+        perform millrace.refuse('valid is out of range', 'valid', 'Give 1 minute to 1 day.');
+    end if;
+    select x.* into d from millrace.document x where x.id = document_link.id and millrace.document_sees(x, me, caller => document_link.caller);
+    if not found then
+        perform millrace.refuse('there is no such document', 'id', null, 'P0002', 'not_found');
+    end if;
+    if kind = 'original' then
+        content := d.blob;
+        the_type := case when d.mime_type in ('application/pdf', 'image/png', 'image/jpeg', 'image/tiff', 'image/heic') then d.mime_type else 'application/octet-stream' end;
+    else
+        select o.blob into content from millrace.document_output o where o.document = d.id and o.kind = document_link.kind;
+    end if;
+    if content is null then
+        perform millrace.refuse(format('the document has no %s now', kind), 'kind', 'Its status tells whether it is still read; its outputs, what is made of it.',
+            '55000', 'conflict');
+    end if;
+    return millrace.blob_link(content, the_type,
+        left(coalesce(nullif(btrim(d.title), ''), 'document'), 100) || case the_type when 'application/pdf' then case when d.title ~* '[.]pdf$' then '' else '.pdf' end
+            when 'image/png' then case when d.title ~* '[.]png$' then '' else '.png' end else '' end, valid);
+end $$;
+
 -- The pages that have been read so far, from first to last, with a form feed between them. At most 100 MB.
 create or replace function millrace.document_text(id uuid, first int default 1, last int default null, actor text default null, caller millrace.caller_name default current_user) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$

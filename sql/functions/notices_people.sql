@@ -149,6 +149,7 @@ begin
     delete from millrace.device d where d.person = notices_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
     delete from millrace.notice_preference p where p.person = notices_erase_person.person;
+    delete from millrace.profile p where p.person = notices_erase_person.person;
     get diagnostics n = row_count;
     return gone + n;
 end $$;

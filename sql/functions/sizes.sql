@@ -39,6 +39,7 @@ begin atomic
         ('fact', 1000, 'characters'),
         ('answer', 200, 'characters'),
         ('note', 500, 'characters'),
+        ('display_name', 100, 'characters'),
         ('warnings', 5, 'entries'),
         ('device_token', 4096, 'characters'),
         ('channels', 16384, 'bytes')
