@@ -80,8 +80,8 @@ import Testing
                 """
                 select millrace.check_in_contact('u-1', 'u-2', 1, '{"mail": "mum@example.com"}', actor => 'u-1');
                 select millrace.check_in_consent(ref, true) from millrace.watch_address;
-                select millrace.person_profile('u-1', 'Anna', 'en', 'Europe/London');
-                select millrace.person_profile('u-2', 'Mutti', 'de-AT', 'Europe/Vienna');
+                select millrace.person_profile('u-1', 'Anna', 'en', 'Europe/London', actor => 'u-1');
+                select millrace.person_profile('u-2', 'Mutti', 'de-AT', 'Europe/Vienna', actor => 'u-2');
                 select millrace.check_in_alarm('u-1', 'am See', 'u-1');
                 """)
             let told = try await connection.value(
@@ -92,7 +92,10 @@ import Testing
                     "select millrace.alarm_page(a.id, d.ref) from millrace.alarm a, millrace.watch_address d")
                 return try JSONValue.read(Array((text ?? "").utf8))
             }
-            func text(_ response: Response) -> String { String(decoding: response.bytes, as: UTF8.self) }
+            func text(_ response: Response) -> String {
+                guard case .bytes(let bytes) = response.body else { return "" }
+                return String(decoding: bytes, as: UTF8.self)
+            }
             let open = text(AlarmPage.alarm(try await facts()))
             #expect(open.contains("Anna bittet um Hilfe") && open.contains("lang=\"de\"") && !open.contains("u-1"))
             #expect(open.contains("(Europe/Vienna)") && open.contains("Ich bin unterwegs"))

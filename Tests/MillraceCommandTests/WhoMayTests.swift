@@ -76,6 +76,7 @@ import Testing
         "check_in_rules_set": #"check_in_rules_set('{"asker_day": 5}')"#,
         "device_add": "device_add('kid', 'fcm', 'token-0002'$as)",
         "device_remove": "device_remove('token-0001')",
+        "person_profile": "person_profile('kid', 'Kid'$as)",
         "notice_preferences": "notice_preferences('kid', 'UTC', '0:00', '0:00', '{}', null$as)",
         "points_award": "points_award('kid', 1, 'k', 'r')",
         "notice_send": "notice_send('kid', 'k')",

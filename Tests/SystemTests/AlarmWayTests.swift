@@ -84,7 +84,7 @@ import Testing
             try await owner.run("select millrace.check_in_contact_remove('eve', 'victim', 'eve')")
             let over = await Self.ask(unwanted, at: port)
             #expect(
-                over.status == 200 && over.body.contains("open no more") && !over.body.contains("contact of"),
+                over.status == 200 && over.body.contains("no longer open") && !over.body.contains("contact of"),
                 "\(over.body)")
             #expect(await Self.ask(unwanted, at: port, answer: "yes").status == 404)
             #expect(

@@ -134,6 +134,40 @@ import Testing
         }
     }
 
+    /// What an app shows its user: the PDF that was made, and the file as it came.
+    @Test func `a document and what was made of it come by links`() async throws {
+        try await withDatabase { database in
+            let port = try freePort()
+            let worker = try await MillraceProcess.worker(
+                "links", database: database.url, ["--listen", "127.0.0.1:\(port)"],
+                environment: [
+                    "MILLRACE_PUBLIC_URL": "http://127.0.0.1:\(port)", "MILLRACE_SECRET": "a secret of some length",
+                ])
+            let id = try await Self.withFile(Self.hello, "letter.pdf") { path in
+                let submit = try MillraceProcess(
+                    ["documents", "submit", path, "--output", "pdf", "--output", "preview", "--watch", "--quiet"],
+                    database: database.url)
+                #expect(try await submit.ended(within: .seconds(120)) == 0, "\(submit.output)")
+                return try await database.connect().value("select id from millrace.documents") ?? ""
+            }
+            let owner = try await database.connect()
+            func fetched(_ kind: String) async throws -> Data {
+                let link = try await owner.value("millrace.document_link('\(id)', '\(kind)')") ?? ""
+                return try await Program.run("curl", ["-sf", "-m", "60", link]).output
+            }
+            #expect(Array(try await fetched("original")) == Self.hello)
+            #expect(try await fetched("pdf").starts(with: Data("%PDF".utf8)))
+            #expect(try await fetched("preview").starts(with: [0x89, 0x50, 0x4e, 0x47]))
+            for (kind, code) in [("report", "55000"), ("text", "22023")] {
+                let refusal = try await owner.refusal(of: "select millrace.document_link('\(id)', '\(kind)')")
+                #expect(refusal?.sqlState == code)
+            }
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended() == 0)
+            await owner.close()
+        }
+    }
+
     /// As an admin names it: what is not beneath a listed directory is read by nobody, and what is, is.
     @Test func `a worker reads the files that its operator has listed, and no others`() async throws {
         try await withDatabase { database in

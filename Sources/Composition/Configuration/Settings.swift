@@ -85,3 +85,11 @@ extension Settings {
     package var workerRole: String { string(.workerRole) }
     package var adminRole: String { string(.adminRole) }
 }
+
+extension Settings {
+    /// Gives a setting another value, whatever was said before.
+    package mutating func point(_ setting: Setting, at text: String) {
+        entries.removeAll { $0.setting.name == setting.name }
+        entries.append(Entry(setting: setting, value: .text(text), text: text, origin: .fallback))
+    }
+}

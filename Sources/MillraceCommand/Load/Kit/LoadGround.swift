@@ -16,6 +16,7 @@ extension Command {
             arguments: arguments, flags: flags, examples: examples, settings: settings
         ) { invocation in
             Signals.onStop { _ in
+                LoadGround.isStopped.withLock { $0 = true }
                 Task {
                     await LoadGround.clear()
                     exit(ExitCode.failed.rawValue)
@@ -28,6 +29,8 @@ extension Command {
             } catch {
                 outcome = .failure(error)
             }
+            // What was stopped fails as its database goes; the process ends when all is taken away.
+            while LoadGround.isStopped.withLock({ $0 }) { try? await Task.sleep(for: .seconds(1)) }
             await LoadGround.clear()
             return try outcome.get()
         }
@@ -38,6 +41,8 @@ extension Command {
 enum LoadGround {
     /// What is to be taken away at the end, the last first.
     private static let leftovers = Mutex<[@Sendable () async -> Void]>([])
+
+    static let isStopped = Mutex(false)
 
     static func atEnd(_ body: @escaping @Sendable () async -> Void) {
         leftovers.withLock { $0.append(body) }
@@ -143,12 +148,5 @@ enum LoadGround {
             return location.isEmpty ? "dbname=\(database)" : "\(location) dbname=\(database)"
         }
         return location + (location.contains("?") ? "&" : "?") + "dbname=\(database)"
-    }
-}
-
-extension Settings {
-    fileprivate mutating func point(_ setting: Setting, at text: String) {
-        entries.removeAll { $0.setting.name == setting.name }
-        entries.append(Entry(setting: setting, value: .text(text), text: text, origin: .fallback))
     }
 }
