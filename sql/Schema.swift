@@ -54,6 +54,7 @@ package enum Schema {
         Script(name: "045_why_and_how_it_goes", bytes: Embedded._045_why_and_how_it_goes),
         Script(name: "046_webhooks_passed_by", bytes: Embedded._046_webhooks_passed_by),
         Script(name: "047_profiles", bytes: Embedded._047_profiles),
+        Script(name: "048_quest_texts", bytes: Embedded._048_quest_texts),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

@@ -16,6 +16,28 @@ import Testing
         }
     }
 
+    @Test func `a quest of the catalogue keeps its id and its description`() async throws {
+        try await Self.withFamily { connection in
+            func set(_ description: String) -> String {
+                """
+                millrace.quest_rules_set('{"catalogue": [{"kind": "family_chat", "title": "T", "id": "chat-1", "description": "\(description)"}]}')
+                """
+            }
+            #expect(try await connection.bool(set("Ask your sister.")))
+            #expect(try await connection.bool(set("Ask your sister.")) == false)
+            let quest = "millrace.quest_today('f', actor => 'kid')"
+            #expect(try await connection.value("\(quest) ->> 'id'") == "chat-1")
+            #expect(try await connection.value("\(quest) ->> 'description'") == "Ask your sister.")
+            #expect(try await connection.bool(set("Ask your brother.")))
+            #expect(try await connection.value("\(quest) ->> 'description'") == "Ask your brother.")
+            let refusal = try await connection.refusal(
+                of:
+                    #"select millrace.quest_rules_set('{"catalogue": [{"kind": "family_chat", "title": "T", "id": ""}]}')"#
+            )
+            #expect(refusal?.sqlState == "22023")
+        }
+    }
+
     @Test func `points are five, two, one and ten, each once`() async throws {
         try await Self.withFamily("share_hobby") { connection in
             // A first hobby that is also the quest gives six.

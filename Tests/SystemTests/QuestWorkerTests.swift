@@ -28,7 +28,7 @@ import Testing
                 """)
             let crew = (0..<5).map { number in
                 Supervised { turn in
-                    try await MillraceProcess.worker("w\(number)-\(turn)", database: database.url, ["--quests"])
+                    try await MillraceProcess.worker("w\(number)-\(turn)", database: database.url)
                 }
             }
             for worker in crew { try await worker.begin() }

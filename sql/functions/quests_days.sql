@@ -157,7 +157,7 @@ begin
     select coalesce(millrace.streak_now(s, array_agg(coalesce(q.state, 'missed') order by g)), s) into s
       from generate_series(f.today, c.today - 1, interval '1 day') g
       left join millrace.quest q on q.family = f.family and q.day = g::date;
-    select jsonb_build_object('family', f.family, 'day', c.today, 'kind', i.kind, 'title', i.title, 'state', coalesce(q.state, 'open'),
+    select jsonb_build_object('family', f.family, 'day', c.today, 'kind', i.kind, 'title', i.title, 'id', i.name, 'description', i.description, 'state', coalesce(q.state, 'open'),
                'ends_at', c.ends_at, 'streak', case when q.state = 'done' then (millrace.streak_step(s, 'done'))[1] else s[1] end, 'freezes', s[3],
                'completed_by', coalesce((select jsonb_agg(k.person order by k.at, k.person) from millrace.quest_completion k
                     where k.family = f.family and k.day = c.today and k.undone_at is null), '[]'),

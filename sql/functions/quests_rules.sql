@@ -295,6 +295,7 @@ declare
     new millrace.quest_rule;
     strange text;
     items int[];
+    told boolean := false;                                -- the texts of a quest have changed
 begin
     select string_agg(k, ', ') into strange from jsonb_object_keys(rules) k
      where k not in ('grace', 'mood_buffer', 'reminder_hour', 'quiet_from', 'quiet_to', 'hobby', 'card', 'quest', 'streak', 'seen', 'catalogue');
@@ -313,16 +314,24 @@ begin
             perform millrace.refuse('a quest of the catalogue has no known kind or no title of 1 to 200 characters', 'catalogue',
                 'Kinds are share_hobby, daily_mood and family_chat.');
         end if;
-        insert into millrace.quest_item (kind, title)
-        select distinct e ->> 'kind', e ->> 'title' from jsonb_array_elements(rules -> 'catalogue') e
-            on conflict do nothing;
+        if exists (select from jsonb_array_elements(rules -> 'catalogue') e
+             where length(e ->> 'id') not between 1 and 128 or length(e ->> 'description') not between 1 and 1000) then
+            perform millrace.refuse('a quest of the catalogue has an id or a description that is empty or too long', 'catalogue',
+                'An id has 1 to 128 characters, a description 1 to 1000; leave out what there is none of.');
+        end if;
+        insert into millrace.quest_item as i (kind, title, name, description)
+        select distinct on (e ->> 'kind', e ->> 'title') e ->> 'kind', e ->> 'title', e ->> 'id', e ->> 'description'
+          from jsonb_array_elements(rules -> 'catalogue') e
+            on conflict (kind, title) do update set name = excluded.name, description = excluded.description
+                where (i.name, i.description) is distinct from (excluded.name, excluded.description);
+        told := found;
         select array_agg(i.id order by e.n) into items
           from jsonb_array_elements(rules -> 'catalogue') with ordinality e(v, n)
           join millrace.quest_item i on i.kind = e.v ->> 'kind' and i.title = e.v ->> 'title';
         new.rotation := items;
     end if;
     if new = old then
-        return false;
+        return told;
     end if;
     update millrace.quest_rule
        set grace = new.grace, mood_buffer = new.mood_buffer, reminder_hour = new.reminder_hour, quiet_from = new.quiet_from, quiet_to = new.quiet_to,

@@ -6,7 +6,8 @@ extension Setting {
     ]
 
     package static let questsOn = Setting(
-        "quests", .boolean, fallback: "off", help: "Take families over their midnights: register quests.rollover.")
+        "quests", .boolean, fallback: "on",
+        help: "Take families over their midnights, where there are families; off leaves that to other workers.")
     package static let questGrace = Setting(
         "quest-grace", .duration(.zero ... .seconds(82_800)), valueName: "DURATION",
         help: "How long after a day's end what was done before it still counts; 6h until somebody says otherwise.")
@@ -32,7 +33,7 @@ extension Setting {
     package static let questCatalogue = Setting(
         "quest-catalogue", .path, valueName: "FILE",
         help:
-            #"The quests that follow each other, as JSON: [{"kind": "share_hobby|daily_mood|family_chat", "title": "…"}, …]."#
+            #"The quests that follow each other, as JSON: [{"kind": "share_hobby|daily_mood|family_chat", "title": "…", "id": "…", "description": "…"}, …]."#
     )
 
     package static func quietHours(_ text: String) -> (from: String, to: String)? {

@@ -29,7 +29,7 @@ extension Command {
         ["quests", "rollover"],
         summary: "Take families over the midnights that have passed",
         discussion: """
-            Workers with --quests do this by themselves, each quarter of an hour; by hand it does no harm, also beside them. Exit \
+            Workers do this by themselves, each quarter of an hour; by hand it does no harm, also beside them. Exit \
             1 when a family could not be taken over; its reason stands in families show.
             """,
         flags: [.toggle("dry-run", environment: .none, help: "Show what is due, and change nothing.")],

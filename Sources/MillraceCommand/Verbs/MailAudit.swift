@@ -18,7 +18,9 @@ extension Command {
             .single("message", "ID", .messageID, environment: .none, help: "Only about this message."),
             .single("since", "TIME", .instant, environment: .none, help: "Only entries since then."),
             .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many."),
-            .single("after", "N", .integer(1...1_000_000_000_000_000), environment: .none, help: "Only entries older than this one."),
+            .single(
+                "after", "N", .integer(1...1_000_000_000_000_000), environment: .none,
+                help: "Only entries older than this one."),
         ],
         examples: [
             Example("millrace mail audit --what erase --since 2030-01-01T00:00:00Z", "who erased people this year")

@@ -13,7 +13,11 @@ extension Command {
             .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many."),
             .single("after", "ID", .messageID, environment: .none, help: "Only messages older than this one."),
         ],
-        examples: [Example("millrace mail list --status parked", "in doubt: nobody knows whether they were sent, and somebody has to decide")]
+        examples: [
+            Example(
+                "millrace mail list --status parked",
+                "in doubt: nobody knows whether they were sent, and somebody has to decide")
+        ]
     ) { invocation in
         let parsed = invocation.parsed
         let limit = parsed.integer("limit") ?? 50

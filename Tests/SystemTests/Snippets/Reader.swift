@@ -113,7 +113,7 @@ struct Reader {
 
     func worker(_ number: Int) async throws -> MillraceProcess {
         try await MillraceProcess.worker(
-            "reader-\(number)", database: url(of: "owner"), ["--quests"], environment: settings)
+            "reader-\(number)", database: url(of: "owner"), environment: settings)
     }
 
     func run(sql snippet: Snippet) async throws {

@@ -8,7 +8,8 @@ import Testing
     @Test func `every block says what it is, and every block of SQL which role runs it`() throws {
         let all = try Snippet.all()
         for snippet in all {
-            #expect(["sql", "sh", "swift", "json", "text"].contains(snippet.language), "\(snippet): \(snippet.language)")
+            #expect(
+                ["sql", "sh", "swift", "json", "text"].contains(snippet.language), "\(snippet): \(snippet.language)")
             if snippet.language == "sql" {
                 #expect(snippet.role.map { Reader.names.contains($0[0]) } == true, "\(snippet) names no role")
             }
