@@ -30,7 +30,7 @@ private func tree(_ run: @escaping @Sendable (Invocation) async throws -> ExitCo
     }
 
     @Test func `a misuse ends with 2 and leaves the results empty`() async {
-        let outcome = await millrace("vresion", "--json")
+        let outcome = await millrace("vresion")
         #expect(outcome.code == .misused && outcome.output.isEmpty)
         #expect(
             outcome.errors == """
@@ -39,6 +39,9 @@ private func tree(_ run: @escaping @Sendable (Invocation) async throws -> ExitCo
                 see millrace --help
 
                 """)
+        let json = await millrace("vresion", "--json")
+        #expect(json.code == .misused && json.output.isEmpty)
+        #expect(json.errors.contains(#""class":"misused""#) && json.errors.contains("did you mean millrace version?"))
     }
 
     @Test func `broken settings stop a verb before it starts, and all are told`() async {
