@@ -67,6 +67,8 @@ extension Post {
     package func watch(every pause: Duration = .seconds(300), olderThan age: Duration = .seconds(3600)) async {
         do {
             try await table.tellDefaults(options)
+        } catch  where Task.isCancelled {
+            return  // a worker that did not start says why itself
         } catch {
             log.warning("what templates can be filled with could not be told to the database", [("error", "\(error)")])
         }

@@ -27,6 +27,7 @@ struct Follower {
         var pause = Self.first
         var last: JobDetail?
         var isAway = false
+        var told: String?
         let region = console.live()
         let started = ContinuousClock.now
         while true {
@@ -45,6 +46,13 @@ struct Follower {
                 }
                 last = job
                 draw(job, since: started, in: region)
+                // For long in line: say what it waits for.
+                if job.state == .ready || job.state == .blocked, pause >= Self.slowest,
+                    let reason = try await reason(on: now), reason != told
+                {
+                    told = reason
+                    console.note("job \(id) does not run: \(reason)")
+                }
                 if job.state.isFinal {
                     await now.close()
                     return .ended(job)
@@ -61,6 +69,13 @@ struct Follower {
             try await Task.sleep(for: min(pause, left))
             pause = min(pause * 1.5, Self.slowest)
         }
+    }
+
+    private func reason(on connection: Connection) async throws(PostgresError) -> String? {
+        guard let bytes = try await Queue.why(id, on: connection), let why = try? JSONValue.read(bytes),
+            let sentence = why["sentence"]?.text
+        else { return nil }
+        return DisplayWidth.harmless(sentence + (why["hint"]?.text.map { " (\($0))" } ?? ""))
     }
 
     private func usable(_ connection: Connection?) async throws(PostgresError) -> Connection {
