@@ -29,6 +29,23 @@ import Workers
         }
     }
 
+    @Test func `a login that may not look is told so, and not that all is in a bad way`() async throws {
+        let office = try await TestCluster.office()
+        let role = TestCluster.name("stranger")
+        try await office.run("create role \(role) login")
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await connection.run("grant usage on schema millrace to \(role)")
+            let outcome = await millrace(
+                "status", "--database-url", database.url.replacing("//millrace@", with: "//\(role)@"))
+            #expect(outcome.code == .failed && outcome.output.isEmpty, "\(outcome.output)")
+            #expect(outcome.errors.contains("permission denied"), "\(outcome.errors)")
+            await connection.close()
+        }
+        try await office.run("drop role \(role)")
+        await office.close()
+    }
+
     @Test func `one failure that is retried is well`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

@@ -74,9 +74,7 @@ struct StatusReport: Sendable {
         let schema = await section { () throws(PostgresError) in try await Queue.schemaState(on: connection) }
         return StatusReport(
             schema: schema,
-            queues: await section { () throws(PostgresError) in
-                try await Queue.depths(cap: cap, on: connection, deadline: patience)
-            },
+            queues: try await queues(on: connection, cap: cap, patience: patience),
             rates: await section { () throws(PostgresError) in
                 try await Queue.rates(on: connection, deadline: patience)
             },
@@ -151,6 +149,18 @@ struct StatusReport: Sendable {
             rooms: await section { () throws(PostgresError) in
                 try await Queue.rooms(on: connection, deadline: patience)
             }, cap: cap)
+    }
+
+    /// A login that may not even count what waits is told so, and not that all is in a bad way.
+    private static func queues(
+        on connection: Connection, cap: Int?, patience: Duration
+    ) async throws(PostgresError) -> Section<[QueueDepth]> {
+        do throws(PostgresError) {
+            return .known(try await Queue.depths(cap: cap, on: connection, deadline: patience))
+        } catch {
+            guard error.sqlState != "42501" else { throw error }
+            return .unavailable(DatabaseFailure(error).sentence)
+        }
     }
 
     private static func section<Value: Sendable>(
