@@ -103,6 +103,7 @@ package enum Schema {
         Script(name: "notices", bytes: Embedded.notices),
         Script(name: "profiles", bytes: Embedded.profiles),
         Script(name: "notices_people", bytes: Embedded.notices_people),
+        Script(name: "notices_own", bytes: Embedded.notices_own),
         Script(name: "notices_take", bytes: Embedded.notices_take),
         Script(name: "notices_record", bytes: Embedded.notices_record),
         Script(name: "quests_rules", bytes: Embedded.quests_rules),

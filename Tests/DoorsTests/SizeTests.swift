@@ -46,6 +46,10 @@ import Testing
         "hobby": "select millrace.hobby_save('alice', repeat('x', #), 'f')",
         "fact": "select millrace.hobby_save('alice', 'chess', repeat('x', #))",
         "answer": "select millrace.card_answer(gen_random_uuid(), 'alice', repeat('x', #))",
+        "own_notice_key":
+            "select millrace.own_notice_schedule('alice', 'k', repeat('x', #), now() + interval '1 hour')",
+        "own_notice_data":
+            "select millrace.own_notice_schedule('alice', 'k', gen_random_uuid()::text, now() + interval '1 hour', jsonb_build_object('body', repeat('x', # - 12)))",
         "display_name": "select millrace.person_profile('alice', repeat('x', #))",
         "note": "select millrace.check_in_alarm('alice', repeat('x', #))",
         "warnings": "select millrace.check_in_arm('alice', warnings => array_fill('1 min'::interval, array[#]))",

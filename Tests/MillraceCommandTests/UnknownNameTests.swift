@@ -34,6 +34,13 @@ private func run(_ words: [String], _ url: String) async -> Outcome {
         (["jobs", "retry", "--dead", "--kind", "mail.sned", "--yes"], "mail.send"),
     ]
 
+    @Test func `who takes a room for a queue is told what its pause does not reach`() async throws {
+        try await withDatabase { database in
+            let outcome = await millrace("queues", "pause", "check-ins", "--database-url", database.url)
+            #expect(outcome.code == .notFound && outcome.errors.contains("no queue's pause reaches them"))
+        }
+    }
+
     @Test func `a mistyped name is exit 3 with what was probably meant, and changes nothing`() async throws {
         try await withDatabase { database in
             try await database.change(

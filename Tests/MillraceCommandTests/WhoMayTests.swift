@@ -76,6 +76,9 @@ import Testing
         "check_in_rules_set": #"check_in_rules_set('{"asker_day": 5}')"#,
         "device_add": "device_add('kid', 'fcm', 'token-0002'$as)",
         "device_remove": "device_remove('token-0001')",
+        "own_notice_schedule": "own_notice_schedule('kid', 'water', 'k', now() + interval '1 hour'$as)",
+        "own_notice_move": "own_notice_move('kid', 'k', now() + interval '1 hour'$as)",
+        "own_notice_cancel": "own_notice_cancel('kid', 'k'$as)",
         "person_profile": "person_profile('kid', 'Kid'$as)",
         "notice_preferences": "notice_preferences('kid', 'UTC', '0:00', '0:00', '{}', null$as)",
         "points_award": "points_award('kid', 1, 'k', 'r')",
@@ -98,7 +101,8 @@ import Testing
                    millrace.check_in_confirm('kid', 'bob', '{mail}'), millrace.check_in_arm('kid', actor => 'kid'),
                    millrace.check_in_contact('kid', 'second', 2, '{"mail": "second@example.com"}', actor => 'kid'),
                    millrace.check_in_alarm('kid', actor => 'kid'), millrace.consent_block('mail', 'never@example.com'),
-                   millrace.device_add('kid', 'fcm', 'token-0001');
+                   millrace.device_add('kid', 'fcm', 'token-0001'),
+                   millrace.own_notice_schedule('kid', 'water', 'k', now() + interval '1 hour', actor => 'kid');
             """#)
     }
 

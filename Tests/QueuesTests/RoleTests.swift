@@ -153,6 +153,7 @@ import Testing
         "document",
         "document_list",
         "device_add", "device_remove", "notice_preferences", "person_profile", "document_link",
+        "own_notice_schedule", "own_notice_move", "own_notice_cancel",
         "check_in", "check_in_arm", "check_in_disarm", "check_in_set_interval", "check_in_pause", "check_in_alarm",
         "check_in_help",
         "check_in_drill", "check_in_contact", "check_in_contact_remove", "check_in_consent_ask", "check_in_accept",

@@ -40,6 +40,8 @@ begin atomic
         ('answer', 200, 'characters'),
         ('note', 500, 'characters'),
         ('display_name', 100, 'characters'),
+        ('own_notice_key', 200, 'characters'),
+        ('own_notice_data', 4096, 'bytes'),
         ('warnings', 5, 'entries'),
         ('device_token', 4096, 'characters'),
         ('channels', 16384, 'bytes')

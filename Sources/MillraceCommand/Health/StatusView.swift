@@ -90,7 +90,7 @@ struct StatusView {
             if let mail, let current = mail.current {
                 title("mail")
                 let doubt = mail.unknown > 0 ? " · \(Humane.count(mail.unknown)) in doubt" : ""
-                let parked = mail.parked > 0 ? " · \(Humane.count(mail.parked)) in doubt (parked)" : ""
+                let parked = mail.parked > 0 ? " · \(Humane.count(mail.parked)) parked for a decision" : ""
                 text(
                     "by \(current)\(mail.isSwitched ? ", not by \(mail.chosen ?? "?")" : "")\(doubt)\(parked)")
             }

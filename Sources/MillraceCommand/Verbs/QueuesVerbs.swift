@@ -30,6 +30,9 @@ extension Command {
     ) -> Command {
         Command(
             ["queues", verb], summary: summary,
+            discussion: verb == "pause"
+                ? "Jobs that run go on. Notices, webhooks and check-ins are no jobs and have lanes of their own: a pause does not reach them. millrace providers block stops the calls to a provider."
+                : "",
             arguments: [Argument("name", .many, .queueName, help: "the queues' names")],
             flags: verb == "pause" ? [.create(.queue)] : [],
             examples: [Example("millrace queues \(verb) mail", "one queue")]

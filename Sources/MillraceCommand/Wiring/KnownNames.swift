@@ -40,7 +40,9 @@ extension Invocation {
         guard !names.isEmpty else { return nil }
         let known = try await Queue.names(of: what.rawValue, on: connection)
         guard let name = names.first(where: { !known.contains($0) }) else { return nil }
-        return Failure(.notFound, unknownSentence(what, name, known: known), hint: what.listing)
+        let isLane = what == .queue && Named.lanes.contains(name.filter(\.isLetter).lowercased())
+        return Failure(
+            .notFound, unknownSentence(what, name, known: known), hint: isLane ? Named.aboutLanes : what.listing)
     }
 
     static func unknownSentence(_ what: Named, _ name: String, known: [String]) -> String {
@@ -50,6 +52,12 @@ extension Invocation {
 }
 
 extension Named {
+    /// Rooms whose work is no jobs, as somebody might take them for queues.
+    fileprivate static let lanes: Set = ["notices", "notice", "webhooks", "webhook", "checkins", "checkin", "alarms"]
+
+    static let aboutLanes =
+        "notices, webhooks and check-ins are no jobs: no queue's pause reaches them; millrace providers block stops the calls to a provider"
+
     fileprivate var listing: String {
         switch self {
         case .queue: "millrace queues list shows those there are"

@@ -105,7 +105,8 @@ enum LoadGround {
                 union all (select from millrace.schedule limit 1)) found
             """, on: connection)
         if jobs > 0 { return "it has jobs or schedules of others" }
-        try await connection.execute("insert into millrace.setting (name, value) values ('load_database', 'true')")
+        try await connection.execute(
+            "insert into millrace.setting (name, value) values ('load_database', 'true') on conflict do nothing")
         return nil
     }
 

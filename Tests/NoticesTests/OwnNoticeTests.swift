@@ -1,0 +1,43 @@
+import Postgres
+import TestSupport
+import Testing
+
+@Suite struct OwnNoticeTests {
+    @Test func `a person sets, moves and cancels notices of its own, and none of anybody else's`() async throws {
+        try await withConnection { connection in
+            func own(_ key: String, _ more: String = "") -> String {
+                "millrace.own_notice_schedule('ada', 'water', '\(key)', now() + interval '1 hour', '{\"title\": \"Drink\"}'\(more), actor => 'ada')"
+            }
+            let id = try await connection.value(own("k")) ?? ""
+            // Said again, for the answer may have been lost.
+            #expect(try await connection.value(own("k")) == id)
+            #expect(
+                try await connection.column("select kind || ' ' || key || ' ' || channels::text from millrace.notice")
+                    == ["own.water own:k {push}"])
+            #expect(
+                try await connection.bool("millrace.own_notice_move('ada', 'k', now() + interval '5 hours', 'ada')"))
+            #expect(
+                try await connection.bool(
+                    "select due_at > now() + interval '4 hours' and expires_at > due_at from millrace.notice"))
+            // A reminder of a room's has the same words as its key; it is out of reach.
+            try await connection.run("select millrace.notice_send('ada', 'daily_reminder', key => 'daily_reminder:1')")
+            #expect(
+                try await connection.bool("millrace.own_notice_cancel('ada', 'daily_reminder:1', 'ada')") == false)
+            #expect(try await connection.bool("millrace.own_notice_cancel('ada', 'k', 'ada')"))
+            for (call, code) in [
+                (own("x", ", channels => '{sms}'"), "22023"),
+                ("millrace.own_notice_schedule('ada', 'w', 'x', now() - interval '1 hour', actor => 'ada')", "22023"),
+                ("millrace.own_notice_schedule('ada', 'w', '', now(), actor => 'ada')", "22023"),
+                ("millrace.own_notice_schedule('ada', 'w', 'x', now(), '[]', actor => 'ada')", "22023"),
+                ("millrace.own_notice_schedule('bob', 'w', 'x', now(), actor => 'ada')", "42501"),
+                ("millrace.own_notice_cancel('bob', 'x', 'ada')", "42501"),
+            ] {
+                let refusal = try await connection.refusal(of: "select \(call)")
+                #expect(refusal?.sqlState == code, "\(call)")
+            }
+            for number in 2...50 { _ = try await connection.value(own("n\(number)")) }
+            let refusal = try await connection.refusal(of: "select \(own("one more"))")
+            #expect(refusal?.sqlState == "53400" && refusal?.detail?.contains("\"limit\" : 50") == true)
+        }
+    }
+}

@@ -1,0 +1,59 @@
+-- What a person has itself told, by push or by mail: a reminder that an app sets on a phone. Kinds and keys stand apart from those of rooms
+-- and of the app's server, so nobody cancels a reminder of theirs, or sends what looks like one.
+
+create or replace function millrace.own_notice_schedule(
+    person text, kind text, key text, at timestamptz, data jsonb default '{}', channels text[] default null, actor text default null,
+    caller millrace.caller_name default current_user
+) returns uuid
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    t timestamptz := millrace.now();
+    the_id uuid;
+begin
+    perform millrace.quest_acts_as(own_notice_schedule.actor, own_notice_schedule.person, caller => own_notice_schedule.caller);
+    if own_notice_schedule.key is null or length(own_notice_schedule.key) not between 1 and millrace.most('own_notice_key') then
+        perform millrace.refuse('the key is missing, empty or too long', 'key', 'Give 1 to 200 characters: move and cancel go by it.');
+    end if;
+    if own_notice_schedule.kind is null or own_notice_schedule.kind !~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$' then
+        perform millrace.refuse('the kind is malformed', 'kind', 'A kind has 1 to 64 letters, digits and the signs _ . - and begins with a letter or digit.');
+    end if;
+    if own_notice_schedule.at is null or own_notice_schedule.at < t - interval '1 minute' or own_notice_schedule.at > t + interval '400 days' then
+        perform millrace.refuse('at is missing, past, or more than 400 days away', 'at', 'Give when it is due.');
+    end if;
+    if own_notice_schedule.data is null or octet_length(own_notice_schedule.data::text) > millrace.most('own_notice_data') then
+        perform millrace.refuse('data is missing or takes more than the 4096 bytes allowed', 'data', 'Give a title and a body.', '53400', 'too_large');
+    end if;
+    if own_notice_schedule.channels is not null and (cardinality(own_notice_schedule.channels) > 2 or not own_notice_schedule.channels <@ array['push', 'mail']) then
+        perform millrace.refuse('channels has something else in it than push and mail', 'channels', 'Leave it out for push.');
+    end if;
+    select n.id into the_id from millrace.notice n where n.person = own_notice_schedule.person and n.key = 'own:' || own_notice_schedule.key;
+    if found then
+        return the_id;                                    -- said again, perhaps because the answer was lost
+    end if;
+    if (select count(*) from (select from millrace.notice n where n.person = own_notice_schedule.person and n.status = 'pending' and n.kind like 'own.%' limit 100) x) >= 100 then
+        perform millrace.refuse_quota('100 notices of this person wait already', 'key', 'Cancel one first.', 100, 100);
+    end if;
+    perform millrace.day_must_take('own_notice', own_notice_schedule.person, 50, 'fifty notices were set today', 'key');
+    return millrace.notice_send(own_notice_schedule.person, 'own.' || own_notice_schedule.kind, own_notice_schedule.data,
+        coalesce(own_notice_schedule.channels, array['push']), 'own:' || own_notice_schedule.key, own_notice_schedule.at, own_notice_schedule.at + interval '1 day');
+end $$;
+
+create or replace function millrace.own_notice_move(person text, key text, at timestamptz, actor text default null, caller millrace.caller_name default current_user) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform millrace.quest_acts_as(own_notice_move.actor, own_notice_move.person, caller => own_notice_move.caller);
+    if own_notice_move.at is null or own_notice_move.at < millrace.now() - interval '1 minute' or own_notice_move.at > millrace.now() + interval '400 days' then
+        perform millrace.refuse('at is missing, past, or more than 400 days away', 'at', 'Give when it is due.');
+    end if;
+    update millrace.notice n set expires_at = own_notice_move.at + interval '1 day'
+     where n.person = own_notice_move.person and n.key = 'own:' || own_notice_move.key and n.status = 'pending';
+    return found and millrace.notice_move(own_notice_move.person, 'own:' || own_notice_move.key, own_notice_move.at);
+end $$;
+
+create or replace function millrace.own_notice_cancel(person text, key text, actor text default null, caller millrace.caller_name default current_user) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform millrace.quest_acts_as(own_notice_cancel.actor, own_notice_cancel.person, caller => own_notice_cancel.caller);
+    return millrace.notice_cancel(own_notice_cancel.person, 'own:' || own_notice_cancel.key);
+end $$;
