@@ -84,12 +84,22 @@ import Testing
                 select millrace.person_profile('u-2', 'Mutti', 'de-AT', 'Europe/Vienna', actor => 'u-2');
                 select millrace.check_in_alarm('u-1', 'am See', 'u-1');
                 """)
-            let told = try await connection.value(
-                "select n.data ->> 'title' from millrace.notice n where n.kind = 'alarm.raised'")
-            #expect(told == "Anna bittet um Hilfe")
+            let told =
+                "select n.data ->> 'title' from millrace.notice n where n.kind like 'alarm.%' order by n.created_at desc limit 1"
+            // Named by an id, with an address of anybody's: nothing of that person is shown.
+            #expect(try await connection.value(told) == "Anna asks for help")
+            #expect(
+                try await connection.value(
+                    "select millrace.alarm_words(a, 'resolved', 'u-2', 'u-2')::text from millrace.alarm a")?
+                    .contains("Mutti") == false)
+            try await connection.run(
+                """
+                select millrace.check_in_contact('u-1', 'u-2', 1, '{"push": true}', actor => 'u-1');
+                select millrace.check_in_accept('u-1', true, actor => 'u-2');
+                """)
             func facts() async throws -> JSONValue {
                 let text = try await connection.value(
-                    "select millrace.alarm_page(a.id, d.ref) from millrace.alarm a, millrace.watch_address d")
+                    "select millrace.alarm_page(a.id, d.ref) from millrace.alarm a, millrace.watch_address d limit 1")
                 return try JSONValue.read(Array((text ?? "").utf8))
             }
             func text(_ response: Response) -> String {
@@ -104,6 +114,9 @@ import Testing
             #expect(
                 over.contains("Mutti sagt, dass Anna in Sicherheit ist.") && over.contains("Mutti: Alles in Ordnung"))
             // In the words that a person without a profile has, English.
+            let link = try await connection.refusal(
+                of: "select millrace.person_profile('u-1', 'see https://evil.example', actor => 'u-1')")
+            #expect(link?.sqlState == "22023")
             try await connection.run("delete from millrace.profile")
             #expect(text(AlarmPage.alarm(try await facts())).contains("u-2 says that u-1 is safe."))
             await connection.close()

@@ -25,7 +25,7 @@ import Testing
                 try await connection.bool("millrace.own_notice_cancel('ada', 'daily_reminder:1', 'ada')") == false)
             #expect(try await connection.bool("millrace.own_notice_cancel('ada', 'k', 'ada')"))
             for (call, code) in [
-                (own("x", ", channels => '{sms}'"), "22023"),
+                (own("x", ", channels => '{sms}'"), "22023"), (own("x", ", channels => '{push,mail}'"), "22023"),
                 ("millrace.own_notice_schedule('ada', 'w', 'x', now() - interval '1 hour', actor => 'ada')", "22023"),
                 ("millrace.own_notice_schedule('ada', 'w', '', now(), actor => 'ada')", "22023"),
                 ("millrace.own_notice_schedule('ada', 'w', 'x', now(), '[]', actor => 'ada')", "22023"),

@@ -61,14 +61,14 @@ declare
     zone text;
     title text;
     body text;
-    german boolean := coalesce(millrace.language_of(reader), millrace.language_of(a.person), 'en') = 'de';
+    german boolean := coalesce(millrace.language_of(millrace.contact_account(a.person, reader)), millrace.language_of(a.person), 'en') = 'de';
     test text := case when a.cause = 'drill' then 'TEST: ' else '' end;
     name text := millrace.display_name(a.person);
-    contact text := coalesce(millrace.display_name(who), case when german then 'Ein Kontakt' else 'A contact' end);
+    contact text := coalesce(case when who = a.person then name else millrace.contact_name(a.person, who) end, case when german then 'Ein Kontakt' else 'A contact' end);
     due text;
 begin
     select * into w from millrace.watch x where x.person = a.person;
-    zone := coalesce(millrace.zone_of(reader), w.zone, 'UTC');
+    zone := coalesce(millrace.zone_of(millrace.contact_account(a.person, reader)), w.zone, 'UTC');
     due := millrace.alarm_time(a.expired_at, zone);
     case stage
     when 'raised', 'escalated' then

@@ -1,4 +1,4 @@
--- What a person has itself told, by push or by mail: a reminder that an app sets on a phone. Kinds and keys stand apart from those of rooms
+-- What a person has itself told, by push to its own devices: a reminder that an app sets on a phone. Kinds and keys stand apart from those of rooms
 -- and of the app's server, so nobody cancels a reminder of theirs, or sends what looks like one.
 
 create or replace function millrace.own_notice_schedule(
@@ -24,8 +24,8 @@ begin
     if own_notice_schedule.data is null or octet_length(own_notice_schedule.data::text) > millrace.most('own_notice_data') then
         perform millrace.refuse('data is missing or takes more than the 4096 bytes allowed', 'data', 'Give a title and a body.', '53400', 'too_large');
     end if;
-    if own_notice_schedule.channels is not null and (cardinality(own_notice_schedule.channels) > 2 or not own_notice_schedule.channels <@ array['push', 'mail']) then
-        perform millrace.refuse('channels has something else in it than push and mail', 'channels', 'Leave it out for push.');
+    if own_notice_schedule.channels is not null and own_notice_schedule.channels <> array['push'] then
+        perform millrace.refuse('channels is something else than push', 'channels', 'Leave it out: these go to the person''s own devices.');
     end if;
     select n.id into the_id from millrace.notice n where n.person = own_notice_schedule.person and n.key = 'own:' || own_notice_schedule.key;
     if found then

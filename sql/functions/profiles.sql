@@ -12,6 +12,9 @@ begin
         or person_profile.display_name ~ E'[\\u0001-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]') then
         perform millrace.refuse('display_name is empty, too long, or has control characters', 'display_name', 'Give 1 to 100 characters, or null to leave it as it is.');
     end if;
+    if person_profile.display_name ~* '(://|@|www[.]|[.][a-z]{2,}/)' then
+        perform millrace.refuse('display_name looks like an address', 'display_name', 'It is shown to others: give a name.');
+    end if;
     if person_profile.locale is not null and person_profile.locale !~ '^[A-Za-z0-9-]{1,35}$' then
         perform millrace.refuse('the locale is malformed', 'locale', 'Give for example pt-BR, or null to leave it as it is.');
     end if;
@@ -43,4 +46,16 @@ create or replace function millrace.zone_of(the_person text) returns text
 language sql stable as $$
     select coalesce((select p.zone from millrace.profile p where p.person = the_person),
                     (select n.zone from millrace.notice_preference n where n.person = the_person))
+$$;
+
+-- The account behind a contact, if it has accepted this itself. Anybody may name a contact by another's id: that alone shows nothing of them.
+create or replace function millrace.contact_account(the_person text, the_contact text) returns text
+language sql stable as $$
+    select x.contact from millrace.watch_address x
+     where x.person = the_person and x.contact = the_contact and x.channel = 'push' and x.verified_at is not null and x.declined_at is null limit 1
+$$;
+
+create or replace function millrace.contact_name(the_person text, the_contact text) returns text
+language sql stable as $$
+    select coalesce(millrace.display_name(millrace.contact_account(the_person, the_contact)), the_contact)
 $$;
