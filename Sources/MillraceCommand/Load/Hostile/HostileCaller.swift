@@ -73,7 +73,7 @@ struct HostileCaller {
         declare
             found text := case when random() < 0.6 then case parameter
                 when 'kind' then quote_literal('hostile.kind') when 'person' then quote_literal('alice') when 'family' then quote_literal('fam')
-                when 'recipients' then 'array[''a@b.example'']' when 'zone' then quote_literal('Europe/Berlin') when 'channels' then quote_literal('{"push": true}')
+                when 'recipients' then 'array[''a@b.example'']' when 'zone' then quote_literal('Europe/Berlin') when 'channels' then quote_literal(case when type = 'jsonb' then '{"push": true}' else '{push}' end)
                 when 'storage_url' then quote_literal('https://a.example/x') when 'color' then quote_literal('happy') when 'page' then '5'
                 when 'role' then quote_literal('teen') when 'platform' then quote_literal('fcm') when 'token' then quote_literal('abcdefgh1234')
                 when 'jobs' then quote_literal('[{"kind": "hostile.kind"}]') when 'args' then quote_literal('{}') when 'recipient' then quote_literal('a@b.example')
