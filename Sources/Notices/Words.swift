@@ -33,7 +33,10 @@ package struct Words: Sendable, Equatable {
         let known = language.words(sending.kind, sending.data, person: sending.person)
         let title = sending.data["title"] ?? known?.title ?? app
         let body = sending.data["body"] ?? known?.body ?? sending.data["text"] ?? language.plain
-        let answer = sending.data["ref"].flatMap { links?.alarm(sending.data["alarm"], contact: $0) }
+        // Only what the check-ins write: a notice of somebody's own never gets a link that is signed.
+        let answer =
+            sending.kind.hasPrefix("alarm.")
+            ? sending.data["ref"].flatMap { links?.alarm(sending.data["alarm"], contact: $0) } : nil
         var words = Words(title: clean(title, 200), body: clean(body, 1500), link: link(sending.data["url"] ?? answer))
         if let own = phrases.of(sending, words) {
             (words.title, words.body) = (clean(own.title, 200), clean(own.body, 1500))

@@ -14,6 +14,20 @@ import Testing
             app: "Shop", defaultLocale: "en")
     }
 
+    @Test func `a link is signed for alarms alone, whatever a notice's data say`() {
+        let links = Links(publicURL: "https://x.example", secrets: ["a secret of ours"])
+        let ref = "0b8c2f6e-5f0a-4d5f-9d53-6f3a6d1c7a10"
+        func link(_ kind: String) -> String? {
+            Words.of(
+                Sending(
+                    id: "1", person: "ada", kind: kind, data: Facts(["ref": ref, "alarm": ref]), channel: "push",
+                    address: "x", locale: nil), app: "Shop", defaultLocale: "en", links: links
+            ).link
+        }
+        #expect(link("alarm.raised")?.hasPrefix("https://x.example/v1/alarms/") == true)
+        #expect(link("own.water") == nil && link("receipt") == nil)
+    }
+
     @Test func `kinds have words in the person's language, and data have the last word`() {
         #expect(words("alarm.raised", ["name": "Ben"]).title == "Ben may need help")
         #expect(words("alarm.raised", ["name": "Ben"], locale: "de-AT").title == "Ben braucht vielleicht Hilfe")
