@@ -15,10 +15,7 @@ begin
         return ended;
     end if;
     delete from millrace.edge e where e.succ = any (ended);
-    delete from millrace.step s where s.job = any (ended);
-    delete from millrace.progress p where p.job = any (ended);
-    delete from millrace.log_line l where l.job = any (ended);
-    delete from millrace.result r where r.job = any (ended);
+    perform millrace.trace_forget(ended);
     perform millrace.history_forget(ended);
     return ended;
 end $$;

@@ -302,7 +302,7 @@ begin
     end if;
     if the_alarm is null then
         return jsonb_build_object('person', d.person, 'name', millrace.display_name(d.person), 'contact', d.contact, 'channel', d.channel,
-            'language', case when coalesce(millrace.language_of(millrace.contact_account(d.person, d.contact)), millrace.language_of(d.person), 'en') = 'de' then 'de' else 'en' end,
+            'language', millrace.alarm_language(d.person, d.contact),
             'consent', case when millrace.consent_blocked(d.hash) then 'never' when d.declined_at is not null then 'declined'
                             when d.verified_at is not null then 'given' else 'asked' end);
     end if;
@@ -313,9 +313,9 @@ begin
     return jsonb_build_object('person', a.person, 'contact', d.contact, 'state', a.state, 'test', a.cause = 'drill', 'answer', millrace.alarm_answer(a.id, d.contact))
         || millrace.alarm_words(a, case a.state when 'resolved' then 'resolved' else 'raised' end,
             (select e.contact from millrace.alarm_event e where e.alarm = a.id and e.what = 'safe' order by e.id desc limit 1), d.contact)
-        || jsonb_build_object('language', case when coalesce(millrace.language_of(millrace.contact_account(d.person, d.contact)), millrace.language_of(a.person), 'en') = 'de' then 'de' else 'en' end)
-        || jsonb_build_object('answers', coalesce((select jsonb_agg(jsonb_build_object('contact', e.contact, 'name', case when e.contact = a.person then millrace.display_name(a.person) else millrace.contact_name(a.person, e.contact) end,
-                 'answer', e.what, 'at', e.at, 'local', millrace.alarm_time(e.at, coalesce(millrace.zone_of(millrace.contact_account(d.person, d.contact)), (select w.zone from millrace.watch w where w.person = a.person), 'UTC')))
+        || jsonb_build_object('language', millrace.alarm_language(a.person, d.contact))
+        || jsonb_build_object('answers', coalesce((select jsonb_agg(jsonb_build_object('contact', e.contact, 'name', millrace.contact_name(a.person, e.contact),
+                 'answer', e.what, 'at', e.at, 'local', millrace.alarm_time(e.at, millrace.alarm_zone(a.person, d.contact)))
                  order by e.id)
              from millrace.alarm_event e where e.alarm = a.id and e.what in ('acknowledged', 'on_my_way', 'cannot', 'safe')), '[]'));
 end $$;

@@ -58,17 +58,16 @@ create or replace function millrace.alarm_words(a millrace.alarm, stage text, wh
 language plpgsql stable as $$
 declare
     w millrace.watch;
-    zone text;
+    zone text := millrace.alarm_zone(a.person, reader);
     title text;
     body text;
-    german boolean := coalesce(millrace.language_of(millrace.contact_account(a.person, reader)), millrace.language_of(a.person), 'en') = 'de';
+    german boolean := millrace.alarm_language(a.person, reader) = 'de';
     test text := case when a.cause = 'drill' then 'TEST: ' else '' end;
     name text := millrace.display_name(a.person);
-    contact text := coalesce(case when who = a.person then name else millrace.contact_name(a.person, who) end, case when german then 'Ein Kontakt' else 'A contact' end);
+    contact text := coalesce(millrace.contact_name(a.person, who), case when german then 'Ein Kontakt' else 'A contact' end);
     due text;
 begin
     select * into w from millrace.watch x where x.person = a.person;
-    zone := coalesce(millrace.zone_of(millrace.contact_account(a.person, reader)), w.zone, 'UTC');
     due := millrace.alarm_time(a.expired_at, zone);
     case stage
     when 'raised', 'escalated' then

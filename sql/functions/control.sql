@@ -313,7 +313,7 @@ begin
         perform millrace.unique_end(array[the_job], for_good => true);
         delete from millrace.unique_ended e where e.hash = the_hash and e.job = the_job;
     end if;
-    perform millrace.trace_forget(the_job);
+    perform millrace.trace_forget(array[the_job]);
     return millrace.history_forget(array[the_job]) > 0;
 end $$;
 

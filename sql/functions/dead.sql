@@ -44,7 +44,7 @@ begin
     return query
     select k.name, s.error, count(*), count(*) filter (where s.dropped)
       from (select h.kind, not exists (select from millrace.job j where j.id = h.id) as dropped,
-                   left(regexp_replace(regexp_replace(split_part(h.error, E'\n', 1), E'^attempt \\d+ of \\d+: ', ''), E'\\d+', '#', 'g'), 120) as error
+                   millrace.error_gist(h.error) as error
               from millrace.dead_runs(the_queue, the_kind, the_tag, the_error, since, until, null) h
              limit cap) s
       join millrace.kind k on k.id = s.kind

@@ -75,7 +75,7 @@ begin
     return query
     select k.name, s.error, count(*), count(*) filter (where s.dropped), min(s.finished), max(s.finished), max(s.id)
       from (select b.id, h.kind, h.finished, not exists (select from millrace.job j where j.id = b.id) as dropped,
-                   left(regexp_replace(regexp_replace(split_part(h.error, E'\n', 1), E'^attempt \\d+ of \\d+: ', ''), E'\\d+', '#', 'g'), 120) as error
+                   millrace.error_gist(h.error) as error
               from unnest(job_errors.ids) b(id)
              cross join lateral (
                 select h.kind, h.finished, h.error from millrace.history h

@@ -55,7 +55,19 @@ language sql stable as $$
      where x.person = the_person and x.contact = the_contact and x.channel = 'push' and x.verified_at is not null and x.declined_at is null limit 1
 $$;
 
+-- What others read of who answered: a contact, or the person itself.
 create or replace function millrace.contact_name(the_person text, the_contact text) returns text
 language sql stable as $$
-    select coalesce(millrace.display_name(millrace.contact_account(the_person, the_contact)), the_contact)
+    select coalesce(millrace.display_name(case when the_contact = the_person then the_person else millrace.contact_account(the_person, the_contact) end), the_contact)
+$$;
+
+-- In which language and zone a contact reads of a person's alarm; without a contact, the person itself.
+create or replace function millrace.alarm_language(the_person text, reader text) returns text
+language sql stable as $$
+    select case when coalesce(millrace.language_of(millrace.contact_account(the_person, reader)), millrace.language_of(the_person)) = 'de' then 'de' else 'en' end
+$$;
+
+create or replace function millrace.alarm_zone(the_person text, reader text) returns text
+language sql stable as $$
+    select coalesce(millrace.zone_of(millrace.contact_account(the_person, reader)), (select w.zone from millrace.watch w where w.person = the_person), 'UTC')
 $$;

@@ -1,7 +1,7 @@
 -- What `status` prints; each is its own statement with its own deadline, so that one slow answer hides no other.
 
 -- Ended runs of the last `span`, from the workers' tallies, which each sends with its beats: a lower bound. A worker that is killed takes with it
--- what it has ended since its last beat, up to two seconds; written with each end, a tally would cost a lone job's end a twentieth. History has
+-- what it has ended since its last beat, up to two seconds; written with each end, a tally would be a row more for a lone job's end. History has
 -- every run.
 create or replace function millrace.rates(span interval default '5 min')
 returns table (queue text, kind text, succeeded bigint, failed bigint, dead bigint, cancelled bigint, snoozed bigint, ms bigint)

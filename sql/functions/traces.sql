@@ -114,12 +114,12 @@ language sql volatile set search_path = pg_catalog, pg_temp as $$
         on conflict (job) do update set value = excluded.value
 $$;
 
-create or replace function millrace.trace_forget(the_job bigint) returns void
+create or replace function millrace.trace_forget(jobs bigint[]) returns void
 language sql volatile set search_path = pg_catalog, pg_temp as $$
-    delete from millrace.step s where s.job = the_job;
-    delete from millrace.progress p where p.job = the_job;
-    delete from millrace.log_line l where l.job = the_job;
-    delete from millrace.result r where r.job = the_job
+    delete from millrace.step s where s.job = any (jobs);
+    delete from millrace.progress p where p.job = any (jobs);
+    delete from millrace.log_line l where l.job = any (jobs);
+    delete from millrace.result r where r.job = any (jobs)
 $$;
 
 -- Traces go with their jobs, however those went: a walk in order of jobs, a stretch a minute, and on at once where there was
