@@ -24,7 +24,7 @@ package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
         case .wrongSize(let expected): "the content has not the \(expected) bytes that were agreed on"
         case .damaged(let id): "blob \(id) is damaged: its content has another hash"
         case .goneMeanwhile(let id): "blob \(id) was deleted while it was read"
-        case .system(let deed, let number): "\(deed): \(Files.sentence(number))"
+        case .system(let deed, let number): "\(deed): \(BlobFiles.sentence(number))"
         case .misconfigured(let reason), .away(let reason): reason
         case .database(let error): error.description
         }

@@ -76,7 +76,7 @@ package struct DirectoryStore: BlobStore {
         let isGone: Bool
         (isGone, failure) = try await pool.withConnection { connection throws(PostgresError) in
             try await connection.transaction { connection throws(PostgresError) in
-                guard try await Register.forget(id, grace: grace, on: connection) else { return (false, nil) }
+                guard try await BlobReferences.forget(id, grace: grace, on: connection) else { return (false, nil) }
                 do throws(BlobError) {
                     try await hand.remove(path)
                     return (true, nil)

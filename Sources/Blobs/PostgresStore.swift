@@ -111,7 +111,7 @@ package struct PostgresStore: BlobStore {
 
     package func forget(_ id: BlobID, grace: Duration) async throws -> Bool {
         try await pool.withConnection { connection throws(PostgresError) in
-            try await Register.forget(id, grace: grace, on: connection)
+            try await BlobReferences.forget(id, grace: grace, on: connection)
         }
     }
 

@@ -5,9 +5,9 @@ extension CloudEvent {
     package init(json bytes: [UInt8]) throws(CloudEventError) {
         var texts: [String: String] = [:]
         var extensions: [String: Value] = [:]
-        var data: (value: JSONText.Value, bytes: [UInt8])?
+        var data: (value: StrictJSONReader.Value, bytes: [UInt8])?
         var base64: String?
-        for member in try JSONText.object(bytes) {
+        for member in try StrictJSONReader.object(bytes) {
             if member.name == "data" {
                 data = (member.value, Array(bytes[member.range]))
                 continue
@@ -44,7 +44,7 @@ extension CloudEvent {
         }
     }
 
-    private static func value(_ member: JSONText.Member) throws(CloudEventError) -> Value {
+    private static func value(_ member: StrictJSONReader.Member) throws(CloudEventError) -> Value {
         switch member.value {
         case .string(let text): return .string(text)
         case .boolean(let isTrue): return .boolean(isTrue)
@@ -77,7 +77,7 @@ extension CloudEvent {
     /// Several, each of which has to be one.
     package static func batch(json bytes: [UInt8]) throws(CloudEventError) -> [CloudEvent] {
         var events: [CloudEvent] = []
-        for element in try JSONText.elements(bytes) { events.append(try CloudEvent(json: element)) }
+        for element in try StrictJSONReader.elements(bytes) { events.append(try CloudEvent(json: element)) }
         return events
     }
 

@@ -23,12 +23,12 @@ extension Cluster {
 
         static func locate(environment: [String: String], debian: String) throws(ClusterError) -> Binaries {
             if let named = environment["MILLRACE_POSTGRES_BIN"], !named.isEmpty {
-                if let missing = programs.first(where: { !Files.isProgram("\(named)/\($0)") }) {
+                if let missing = programs.first(where: { !ClusterFiles.isProgram("\(named)/\($0)") }) {
                     throw .unusableBinaries(directory: named, reason: "there is no program \(missing)")
                 }
                 return try examined(named)
             }
-            let majors = (Files.list(debian) ?? []).compactMap { Int($0) }.sorted(by: >)
+            let majors = (ClusterFiles.list(debian) ?? []).compactMap { Int($0) }.sorted(by: >)
             for major in majors where major >= oldest && isComplete("\(debian)/\(major)/bin") {
                 return Binaries(directory: "\(debian)/\(major)/bin", major: major)
             }
@@ -41,11 +41,11 @@ extension Cluster {
         func program(_ name: String) -> String { "\(directory)/\(name)" }
 
         private static func isComplete(_ directory: String) -> Bool {
-            programs.allSatisfy { Files.isProgram("\(directory)/\($0)") }
+            programs.allSatisfy { ClusterFiles.isProgram("\(directory)/\($0)") }
         }
 
         private static func examined(_ directory: String) throws(ClusterError) -> Binaries {
-            let answer = try Child.run("\(directory)/postgres", ["--version"], within: Limit(.seconds(10)))
+            let answer = try ProgramRun.run("\(directory)/postgres", ["--version"], within: WorkDeadline(.seconds(10)))
             guard answer.succeeded, let major = major(in: answer.output) else {
                 throw .unusableBinaries(directory: directory, reason: "postgres --version did not answer")
             }

@@ -2,7 +2,7 @@ import Glibc
 
 extension Cluster {
     @available(*, noasync)
-    func start(within limit: Limit) throws(ClusterError) -> Started {
+    func start(within limit: WorkDeadline) throws(ClusterError) -> Started {
         try checkName()
         let user = try User.toRun(directory)
         try makeDirectory(for: user)
@@ -10,7 +10,7 @@ extension Cluster {
         return try locked(for: user, within: limit) { () throws(ClusterError) in
             try checkVersion()
             if try settle(within: limit) { return .alreadyRunning }
-            let isNew = !Files.exists(data)
+            let isNew = !ClusterFiles.exists(data)
             if isNew { try create(as: user, within: limit) }
             guard let processes else { throw .damaged(directory: directory, reason: "the file name is missing") }
             clearRemains()
@@ -29,25 +29,25 @@ extension Cluster {
     }
 
     private func makeDirectory(for user: User) throws(ClusterError) {
-        if let names = Files.list(directory) {
+        if let names = ClusterFiles.list(directory) {
             guard names.contains(Self.lockName) || names.allSatisfy({ $0 == "lost+found" }) else {
                 throw .foreignDirectory(directory)
             }
         } else if errno != ENOENT {
-            throw errno == EACCES ? closed() : Files.trouble(with: directory)
+            throw errno == EACCES ? closed() : ClusterFiles.trouble(with: directory)
         }
-        try Files.makeParents(of: directory)
-        try Files.makePrivate(resolved, for: user)
+        try ClusterFiles.makeParents(of: directory)
+        try ClusterFiles.makePrivate(resolved, for: user)
     }
 
-    private func checkReach(of user: User, within limit: Limit) throws(ClusterError) {
+    private func checkReach(of user: User, within limit: WorkDeadline) throws(ClusterError) {
         guard !user.isSelf else { return }
         // Asked as that user, because modes alone do not tell: there are access lists and read-only mounts.
         let answer = try user.run("test", ["-x", resolved], within: limit)
         switch answer.ending {
         case .exited(0): return
         case .exited(1):
-            let parent = Files.firstClosed(above: resolved, to: user) ?? "one of its parents"
+            let parent = ClusterFiles.firstClosed(above: resolved, to: user) ?? "one of its parents"
             throw .closedParent(directory: directory, parent: parent, user: user.name)
         case .stopped where limit.isCancelled: throw .cancelled
         case .exited, .signalled, .stopped: throw .failed(step: "Changing to user \(user.name)", log: answer.lines)
@@ -55,8 +55,8 @@ extension Cluster {
     }
 
     private func checkVersion() throws(ClusterError) {
-        guard Files.exists(data) else { return }
-        guard let found = Files.read(data + "/PG_VERSION")?.split(whereSeparator: \.isWhitespace).first else {
+        guard ClusterFiles.exists(data) else { return }
+        guard let found = ClusterFiles.read(data + "/PG_VERSION")?.split(whereSeparator: \.isWhitespace).first else {
             throw .damaged(directory: directory, reason: "data/PG_VERSION cannot be read")
         }
         guard found == String(binaries.major) else {
@@ -70,8 +70,8 @@ extension Cluster {
     ///
     /// Waits for a server that is starting or stopping. One that was killed leaves its children, which end by
     /// themselves unless stuck.
-    private func settle(within limit: Limit) throws(ClusterError) -> Bool {
-        var patience: Limit?
+    private func settle(within limit: WorkDeadline) throws(ClusterError) -> Bool {
+        var patience: WorkDeadline?
         while let processes {
             if let server {
                 patience = nil
@@ -83,7 +83,7 @@ extension Cluster {
             } else {
                 let orphans = processes.all()
                 if orphans.isEmpty { return false }
-                let until = patience ?? Limit(.seconds(5))
+                let until = patience ?? WorkDeadline(.seconds(5))
                 patience = until
                 // They write nothing without their postmaster that recovery would not mend.
                 if until.isOver { orphans.forEach { kill($0, SIGKILL) } }
@@ -95,11 +95,11 @@ extension Cluster {
     }
 
     /// A pid file says ready until its server is gone; one that was just killed, or hangs, does not answer any more.
-    private func answers(within limit: Limit) throws(ClusterError) -> Bool {
+    private func answers(within limit: WorkDeadline) throws(ClusterError) -> Bool {
         let program = binaries.program("pg_isready")
-        guard Files.isProgram(program) else { return true }  // it comes with the clients, which may be elsewhere
+        guard ClusterFiles.isProgram(program) else { return true }  // it comes with the clients, which may be elsewhere
         let place = SocketPlace(directory: resolved, port: port).current
-        let child = try Child.run(program, ["-q", "-t", "5", "-h", place, "-p", "\(port)"], within: limit)
+        let child = try ProgramRun.run(program, ["-q", "-t", "5", "-h", place, "-p", "\(port)"], within: limit)
         return child.succeeded
     }
 
@@ -115,14 +115,14 @@ extension Cluster {
     }
 
     /// Makes the data directory beside its final place: a creation cut short leaves nothing that looks like a cluster.
-    private func create(as user: User, within limit: Limit) throws(ClusterError) {
+    private func create(as user: User, within limit: WorkDeadline) throws(ClusterError) {
         let draft = directory + "/data.new"
         try delete(draft, within: limit)
         let name = "millrace-" + String(UInt64.random(in: .min ... .max), radix: 36)
-        try Files.replace(directory + "/name", with: name + "\n", owner: user, in: directory)
+        try ClusterFiles.replace(directory + "/name", with: name + "\n", owner: user, in: directory)
         if let primary {
             try copy(primary, to: draft, as: user, within: limit)
-            guard rename(draft, data) == 0 else { throw Files.trouble(with: directory) }
+            guard rename(draft, data) == 0 else { throw ClusterFiles.trouble(with: directory) }
             return
         }
         let options = [
@@ -136,13 +136,14 @@ extension Cluster {
         let creation = try user.run(
             binaries.program("postgres"), single, input: "create database millrace;\n", within: limit)
         try step("Creating the database millrace", creation, limit)
-        guard rename(draft, data) == 0 else { throw Files.trouble(with: directory) }
+        guard rename(draft, data) == 0 else { throw ClusterFiles.trouble(with: directory) }
     }
 
     private func copy(
-        _ primary: (directory: String, port: Int), to draft: String, as user: User, within limit: Limit
+        _ primary: (directory: String, port: Int), to draft: String, as user: User, within limit: WorkDeadline
     ) throws(ClusterError) {
-        let place = SocketPlace(directory: Files.resolved(primary.directory) ?? primary.directory, port: primary.port)
+        let place = SocketPlace(
+            directory: ClusterFiles.resolved(primary.directory) ?? primary.directory, port: primary.port)
         let options = [
             "--pgdata=\(draft)", "--host=\(place.current)", "--port=\(primary.port)", "--username=millrace",
             "--no-password",
@@ -154,7 +155,7 @@ extension Cluster {
             limit)
     }
 
-    private func step(_ name: String, _ child: Child, _ limit: Limit) throws(ClusterError) {
+    private func step(_ name: String, _ child: ProgramRun, _ limit: WorkDeadline) throws(ClusterError) {
         if child.succeeded { return }
         if limit.isCancelled { throw .cancelled }
         if isDiskFull(child.output) { throw .diskFull(directory: directory) }
@@ -165,14 +166,15 @@ extension Cluster {
     }
 
     private func isDiskFull(_ output: String) -> Bool {
-        output.contains("No space left on device") || output.contains("Disk quota exceeded") || Files.isFull(directory)
+        output.contains("No space left on device") || output.contains("Disk quota exceeded")
+            || ClusterFiles.isFull(directory)
     }
 
     /// Removes the files that name the pid of a server that is gone.
     private func clearRemains() {
         let pidFile = data + "/postmaster.pid"
         // Postgres itself sees that a dead pid is stale, and needs the file for that; a living stranger fools it.
-        if let pid = Files.read(pidFile).flatMap(PidFile.init)?.pid, kill(pid, 0) == 0 || errno == EPERM {
+        if let pid = ClusterFiles.read(pidFile).flatMap(PidFile.init)?.pid, kill(pid, 0) == 0 || errno == EPERM {
             unlink(pidFile)
         }
         let socket = "\(SocketPlace(directory: resolved, port: port).current)/.s.PGSQL.\(port)"
@@ -183,25 +185,25 @@ extension Cluster {
     private func configure(for user: User) throws(ClusterError) {
         let place = try SocketPlace(directory: resolved, port: port).prepare(for: user)
         let configuration = Configuration(settings, socketDirectory: place)
-        try Files.replace(data + "/postgresql.conf", with: configuration.text, owner: user, in: directory)
-        if let size = Files.status(log)?.size, size > 10 << 20 { rename(log, log + ".1") }
+        try ClusterFiles.replace(data + "/postgresql.conf", with: configuration.text, owner: user, in: directory)
+        if let size = ClusterFiles.status(log)?.size, size > 10 << 20 { rename(log, log + ".1") }
     }
 
     // MARK: The server
 
-    private func launch(as user: User, _ processes: Processes, within limit: Limit) throws(ClusterError) {
+    private func launch(as user: User, _ processes: Processes, within limit: WorkDeadline) throws(ClusterError) {
         while true {
-            let before = Files.status(log)?.size ?? 0
+            let before = ClusterFiles.status(log)?.size ?? 0
             let options = "-c port=\(port) -c cluster_name=\(processes.name)"
             // Far beyond our deadline, which ends the waiting; the server then goes on without pg_ctl.
             let arguments = ["start", "-D", data, "-l", log, "-o", options, "-w", "-t", "86400", "-s"]
             let child = try user.run(binaries.program("pg_ctl"), arguments, within: limit)
             if child.succeeded { return }
             if limit.isCancelled {
-                try? stopServer(.immediate, within: Limit(.seconds(10)))  // the caller hears of the cancellation
+                try? stopServer(.immediate, within: WorkDeadline(.seconds(10)))  // the caller hears of the cancellation
                 throw .cancelled
             }
-            let news = Files.read(log, from: before) ?? ""
+            let news = ClusterFiles.read(log, from: before) ?? ""
             if child.ending == .stopped { throw stillStarting(from: before) }
             // A killed server's child may hold its memory for a moment after it has lost its name.
             if news.contains("is still in use") || news.contains("lock file \"postmaster.pid\" already exists"),
@@ -219,6 +221,6 @@ extension Cluster {
         .late(
             step: "Starting Postgres",
             advice: "It may be recovering, and goes on by itself: start again to wait for it.",
-            log: lastLines(of: Files.tail(log, from: offset)))
+            log: lastLines(of: ClusterFiles.tail(log, from: offset)))
     }
 }

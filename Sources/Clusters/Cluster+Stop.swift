@@ -2,7 +2,7 @@ import Glibc
 
 extension Cluster {
     @available(*, noasync)
-    func stop(_ mode: Stop, within limit: Limit) throws(ClusterError) {
+    func stop(_ mode: Stop, within limit: WorkDeadline) throws(ClusterError) {
         guard try isOurs() else { return }
         try locked(for: try User.toRun(directory), within: limit) { () throws(ClusterError) in
             try stopServer(mode, within: limit)
@@ -11,21 +11,23 @@ extension Cluster {
 
     /// Signals the server and waits for it and its children; the caller holds the lock.
     @available(*, noasync)
-    func stopServer(_ mode: Stop, within limit: Limit) throws(ClusterError) {
+    func stopServer(_ mode: Stop, within limit: WorkDeadline) throws(ClusterError) {
         guard let processes else { return }
         // A server that has just been launched has no pid file yet; all processes may be told to crash, not to be smart.
         let told = mode == .immediate ? processes.all() : [server?.pid].compactMap(\.self)
-        for pid in told where kill(pid, mode.signal) != 0 && errno != ESRCH { throw Files.trouble(with: directory) }
+        for pid in told where kill(pid, mode.signal) != 0 && errno != ESRCH {
+            throw ClusterFiles.trouble(with: directory)
+        }
         while !processes.all().isEmpty {
             try limit.check(
-                or: .late(step: "Stopping Postgres", advice: mode.advice, log: lastLines(of: Files.tail(log))))
+                or: .late(step: "Stopping Postgres", advice: mode.advice, log: lastLines(of: ClusterFiles.tail(log))))
             usleep(10_000)
         }
     }
 
     @available(*, noasync)
-    func remove(within limit: Limit) throws(ClusterError) {
-        guard Files.exists(directory) else { return }
+    func remove(within limit: WorkDeadline) throws(ClusterError) {
+        guard ClusterFiles.exists(directory) else { return }
         guard try isOurs() else { throw .foreignDirectory(directory) }
         try locked(for: try User.toRun(directory), within: limit) { () throws(ClusterError) in
             try stopServer(.immediate, within: limit)
@@ -35,22 +37,22 @@ extension Cluster {
     }
 
     @available(*, noasync)
-    func delete(_ path: String, within limit: Limit) throws(ClusterError) {
-        guard Files.exists(path) else { return }
-        let child = try Child.run("rm", ["-rf", "--", path], within: limit)
+    func delete(_ path: String, within limit: WorkDeadline) throws(ClusterError) {
+        guard ClusterFiles.exists(path) else { return }
+        let child = try ProgramRun.run("rm", ["-rf", "--", path], within: limit)
         if limit.isCancelled { throw .cancelled }
         if !child.succeeded { throw .failed(step: "Deleting \(path)", log: child.lines) }
     }
 
     private func isOurs() throws(ClusterError) -> Bool {
-        if Files.exists("\(directory)/\(Self.lockName)") { return true }
+        if ClusterFiles.exists("\(directory)/\(Self.lockName)") { return true }
         if errno == EACCES { throw closed() }
         return false
     }
 
     /// The current `errno` says that we may not look into the directory.
     func closed() -> ClusterError {
-        guard let owner = Files.status(directory)?.owner else { return Files.trouble(with: directory) }
+        guard let owner = ClusterFiles.status(directory)?.owner else { return ClusterFiles.trouble(with: directory) }
         return .belongsToAnother(directory: directory, user: User.name(of: owner))
     }
 }

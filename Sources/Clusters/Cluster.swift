@@ -42,19 +42,19 @@ package struct Cluster: Sendable {
     ///
     /// - Parameter deadline: past it a server that is still recovering goes on doing so; start again to wait for it.
     package func start(deadline: Duration) async throws(ClusterError) -> Started {
-        let limit = Limit(deadline)
+        let limit = WorkDeadline(deadline)
         return try await onOwnThread(within: limit) { () throws(ClusterError) in try start(within: limit) }
     }
 
     /// Stops the cluster and answers when its processes are gone; one that does not run is left as it is.
     package func stop(_ mode: Stop, deadline: Duration) async throws(ClusterError) {
-        let limit = Limit(deadline)
+        let limit = WorkDeadline(deadline)
         try await onOwnThread(within: limit) { () throws(ClusterError) in try stop(mode, within: limit) }
     }
 
     /// Stops the cluster at once and deletes it with everything in it.
     package func remove(deadline: Duration) async throws(ClusterError) {
-        let limit = Limit(deadline)
+        let limit = WorkDeadline(deadline)
         try await onOwnThread(within: limit) { () throws(ClusterError) in try remove(within: limit) }
     }
 
@@ -72,7 +72,7 @@ package struct Cluster: Sendable {
 
     private static func absolute(_ path: String) -> String {
         var path = path
-        if !path.hasPrefix("/"), let here = Files.resolved(".") { path = here + "/" + path }
+        if !path.hasPrefix("/"), let here = ClusterFiles.resolved(".") { path = here + "/" + path }
         while path.count > 1, path.hasSuffix("/") { path.removeLast() }
         return path
     }
@@ -81,18 +81,18 @@ package struct Cluster: Sendable {
 // What start and stop share.
 extension Cluster {
     /// Two names of one directory must give one socket path.
-    var resolved: String { Files.resolved(directory) ?? directory }
+    var resolved: String { ClusterFiles.resolved(directory) ?? directory }
     var data: String { directory + "/data" }
     var log: String { directory + "/postgres.log" }
 
     var processes: Processes? {
-        guard let line = Files.read(directory + "/name")?.split(separator: "\n").first else { return nil }
+        guard let line = ClusterFiles.read(directory + "/name")?.split(separator: "\n").first else { return nil }
         return Processes(name: String(line))
     }
 
     /// The living server, told from a stranger who inherited its process id.
     var server: PidFile? {
-        guard let processes, let text = Files.read(data + "/postmaster.pid"), let file = PidFile(text),
+        guard let processes, let text = ClusterFiles.read(data + "/postmaster.pid"), let file = PidFile(text),
             processes.isOurs(file.pid)
         else { return nil }
         return file
@@ -102,15 +102,15 @@ extension Cluster {
 
     /// Runs `body` while no other process starts or stops this cluster.
     func locked<Value>(
-        for user: User, within limit: Limit, _ body: () throws(ClusterError) -> Value,
+        for user: User, within limit: WorkDeadline, _ body: () throws(ClusterError) -> Value,
     ) throws(ClusterError) -> Value {
         let path = "\(directory)/\(Self.lockName)"
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw Files.trouble(with: directory) }
+        guard descriptor >= 0 else { throw ClusterFiles.trouble(with: directory) }
         defer { close(descriptor) }
-        guard fchown(descriptor, user.id, user.group) == 0 else { throw Files.trouble(with: directory) }
+        guard fchown(descriptor, user.id, user.group) == 0 else { throw ClusterFiles.trouble(with: directory) }
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
-            guard errno == EWOULDBLOCK || errno == EINTR else { throw Files.trouble(with: directory) }
+            guard errno == EWOULDBLOCK || errno == EINTR else { throw ClusterFiles.trouble(with: directory) }
             try limit.check(or: .busy(directory: directory))
             usleep(10_000)
         }

@@ -5,7 +5,7 @@ import Glibc
 ///
 /// A cancelled task makes `limit` end; the call still returns only when the work has.
 func onOwnThread<Value: Sendable>(
-    within limit: Limit,
+    within limit: WorkDeadline,
     _ work: @escaping @Sendable () throws(ClusterError) -> Value,
 ) async throws(ClusterError) -> Value {
     let result: Result<Value, ClusterError> = await withTaskCancellationHandler {

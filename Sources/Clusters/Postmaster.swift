@@ -43,7 +43,7 @@ struct Processes {
     let name: String
 
     func isOurs(_ pid: pid_t) -> Bool {
-        Files.read("/proc/\(pid)/cmdline").map(isOurs(commandLine:)) ?? false
+        ClusterFiles.read("/proc/\(pid)/cmdline").map(isOurs(commandLine:)) ?? false
     }
 
     /// The postmaster has the name as an argument, its children in their titles: `postgres: name: checkpointer`; and
@@ -60,6 +60,6 @@ struct Processes {
     }
 
     func all() -> [pid_t] {
-        (Files.list("/proc") ?? []).compactMap { pid_t($0) }.filter(isOurs)
+        (ClusterFiles.list("/proc") ?? []).compactMap { pid_t($0) }.filter(isOurs)
     }
 }

@@ -22,25 +22,25 @@ struct SocketPlace {
     }
 
     private var remembered: String? {
-        Files.read(memory)?.split(separator: "\n").first.map(String.init)
+        ClusterFiles.read(memory)?.split(separator: "\n").first.map(String.init)
     }
 
     /// Makes the place ready for `user`, private to it; the same one as before if that is still there.
     func prepare(for user: User) throws(ClusterError) -> String {
         if Self.fits(own, port: port) {
-            try Files.makePrivate(own, for: user)
+            try ClusterFiles.makePrivate(own, for: user)
             return own
         }
-        if let remembered, let status = Files.status(remembered), status.isDirectory, status.owner == user.id,
+        if let remembered, let status = ClusterFiles.status(remembered), status.isDirectory, status.owner == user.id,
             status.permissions == 0o700
         {
             return remembered
         }
         var template = Array("/tmp/millrace-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw Files.trouble(with: "/tmp") }
+        guard mkdtemp(&template) != nil else { throw ClusterFiles.trouble(with: "/tmp") }
         let place = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        guard chown(place, user.id, user.group) == 0 else { throw Files.trouble(with: place) }
-        try Files.replace(memory, with: place + "\n", owner: user, in: directory)
+        guard chown(place, user.id, user.group) == 0 else { throw ClusterFiles.trouble(with: place) }
+        try ClusterFiles.replace(memory, with: place + "\n", owner: user, in: directory)
         return place
     }
 

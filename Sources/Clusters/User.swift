@@ -9,7 +9,7 @@ struct User: Equatable {
     /// Ourselves; as root the owner of an existing cluster, else `postgres`, else `nobody`.
     static func toRun(_ directory: String) throws(ClusterError) -> User {
         guard geteuid() == 0 else { return User(id: geteuid(), group: getegid(), name: name(of: geteuid())) }
-        if let status = Files.status(directory + "/data"), status.owner != 0 {
+        if let status = ClusterFiles.status(directory + "/data"), status.owner != 0 {
             return User(id: status.owner, group: status.group, name: name(of: status.owner))
         }
         guard let found = named("postgres") ?? named("nobody") else { throw .noUserToRunAs }
@@ -27,10 +27,10 @@ struct User: Equatable {
 
     @available(*, noasync)
     func run(
-        _ program: String, _ arguments: [String], input: String = "", within limit: Limit,
-    ) throws(ClusterError) -> Child {
+        _ program: String, _ arguments: [String], input: String = "", within limit: WorkDeadline,
+    ) throws(ClusterError) -> ProgramRun {
         let (program, arguments) = command(program, arguments)
-        return try Child.run(program, arguments, input: input, within: limit)
+        return try ProgramRun.run(program, arguments, input: input, within: limit)
     }
 
     static func name(of id: uid_t) -> String {

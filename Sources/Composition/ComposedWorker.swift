@@ -13,19 +13,19 @@ package import Workers
 
 /// A worker with its rooms, its listener and its supervisor: everything that `millrace worker` runs.
 package struct ComposedWorker: Sendable {
-    package let engine: Worker
+    package let engine: JobWorker
     let supervisor: Supervisor
     let listener: Listener?
     let mail: MailWiring?
     let documents: DocumentWiring?
     let checkIns: CheckInWiring
-    let notices: NoticeDesk?
-    let webhooks: Dispatch?
+    let notices: NoticeService?
+    let webhooks: WebhookService?
     let blobs: BlobWiring
 
     /// Until it is drained, or its task is cancelled, which drains it. The rooms go on until the last job has ended: its handlers call
     /// providers, and people are watched over; and the listener answers, for others want to know how the drain goes.
-    package func run() async throws -> Worker.Report {
+    package func run() async throws -> JobWorker.Report {
         try await withTaskCancellationHandler {
             try await Task { try await work() }.value  // not cancelled with the caller's: see above
         } onCancel: {
@@ -33,7 +33,7 @@ package struct ComposedWorker: Sendable {
         }
     }
 
-    private func work() async throws -> Worker.Report {
+    private func work() async throws -> JobWorker.Report {
         async let _: Void? = mail?.run()  // these are cancelled and awaited when we leave
         async let _: Void? = documents?.room.watch()
         async let _: Void = checkIns.run()
@@ -42,7 +42,7 @@ package struct ComposedWorker: Sendable {
         async let _: Void = blobs.run()
         async let _: Void = supervisor.run()
         async let answering: Void? = listener?.run()
-        let outcome: Result<Worker.Report, any Error>
+        let outcome: Result<JobWorker.Report, any Error>
         do {
             outcome = .success(try await engine.run())
         } catch {
@@ -59,11 +59,11 @@ extension Composer {
     /// database before.
     package func worker(
         _ handlers: [Handler], middleware: [Middleware] = [], name: String? = nil, pool: Pool? = nil,
-        change: (inout Worker.Options) -> Void = { _ in }
+        change: (inout JobWorker.Options) -> Void = { _ in }
     ) async throws -> ComposedWorker {
         let pool = pool ?? Pool(database, size: 4)
-        var options = Worker.Options(database: database, name: name)
-        let hearing = Hearing(direct ?? database)
+        var options = JobWorker.Options(database: database, name: name)
+        let hearing = NotificationHub(direct ?? database)
         let supervisor = supervisor(name: options.name, hearing: hearing)
         let mail =
             sendsMail ? try mail(pool: Pool(database, size: 8), hearing: hearing, supervisor: supervisor) : nil
@@ -90,7 +90,7 @@ extension Composer {
         options.rooms = servedRooms
         if let build = settings.text(.build) { options.build = build }
         change(&options)
-        let engine = Worker(options: options, handlers: all, middleware: middleware, log: log)
+        let engine = JobWorker(options: options, handlers: all, middleware: middleware, log: log)
         let blobs = blobs(pool: pool)
         let checkIns = try checkIns(database, pool: pool, name: options.name, supervisor: supervisor)
         let notices = try notices(pool: pool, hearing: hearing, supervisor: supervisor)

@@ -27,10 +27,10 @@ package struct Composer: Sendable {
     }
 
     /// What the handlers of a worker call providers through.
-    package func supervisor(name: String, hearing: Hearing? = nil) -> Supervisor {
+    package func supervisor(name: String, hearing: NotificationHub? = nil) -> Supervisor {
         var options = settings.supervision
         options.database = database
-        options.hearing = hearing ?? direct.map { Hearing($0) }
+        options.hearing = hearing ?? direct.map { NotificationHub($0) }
         options.name = name
         return Supervisor(options, log: log)
     }

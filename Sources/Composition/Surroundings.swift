@@ -9,7 +9,7 @@ package struct Surroundings: Sendable {
     /// Reads a whole file of at most so many bytes; `-` is standard input.
     package var read: @Sendable (_ path: String, _ limit: Int) throws(FileProblem) -> [UInt8]
     /// Reads a file, or standard input for `-`, piece by piece.
-    package var chunks: @Sendable (_ path: String) throws(FileProblem) -> Chunks
+    package var chunks: @Sendable (_ path: String) throws(FileProblem) -> FileChunks
     /// Asks the person at the terminal; nil when there is none, or no answer came.
     package var ask: @Sendable (_ question: String) -> String?
     /// Takes variables out of the process's environment, and values out of its command line, where others could see them.
@@ -19,7 +19,7 @@ package struct Surroundings: Sendable {
         environment: [String: String], workingDirectory: String,
         isWritableDirectory: @escaping @Sendable (_ path: String) -> Bool,
         read: @escaping @Sendable (_ path: String, _ limit: Int) throws(FileProblem) -> [UInt8],
-        chunks: @escaping @Sendable (_ path: String) throws(FileProblem) -> Chunks,
+        chunks: @escaping @Sendable (_ path: String) throws(FileProblem) -> FileChunks,
         ask: @escaping @Sendable (_ question: String) -> String?,
         forget: @escaping @Sendable (_ variables: [String], _ values: [String]) -> Void = { _, _ in }
     ) {
@@ -49,7 +49,7 @@ extension Surroundings {
             workingDirectory: FileManager.default.currentDirectoryPath,
             isWritableDirectory: { path in access(path, W_OK | X_OK) == 0 && isDirectory(path) },
             read: { path, limit throws(FileProblem) in try readWhole(path, limit: limit) },
-            chunks: { path throws(FileProblem) in try Chunks(path: path) },
+            chunks: { path throws(FileProblem) in try FileChunks(path: path) },
             ask: { question in
                 guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else { return nil }
                 _ = Descriptor.write(Array(question.utf8), to: STDERR_FILENO)

@@ -11,7 +11,7 @@ package struct DocumentFailure: Error, Sendable, Equatable, CustomStringConverti
     package var isCancelled = false
     package var usage: Usage
 
-    package init(_ refusal: Refusal, mayGoWell: Bool = false, usage: Usage = Usage()) {
+    package init(_ refusal: DocumentRefusal, mayGoWell: Bool = false, usage: Usage = Usage()) {
         reason = refusal.reason
         sentence = refusal.sentence
         self.mayGoWell = mayGoWell
@@ -30,7 +30,7 @@ package struct DocumentFailure: Error, Sendable, Equatable, CustomStringConverti
         case .misspoke, .crash, .exited, .killed: reason = .crash
         case .cancelled, .cannotStart: reason = .internal
         }
-        self.init(Refusal(reason, failure.sentence), mayGoWell: !failure.isDeterministic, usage: failure.usage)
+        self.init(DocumentRefusal(reason, failure.sentence), mayGoWell: !failure.isDeterministic, usage: failure.usage)
         isCancelled = failure.reason == .cancelled
     }
 }

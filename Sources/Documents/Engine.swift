@@ -18,18 +18,21 @@ package protocol Engine: Sendable {
 /// An engine in a child that stays warm for many pages of the same languages, and is then replaced. Any program that speaks as ours does
 /// can be one.
 package actor ChildEngine: Engine {
-    private let program: Child.Program
-    private let limits: Child.Limits
+    private let program: SandboxedChild.Program
+    private let limits: SandboxedChild.Limits
     private let pages: Int
-    private let patience: Patience
-    private var warm: (child: Child, niceness: Int, read: Int)?
+    private let patience: EnginePriority
+    private var warm: (child: SandboxedChild, niceness: Int, read: Int)?
     private var spent = Worked((), Usage())
     package let name: String
     package private(set) var refusedLayers: UInt32 = 0
     /// What the last page took.
     package private(set) var pageCPU: Duration = .zero
 
-    package init(_ workshop: Workshop, program: Child.Program? = nil, patience: Patience = Patience()) {
+    package init(
+        _ workshop: DocumentPrograms, program: SandboxedChild.Program? = nil,
+        patience: EnginePriority = EnginePriority()
+    ) {
         let languages = workshop.languages.joined(separator: "+")
         self.program =
             program ?? workshop.program(.ocr, ["models=\(workshop.models)", "languages=\(languages)"])
@@ -43,7 +46,7 @@ package actor ChildEngine: Engine {
     package func read(
         _ raster: Raster, finds: Bool = true, progress: (@Sendable (Int) -> Void)? = nil
     ) async throws(DocumentFailure) -> PageText {
-        let payload = try Workshop.packet(RecognitionRequest(raster.head, finds: finds), raster.pixels)
+        let payload = try DocumentPrograms.packet(RecognitionRequest(raster.head, finds: finds), raster.pixels)
         do throws(ChildFailure) {
             let shown = Mutex(-1)  // an engine that is asked again begins anew, and nobody need see that
             let answer = try await asked(payload) { note in
@@ -56,8 +59,8 @@ package actor ChildEngine: Engine {
                     progress?(percent)
                 }
             }
-            let (text, _) = try Workshop.opened(answer.payload, as: PageText.self, Usage())
-            try Workshop.trusted(text)
+            let (text, _) = try DocumentPrograms.opened(answer.payload, as: PageText.self, Usage())
+            try DocumentPrograms.trusted(text)
             return text
         } catch {
             // Only what it has said itself leaves it fit for another page.
@@ -89,11 +92,11 @@ package actor ChildEngine: Engine {
 
     private func asked(
         _ payload: [UInt8], note: @escaping @Sendable ([UInt8]) -> Void
-    ) async throws(ChildFailure) -> Child.Answer {
+    ) async throws(ChildFailure) -> SandboxedChild.Answer {
         while true {
             let child = try await ready()
             let before = child.pid.map(Self.cpu) ?? .zero
-            let asking = Task { () async -> Result<Child.Answer, ChildFailure> in
+            let asking = Task { () async -> Result<SandboxedChild.Answer, ChildFailure> in
                 do throws(ChildFailure) {
                     return .success(try await child.ask(payload, note: note))
                 } catch {
@@ -130,7 +133,7 @@ package actor ChildEngine: Engine {
     /// How far an engine stands back that may not wait any longer.
     private static let fairness = 5
 
-    private func ready() async throws(ChildFailure) -> Child {
+    private func ready() async throws(ChildFailure) -> SandboxedChild {
         if let found = warm, found.read < pages, found.child.pid != nil,
             found.niceness <= Self.fairness || !patience.isOver
         {
@@ -140,14 +143,14 @@ package actor ChildEngine: Engine {
         await retire()
         var limits = limits
         if patience.isOver { limits.niceness = min(limits.niceness, Self.fairness) }
-        let child: Child
+        let child: SandboxedChild
         do throws(ChildFailure) {
-            child = try await Child.start(program, limits: limits)
+            child = try await SandboxedChild.start(program, limits: limits)
         } catch {
             guard error.reason == .timeout, limits.niceness > Self.fairness else { throw error }
             patience.end()  // it did not even come to start
             limits.niceness = Self.fairness
-            child = try await Child.start(program, limits: limits)
+            child = try await SandboxedChild.start(program, limits: limits)
         }
         refusedLayers = child.refusedLayers
         warm = (child, limits.niceness, 1)
@@ -161,9 +164,9 @@ package actor ChildEngine: Engine {
     }
 }
 
-extension Workshop {
+extension DocumentPrograms {
     static func trusted(_ text: PageText) throws(ChildFailure) {
-        do throws(Refusal) {
+        do throws(DocumentRefusal) {
             try text.check()
         } catch {
             throw ChildFailure(error.reason == .quota ? .refused("quota") : .misspoke, error.sentence)

@@ -6,18 +6,18 @@ package struct DocumentReading: Sendable {
     package var inspection: Inspection
     package var texts: [Int: PageText] = [:]
     package var failures: [Int: DocumentFailure] = [:]
-    package var usage: [Workshop.Stage: Usage] = [:]
+    package var usage: [DocumentPrograms.Stage: Usage] = [:]
 
     package init(_ inspection: Inspection) {
         self.inspection = inspection
     }
 
-    mutating func add(_ usage: Usage, to stage: Workshop.Stage) {
+    mutating func add(_ usage: Usage, to stage: DocumentPrograms.Stage) {
         self.usage[stage] = Worked((), self.usage[stage] ?? Usage()).adding(usage)
     }
 }
 
-extension Workshop {
+extension DocumentPrograms {
     /// With as many pages at a time as there are engines.
     package func read(
         _ file: Int32, password: String? = nil, engines: [any Engine],
@@ -41,7 +41,7 @@ extension Workshop {
         }
         let own = reading.texts
         func isRead(_ page: Int) -> Bool {
-            own[page].map { Leaf(inspection.pages[page - 1], own: $0) != .mixed } ?? false
+            own[page].map { PageAssessment(inspection.pages[page - 1], own: $0) != .mixed } ?? false
         }
         for (page, text) in own where isRead(page) { done?(page, text) }
         let unread = sound.filter { !isRead($0) }
@@ -65,7 +65,7 @@ extension Workshop {
                             }
                             let raster = try await self.raster(file, inspection, page: page, password: password)
                             spent = raster.usage
-                            if Leaf(inspection.pages[page - 1], own: nil, drawn: raster.value) == .blank {
+                            if PageAssessment(inspection.pages[page - 1], own: nil, drawn: raster.value) == .blank {
                                 return (page, engine, .success(PageText(blank: raster.value)), spent)
                             }
                             return (

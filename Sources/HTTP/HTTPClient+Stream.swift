@@ -17,7 +17,7 @@ extension HTTPClient {
     package func stream<Value>(
         _ request: HTTPRequest, _ read: (HTTPHead, HTTPBody) async throws -> Value
     ) async throws -> Value {
-        let plan = try Plan(request, to: try Target(request.url), by: configuration)
+        let plan = try TransferPlan(request, to: try Target(request.url), by: configuration)
         var upload: Upload?
         if case .stream(let length, _) = request.body { upload = Upload(length: length) }
         let transfer = Transfer(plan, upload: upload, deadline: .now + request.limits.total, in: loop.census)

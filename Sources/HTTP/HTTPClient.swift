@@ -36,7 +36,7 @@ package final class HTTPClient: Sendable {
     /// The whole answer, whatever its status. Cancelling the task ends the transfer.
     package func send(_ request: HTTPRequest) async throws(TransferError) -> HTTPResponse {
         let deadline = ContinuousClock.now + request.limits.total
-        var route = try Route(request)
+        var route = try RedirectRoute(request)
         while true {
             let response = try await sendOnce(route.request, to: route.target, deadline: deadline)
             guard try route.follow(response.head) else { return response }
@@ -46,7 +46,7 @@ package final class HTTPClient: Sendable {
     private func sendOnce(
         _ request: HTTPRequest, to target: Target, deadline: ContinuousClock.Instant
     ) async throws(TransferError) -> HTTPResponse {
-        let plan = try Plan(request, to: target, by: configuration)
+        let plan = try TransferPlan(request, to: target, by: configuration)
         guard case .stream(let length, let next) = request.body else {
             return try await whole(Transfer(plan, upload: nil, deadline: deadline, in: loop.census)).get()
         }

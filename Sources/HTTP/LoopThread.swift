@@ -5,19 +5,19 @@ import Threads
 
 /// libcurl's multi handle with its sockets and its timer, on the one thread that touches them.
 final class LoopThread {
-    private let inbox: Inbox
+    private let inbox: LoopInbox
     private let settings: TransferLoop.Settings
     private let epoll: Int32
     private var multi: UnsafeMutableRawPointer
-    private var running: [ObjectIdentifier: Running] = [:]
-    private var line = Line()
-    private var spare: [Easy] = []
-    private var commands: [Inbox.Command] = []
+    private var running: [ObjectIdentifier: RunningTransfer] = [:]
+    private var line = TransferLine()
+    private var spare: [CurlHandle] = []
+    private var commands: [LoopInbox.Command] = []
     private var isClosed = false
     /// When libcurl wants to be called, by the monotonic clock.
     private var due: Int?
 
-    init(_ inbox: Inbox, _ settings: TransferLoop.Settings) {
+    init(_ inbox: LoopInbox, _ settings: TransferLoop.Settings) {
         self.inbox = inbox
         self.settings = settings
         epoll = millrace_epoll()
@@ -61,7 +61,7 @@ final class LoopThread {
 
     // MARK: Commands
 
-    private func carryOut(_ command: Inbox.Command) {
+    private func carryOut(_ command: LoopInbox.Command) {
         switch command {
         case .start(let transfer, let delivery):
             if isClosed {
@@ -97,7 +97,8 @@ final class LoopThread {
                 delivery.fail(.cancelled(.unsent))
                 continue
             }
-            let one = Running(transfer, delivery, on: spare.popLast() ?? Easy(in: inbox.census)) { [inbox] in
+            let one = RunningTransfer(transfer, delivery, on: spare.popLast() ?? CurlHandle(in: inbox.census)) {
+                [inbox] in
                 inbox.post(.goOn(transfer))
             }
             one.prepare(settings, remaining: transfer.deadline - .now)
@@ -110,13 +111,13 @@ final class LoopThread {
         }
     }
 
-    private func remove(_ id: ObjectIdentifier) -> Running? {
+    private func remove(_ id: ObjectIdentifier) -> RunningTransfer? {
         guard let one = running.removeValue(forKey: id) else { return nil }
         curl_multi_remove_handle(multi, one.easy.raw)
         return one
     }
 
-    private func recycle(_ easy: Easy) {
+    private func recycle(_ easy: CurlHandle) {
         guard spare.count < 128 else { return }
         curl_easy_reset(easy.raw)
         spare.append(easy)
@@ -132,7 +133,7 @@ final class LoopThread {
         var code = CURLE_OK
         while let raw = millrace_next_ended(multi, &code) {
             guard let context = millrace_get_context(raw) else { continue }
-            let one = Unmanaged<Running>.fromOpaque(context).takeUnretainedValue()
+            let one = Unmanaged<RunningTransfer>.fromOpaque(context).takeUnretainedValue()
             guard remove(ObjectIdentifier(one.transfer)) != nil else { continue }
             one.finish(code)
             recycle(one.easy)

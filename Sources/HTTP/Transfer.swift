@@ -2,14 +2,14 @@ import Synchronization
 
 /// One transfer on its way to a loop, and through it.
 final class Transfer: Sendable {
-    let plan: Plan
+    let plan: TransferPlan
     let upload: Upload?
     /// Ends all of it, waiting included.
     let deadline: ContinuousClock.Instant
     private let givenUp = Atomic(false)
     private let census: Census
 
-    init(_ plan: Plan, upload: Upload?, deadline: ContinuousClock.Instant, in census: Census) {
+    init(_ plan: TransferPlan, upload: Upload?, deadline: ContinuousClock.Instant, in census: Census) {
         self.plan = plan
         self.upload = upload
         self.deadline = deadline
@@ -25,7 +25,7 @@ final class Transfer: Sendable {
 }
 
 /// Who hears of the end, and of what comes before it.
-enum Delivery: Sendable {
+enum TransferReceiver: Sendable {
     case whole(CheckedContinuation<Result<HTTPResponse, TransferError>, Never>)
     case pieces(Download)
 

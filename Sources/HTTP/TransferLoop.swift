@@ -22,12 +22,12 @@ package final class TransferLoop: Sendable {
         package init() {}
     }
 
-    private let inbox: Inbox
+    private let inbox: LoopInbox
     var census: Census { inbox.census }
 
     package init(_ settings: Settings = Settings()) {
         _ = Self.started
-        let inbox = Inbox()
+        let inbox = LoopInbox()
         self.inbox = inbox
         Thread.start(name: "transfers") { LoopThread(inbox, settings).run() }
     }
@@ -48,7 +48,7 @@ package final class TransferLoop: Sendable {
         (inbox.census.transfers.load(ordering: .acquiring), inbox.census.handles.load(ordering: .acquiring))
     }
 
-    func start(_ transfer: Transfer, _ delivery: Delivery) {
+    func start(_ transfer: Transfer, _ delivery: TransferReceiver) {
         if !inbox.post(.start(transfer, delivery)) { delivery.fail(.closed) }
     }
 

@@ -14,8 +14,8 @@ struct LibraryHandle: @unchecked Sendable {
 
 /// libmicrohttpd's daemon: one thread, on which it calls back. Nothing here waits.
 final class Daemon: Sendable {
-    let reception: Reception
-    let visitors: Visitors
+    let reception: HeadRules
+    let visitors: OpenConnections
     /// Starts a handler.
     private let serve: @Sendable (Exchange, Route, Request) -> Task<Void, Never>
     private let ended: @Sendable (Exchange, Bool) -> Void
@@ -24,7 +24,7 @@ final class Daemon: Sendable {
     private let live = Mutex<[ObjectIdentifier: Exchange]>([:])
 
     init(
-        _ reception: Reception, _ visitors: Visitors,
+        _ reception: HeadRules, _ visitors: OpenConnections,
         serve: @escaping @Sendable (Exchange, Route, Request) -> Task<Void, Never>,
         ended: @escaping @Sendable (Exchange, _ isWhole: Bool) -> Void
     ) {
@@ -131,7 +131,7 @@ final class Daemon: Sendable {
             guard let method, let version else { return .NO }
             let found = HeaderReading(of: connection)
             let line = strlen(method) + 1 + exchange.targetSize + 1 + strlen(version) + 2
-            let head = Head(
+            let head = RequestHead(
                 method: String(cString: method), target: exchange.target, version: String(cString: version),
                 headers: found.headers, peer: daemon.visitors.peer(exchange.visitor),
                 isExact: found.isContiguous && line + found.size + 2 == millrace_mhd_head_size(connection))
@@ -160,7 +160,7 @@ final class Daemon: Sendable {
         }
     }
 
-    private func begin(_ exchange: Exchange, _ head: Head, on connection: OpaquePointer) -> Bool {
+    private func begin(_ exchange: Exchange, _ head: RequestHead, on connection: OpaquePointer) -> Bool {
         exchange.note.withLock { note in
             note.method = head.method
             // Where the last piece ends is read leniently by some: what comes behind it is never taken for a request.

@@ -13,7 +13,7 @@ package final class Exchange: Sendable {
         /// → ended, refused
         case open
         case ended
-        case refused(Refusal)
+        case refused(ErrorAnswer)
     }
 
     private enum Outbound {
@@ -50,7 +50,7 @@ package final class Exchange: Sendable {
     /// In bytes as they came.
     let targetSize: Int
     let visitor: Int
-    let visitors: Visitors
+    let visitors: OpenConnections
     let began = ContinuousClock.now
     private let limit = Mutex(0)
     private let hasBegun = Mutex(false)
@@ -68,7 +68,7 @@ package final class Exchange: Sendable {
         var isLast = false
     }
 
-    init(target: String, targetSize: Int, connection: OpaquePointer, visitor: Int, visitors: Visitors) {
+    init(target: String, targetSize: Int, connection: OpaquePointer, visitor: Int, visitors: OpenConnections) {
         self.target = target
         self.targetSize = targetSize
         self.visitor = visitor
@@ -88,7 +88,7 @@ package final class Exchange: Sendable {
     }
 
     /// Answers on the socket itself, before the library does, and cuts the connection; only while the library reads the head.
-    func refuseBeforeItBegins(_ judge: (OpaquePointer) -> Refusal?) {
+    func refuseBeforeItBegins(_ judge: (OpaquePointer) -> ErrorAnswer?) {
         guard !hasBegun.withLock({ $0 }) else { return }
         guard let connection = state.withLock({ $0.connection }), let refusal = judge(connection.pointer) else {
             return

@@ -8,7 +8,7 @@ import Threads
 package final class Listener: Sendable {
     package struct Options: Sendable {
         package var address: ListenAddress
-        package var token: Token?
+        package var token: AccessToken?
         /// At once, in all: at most half of the descriptors that this process may have.
         package var connections = 1000
         /// At once from one address that is not this machine.
@@ -18,7 +18,7 @@ package final class Listener: Sendable {
         package var headPatience = Duration.seconds(15)
         package var stallPatience = Duration.seconds(20)
 
-        package init(address: ListenAddress, token: Token? = nil) {
+        package init(address: ListenAddress, token: AccessToken? = nil) {
             self.address = address
             self.token = token
         }
@@ -39,9 +39,9 @@ package final class Listener: Sendable {
     private let socket: Int32
     private let options: Options
     private let log: Log
-    private let visitors: Visitors
+    private let visitors: OpenConnections
     private let daemon: Daemon
-    private let tally: Tally
+    private let tally: AnswerTally
     private let connections: Int
     private let stopping = Signal()
 
@@ -54,14 +54,14 @@ package final class Listener: Sendable {
         self.options = options
         self.log = log
         connections = min(options.connections, Self.descriptors / 2)
-        visitors = Visitors(
-            Visitors.Limits(
+        visitors = OpenConnections(
+            OpenConnections.Limits(
                 connections: connections, perAddress: options.perAddress,
-                patience: Patience.Limits(head: options.headPatience, stall: options.stallPatience)))
-        let tally = Tally(log)
+                patience: ConnectionDeadline.Limits(head: options.headPatience, stall: options.stallPatience)))
+        let tally = AnswerTally(log)
         self.tally = tally
         daemon = Daemon(
-            Reception(routes: routes, token: options.token), visitors,
+            HeadRules(routes: routes, token: options.token), visitors,
             serve: { exchange, route, request in
                 Task { await Self.serve(exchange, route, request, log) }  // each is cancelled when its own client goes
             },
@@ -118,13 +118,13 @@ package final class Listener: Sendable {
         var response: Response
         do {
             response = try await route.handle(request)
-        } catch let refusal as Refusal {
+        } catch let refusal as ErrorAnswer {
             response = refusal.response
         } catch is CancellationError {
-            response = Refusal(.unavailable, "the request was cancelled").response
+            response = ErrorAnswer(.unavailable, "the request was cancelled").response
         } catch {
             log.error("a request failed", [("http.path", route.pattern), ("error", "\(error)")])
-            response = Refusal(.internal, "this went wrong here; the log says what").response
+            response = ErrorAnswer(.internal, "this went wrong here; the log says what").response
         }
         let isHead = exchange.note.withLock { $0.method == "HEAD" }
         exchange.offer(response)

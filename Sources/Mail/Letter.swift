@@ -21,7 +21,7 @@ package struct Letter: Sendable {
     package var tags: [Tag] = []
     /// Set where an authentication service may do it with a mail of its own; nil for all that is said in our words alone, and when
     /// the token in it is that service's.
-    package var errand: Errand?
+    package var errand: Purpose?
     /// Somebody's safety may hang on it: no breaker, pace or bulkhead holds it back.
     package var isAlarm = false
 
@@ -33,7 +33,7 @@ package struct Letter: Sendable {
         self.subject = subject
     }
 
-    package enum Errand: String, Sendable {
+    package enum Purpose: String, Sendable {
         case passwordReset = "password_reset"
         case accountVerification = "account_verification"
     }

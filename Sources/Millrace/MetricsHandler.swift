@@ -22,7 +22,7 @@ public protocol MetricsHandler: Sendable {
     func record(_ duration: Duration, of timer: String, labels: [String: String])
 }
 
-extension Workers.Worker.Observer {
+extension Workers.JobWorker.Observer {
     package init(_ handler: any MetricsHandler) {
         self.init(
             ended: { context, outcome, duration in

@@ -49,7 +49,7 @@ public struct QueueError: Error, Sendable, CustomStringConvertible {
         self.init(Self.classify(error), error.description, sqlState: error.sqlState)
     }
 
-    package init(_ failure: Workers.Worker.Failure) {
+    package init(_ failure: Workers.JobWorker.Failure) {
         switch failure {
         case .schema: self.init(.schema, failure.description)
         case .database(let error): self.init(error)

@@ -153,7 +153,7 @@ public struct TestBench: Sendable {
             return report
         } catch let error as QueueError {
             throw error
-        } catch let failure as Workers.Worker.Failure {
+        } catch let failure as Workers.JobWorker.Failure {
             throw QueueError(failure)
         } catch {
             throw QueueError(.refused, "\(error)")

@@ -37,7 +37,7 @@ public final class Worker: Sendable {
         var handlers: [Handler] = []
         var middleware: [Middleware] = []
         var schedules: [Schedule] = []
-        var engine: Workers.Worker?
+        var engine: Workers.JobWorker?
         var stopRequests = 0
     }
 
@@ -147,7 +147,7 @@ public final class Worker: Sendable {
         }
         do {
             return WorkReport(try await engine.run())
-        } catch let failure as Workers.Worker.Failure {
+        } catch let failure as Workers.JobWorker.Failure {
             throw QueueError(failure)
         } catch {
             throw QueueError(.refused, "\(error)")
@@ -163,9 +163,9 @@ public final class Worker: Sendable {
         engine?.drain()
     }
 
-    func makeEngine(quiet: Bool = false) throws(QueueError) -> Workers.Worker {
+    func makeEngine(quiet: Bool = false) throws(QueueError) -> Workers.JobWorker {
         let (location, direct) = try database.options()
-        var options = Workers.Worker.Options(database: location)
+        var options = Workers.JobWorker.Options(database: location)
         options.direct = direct
         options.keys = try keys.ring()
         if !quiet { options.service = ServiceSocket(environment: ProcessInfo.processInfo.environment) }
@@ -175,7 +175,8 @@ public final class Worker: Sendable {
         options.observer = metrics.map { .init($0) }
         let (handlers, middleware, schedules) = try registry(keys: options.keys)
         options.schedules = schedules
-        return Workers.Worker(options: options, handlers: handlers, middleware: middleware, log: quiet ? .silent : log)
+        return Workers.JobWorker(
+            options: options, handlers: handlers, middleware: middleware, log: quiet ? .silent : log)
     }
 
     /// All that was registered; the schedules as the database may see them.
@@ -229,7 +230,7 @@ public struct WorkReport: Sendable, Equatable {
     /// Ends that could not be recorded; those jobs run again.
     public let unrecorded: Int
 
-    package init(_ report: Workers.Worker.Report) {
+    package init(_ report: Workers.JobWorker.Report) {
         finished = report.finished
         handedBack = report.handedBack
         refused = report.refused

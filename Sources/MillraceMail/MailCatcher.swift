@@ -26,7 +26,7 @@ import Templates
 /// ```
 public final class MailCatcher: Sendable {
     private let pool: Pool
-    private let post: Post
+    private let post: MailService
     private let carrier: CatchingCarrier
 
     /// - Parameters:
@@ -48,7 +48,7 @@ public final class MailCatcher: Sendable {
         options.routes = Routes(chosen: "outbox")
         options.links = Links(publicURL: "https://app.example", secrets: ["of no worth in tests"])
         carrier = CatchingCarrier(blobs: BlobSource(PostgresStore(pool: pool)))
-        post = Post(
+        post = MailService(
             pool: pool, options: options, carriers: [carrier],
             renderer: TemplateWords(store: TemplateStore(pool: pool)),
             supervisor: Supervisor(Supervisor.Options(), log: .silent), log: .silent)
@@ -113,7 +113,7 @@ public struct WrongMail: Error, CustomStringConvertible {
 }
 
 /// Takes everything that a provider would take.
-private final class CatchingCarrier: Carrier {
+private final class CatchingCarrier: MailProvider {
     let name = "outbox"
     let capabilities: Capabilities
     private let blobs: BlobSource
@@ -134,8 +134,8 @@ private final class CatchingCarrier: Carrier {
         return nil
     }
 
-    func send(_ letters: [Letter], key: String, call: Call) async -> [Handover] {
-        var answers: [Handover] = []
+    func send(_ letters: [Letter], key: String, call: Call) async -> [SendOutcome] {
+        var answers: [SendOutcome] = []
         for letter in letters {
             do {
                 var attachments: [CapturedMail.Attachment] = []

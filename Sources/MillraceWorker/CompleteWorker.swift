@@ -21,7 +21,7 @@ import Workers
 /// A ``Millrace/Worker`` runs handlers and nothing else: put this one in place of `millrace worker`, or run both.
 public final class CompleteWorker: Sendable {
     private struct State {
-        var engine: Workers.Worker?
+        var engine: Workers.JobWorker?
         var stopRequests = 0
     }
 
@@ -86,7 +86,7 @@ public final class CompleteWorker: Sendable {
             return WorkReport(try await worker.run())
         } catch let error as QueueError {
             throw error
-        } catch let failure as Workers.Worker.Failure {
+        } catch let failure as Workers.JobWorker.Failure {
             throw QueueError(failure)
         } catch let failure as any CommandFailure {
             throw QueueError(failure)

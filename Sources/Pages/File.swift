@@ -4,10 +4,10 @@ import Glibc
 package struct File: Sendable {
     package let bytes: Bytes
 
-    package init(_ descriptor: Int32) throws(Refusal) {
+    package init(_ descriptor: Int32) throws(DocumentRefusal) {
         var about = stat()
         guard fstat(descriptor, &about) == 0, about.st_size >= 0 else {
-            throw Refusal(.internal, "the file was not handed over")
+            throw DocumentRefusal(.internal, "the file was not handed over")
         }
         guard about.st_size > 0 else {
             bytes = Bytes(UnsafeRawBufferPointer(start: nil, count: 0))
@@ -15,7 +15,7 @@ package struct File: Sendable {
         }
         let size = Int(about.st_size)
         guard let memory = mmap(nil, size, PROT_READ, MAP_PRIVATE, descriptor, 0), memory != MAP_FAILED else {
-            throw Refusal(errno == ENOMEM ? .memory : .internal, "the file could not be mapped")
+            throw DocumentRefusal(errno == ENOMEM ? .memory : .internal, "the file could not be mapped")
         }
         bytes = Bytes(UnsafeRawBufferPointer(start: memory, count: size))
     }

@@ -41,7 +41,7 @@ package struct Inspection: Codable, Sendable, Equatable {
         package var dpi: Double?
         package var pictures = 0
         /// This one can not be read, though others can.
-        package var refusal: Refusal?
+        package var refusal: DocumentRefusal?
 
         package init(width: Double, height: Double) {
             self.width = width
@@ -63,19 +63,19 @@ package struct Inspection: Codable, Sendable, Equatable {
     }
 
     /// A child may have been taken over: nothing of what it says is believed unseen.
-    package func check(_ quotas: Quotas) throws(Refusal) {
-        guard !pages.isEmpty else { throw Refusal(.malformed, "the document has no pages") }
+    package func check(_ quotas: Quotas) throws(DocumentRefusal) {
+        guard !pages.isEmpty else { throw DocumentRefusal(.malformed, "the document has no pages") }
         guard pages.count <= quotas.pages else {
-            throw Refusal(.tooManyPages, "the document has more than \(quotas.pages) pages")
+            throw DocumentRefusal(.tooManyPages, "the document has more than \(quotas.pages) pages")
         }
         guard active.count <= 16, active.allSatisfy({ $0.utf8.count <= 40 }) else {
-            throw Refusal(.internal, "the probe said too much")
+            throw DocumentRefusal(.internal, "the probe said too much")
         }
         for page in pages where page.refusal == nil {
             guard page.width > 0, page.height > 0, page.width <= Self.longest, page.height <= Self.longest,
                 [0, 90, 180, 270].contains(page.rotation), abs(page.left) <= 1e7, abs(page.bottom) <= 1e7,
                 page.dpi.map({ $0 > 0 && $0.isFinite }) ?? true, page.pictures >= 0
-            else { throw Refusal(.internal, "the probe said something impossible about a page") }
+            else { throw DocumentRefusal(.internal, "the probe said something impossible about a page") }
         }
         if let refusal = pages[0].refusal, pages.allSatisfy({ $0.refusal != nil }) { throw refusal }
     }

@@ -1,7 +1,7 @@
 /// How large the letters of each line are written, in the unit of its boxes; 0: nothing of it can be. Those who take a page's text apart
 /// go by it: another size is another paragraph to them, and so is a step down of more than one and a half sizes.
 enum LetterSizes {
-    static func of(_ lines: [Line]) -> [Double] {
+    static func of(_ lines: [TextLine]) -> [Double] {
         let own = lines.map(letterSize)
         let usual = median(own)
         guard usual > 0 else { return own.map { _ in 0 } }
@@ -30,7 +30,7 @@ enum LetterSizes {
         }
     }
 
-    private static func columns(of lines: [Line]) -> [Column] {
+    private static func columns(of lines: [TextLine]) -> [Column] {
         var columns: [Column] = []
         var last = Box(0, 0, 0, 0)
         for (index, line) in lines.enumerated() {
@@ -61,12 +61,12 @@ enum LetterSizes {
         }
     }
 
-    private static func base(_ line: Line) -> Double {
+    private static func base(_ line: TextLine) -> Double {
         line.baseline.isEmpty ? line.box.bottom : line.baseline.reduce(0, +) / Double(line.baseline.count)
     }
 
     /// What a font of these letters is as large as: a word that goes both above and below fills nine tenths of it.
-    private static func letterSize(_ line: Line) -> Double {
+    private static func letterSize(_ line: TextLine) -> Double {
         let usual = median(line.words.map(\.box.height))
         return (line.words.map(\.box.height).filter { $0 < 1.7 * usual }.max() ?? 0) * 1.1
     }

@@ -5,7 +5,7 @@ package struct PNGParts {
     package var data: [UInt8] = []
 
     /// Nil for one with transparency, with its rows in turns, or cut short.
-    package init?(_ bytes: Bytes) throws(Refusal) {
+    package init?(_ bytes: Bytes) throws(DocumentRefusal) {
         header = try PictureHeader.png(bytes)
         let (color, interlace) = (bytes.number(25, 1) ?? 0, bytes.number(28, 1) ?? 1)
         guard interlace == 0, [0, 2, 3].contains(color), [1, 2, 4, 8, 16].contains(header.bits) else { return nil }

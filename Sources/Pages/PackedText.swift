@@ -25,7 +25,7 @@ extension OwnText {
     }
 
     /// Of these bytes nothing is believed unseen: a count is no more than what can follow it.
-    package init(packed bytes: [UInt8]) throws(Refusal) {
+    package init(packed bytes: [UInt8]) throws(DocumentRefusal) {
         var rest = Unpacker(bytes)
         page = try rest.number()
         text = nil
@@ -38,7 +38,7 @@ extension OwnText {
         for _ in 0..<(try rest.count(ofAtLeast: 4)) {
             var block = Block([])
             for _ in 0..<(try rest.count(ofAtLeast: 4)) {
-                var line = Line([])
+                var line = TextLine([])
                 let words = try rest.count(ofAtLeast: 36)
                 line.words.reserveCapacity(words)
                 for _ in 0..<words {
@@ -49,7 +49,7 @@ extension OwnText {
             }
             text.blocks.append(block)
         }
-        guard rest.isEmpty else { throw Refusal(.internal, "a page's text has more to it than it says") }
+        guard rest.isEmpty else { throw DocumentRefusal(.internal, "a page's text has more to it than it says") }
         self.text = text
     }
 }
@@ -79,31 +79,33 @@ private struct Unpacker {
 
     var isEmpty: Bool { at == bytes.count }
 
-    private mutating func take(_ count: Int) throws(Refusal) -> Range<Int> {
-        guard count <= bytes.count - at else { throw Refusal(.internal, "a page's text ends too early") }
+    private mutating func take(_ count: Int) throws(DocumentRefusal) -> Range<Int> {
+        guard count <= bytes.count - at else { throw DocumentRefusal(.internal, "a page's text ends too early") }
         defer { at += count }
         return at..<at + count
     }
 
-    mutating func number() throws(Refusal) -> Int {
+    mutating func number() throws(DocumentRefusal) -> Int {
         let place = try take(4)
         return Int(bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: place.lowerBound, as: UInt32.self) })
     }
 
     /// Of things that take so many bytes each.
-    mutating func count(ofAtLeast size: Int) throws(Refusal) -> Int {
+    mutating func count(ofAtLeast size: Int) throws(DocumentRefusal) -> Int {
         let count = try number()
-        guard count <= (bytes.count - at) / size else { throw Refusal(.internal, "a page's text ends too early") }
+        guard count <= (bytes.count - at) / size else {
+            throw DocumentRefusal(.internal, "a page's text ends too early")
+        }
         return count
     }
 
-    mutating func double() throws(Refusal) -> Double {
+    mutating func double() throws(DocumentRefusal) -> Double {
         let place = try take(8)
         return Double(
             bitPattern: bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: place.lowerBound, as: UInt64.self) })
     }
 
-    mutating func string() throws(Refusal) -> String {
+    mutating func string() throws(DocumentRefusal) -> String {
         String(decoding: bytes[try take(try number())], as: UTF8.self)
     }
 }

@@ -38,7 +38,7 @@ package struct Word: Codable, Sendable, Equatable {
 }
 
 /// Words that stand beside each other.
-package struct Line: Codable, Sendable, Equatable {
+package struct TextLine: Codable, Sendable, Equatable {
     package var words: [Word]
     /// Where its letters stand, at its left end and at its right: a page may be askew.
     package var baseline: [Double]
@@ -54,7 +54,7 @@ package struct Line: Codable, Sendable, Equatable {
 
     package var text: String { words.map(\.text).joined(separator: " ") }
 
-    package func scaled(by factor: Double) -> Line {
+    package func scaled(by factor: Double) -> TextLine {
         var line = self
         for index in words.indices { line.words[index].box = words[index].box.scaled(by: factor) }
         line.baseline = baseline.map { $0 * factor }
@@ -68,11 +68,11 @@ package struct Block: Codable, Sendable, Equatable {
     }
 
     package var form = Form.text
-    package var lines: [Line]
+    package var lines: [TextLine]
     /// On a page of both kinds: whether the file says it.
     package var isOwn: Bool?
 
-    package init(_ lines: [Line], form: Form = .text) {
+    package init(_ lines: [TextLine], form: Form = .text) {
         self.lines = lines
         self.form = form
     }
@@ -137,25 +137,25 @@ package struct PageText: Codable, Sendable, Equatable {
     package static let mostWords = 50_000
     package static let mostText = 4_000_000
 
-    package func check() throws(Refusal) {
+    package func check() throws(DocumentRefusal) {
         var letters = flow?.utf8.count ?? 0
         guard wordCount <= Self.mostWords else {
-            throw Refusal(.quota, "the page has more than \(Self.mostWords) words")
+            throw DocumentRefusal(.quota, "the page has more than \(Self.mostWords) words")
         }
         guard width > 0, height > 0, width <= 100_000, height <= 100_000, dpi > 0, dpi <= 2400,
             [0, 90, 180, 270].contains(rotation), abs(skew) <= 45, (0...100).contains(confidence),
             preparation.utf8.count <= 40
-        else { throw Refusal(.internal, "the engine said something impossible about a page") }
+        else { throw DocumentRefusal(.internal, "the engine said something impossible about a page") }
         for word in words {
             letters += word.text.utf8.count
             guard word.box.isSound, (0...100).contains(word.confidence) else {
-                throw Refusal(.internal, "the engine said something impossible about a word")
+                throw DocumentRefusal(.internal, "the engine said something impossible about a word")
             }
         }
-        guard letters <= Self.mostText else { throw Refusal(.quota, "the page has too much text") }
+        guard letters <= Self.mostText else { throw DocumentRefusal(.quota, "the page has too much text") }
         for line in blocks.flatMap(\.lines) {
             guard line.baseline.isEmpty || line.baseline.count == 2, line.baseline.allSatisfy({ abs($0) <= 1e6 }) else {
-                throw Refusal(.internal, "the engine said something impossible about a line")
+                throw DocumentRefusal(.internal, "the engine said something impossible about a line")
             }
         }
     }

@@ -22,10 +22,10 @@ package struct PictureHeader: Codable, Sendable, Equatable {
         }
     }
 
-    package static func png(_ bytes: Bytes) throws(Refusal) -> PictureHeader {
+    package static func png(_ bytes: Bytes) throws(DocumentRefusal) -> PictureHeader {
         guard bytes.starts(with: "IHDR", at: 12), let width = bytes.number(16, 4), let height = bytes.number(20, 4),
             let bits = bytes.number(24, 1), let color = bytes.number(25, 1)
-        else { throw Refusal(.malformed, "the PNG has no header") }
+        else { throw DocumentRefusal(.malformed, "the PNG has no header") }
         var header = PictureHeader(width: width, height: height)
         header.bits = bits
         header.components = [0: 1, 2: 3, 3: 1, 4: 2, 6: 4][color] ?? 1
@@ -41,7 +41,7 @@ package struct PictureHeader: Codable, Sendable, Equatable {
         return header
     }
 
-    package static func jpeg(_ bytes: Bytes) throws(Refusal) -> PictureHeader {
+    package static func jpeg(_ bytes: Bytes) throws(DocumentRefusal) -> PictureHeader {
         var (at, dpi, orientation) = (2, Double?.none, 1)
         for _ in 0..<4096 {
             while bytes.number(at, 2) == 0xffff { at += 1 }
@@ -55,7 +55,7 @@ package struct PictureHeader: Codable, Sendable, Equatable {
             case 0xffc0...0xffcf where ![0xffc4, 0xffc8, 0xffcc].contains(marker):
                 guard let height = bytes.number(at + 5, 2), let width = bytes.number(at + 7, 2),
                     let components = bytes.number(at + 9, 1), let bits = bytes.number(at + 4, 1)
-                else { throw Refusal(.malformed, "the JPEG ends in its header") }
+                else { throw DocumentRefusal(.malformed, "the JPEG ends in its header") }
                 var header = PictureHeader(width: width, height: height)
                 (header.dpi, header.orientation, header.components, header.bits) = (dpi, orientation, components, bits)
                 return header
@@ -74,25 +74,26 @@ package struct PictureHeader: Codable, Sendable, Equatable {
             }
             at += 2 + length
         }
-        throw Refusal(.malformed, "the JPEG has no size")
+        throw DocumentRefusal(.malformed, "the JPEG has no size")
     }
 
     /// All frames; a chain that comes back to itself ends there, and one longer than `most` is refused.
-    package static func tiff(_ bytes: Bytes, most: Int, isWhole: Bool = true) throws(Refusal) -> [PictureHeader] {
+    package static func tiff(_ bytes: Bytes, most: Int, isWhole: Bool = true) throws(DocumentRefusal) -> [PictureHeader]
+    {
         let isBig = bytes.starts(with: "MM")
         func number(_ at: Int, _ size: Int) -> Int? { bytes.number(at, size, bigEndian: isBig) }
         var frames: [PictureHeader] = []
         var seen: Set<Int> = []
-        guard var at = number(4, 4) else { throw Refusal(.malformed, "the TIFF has no directory") }
+        guard var at = number(4, 4) else { throw DocumentRefusal(.malformed, "the TIFF has no directory") }
         while at != 0 {
             guard seen.insert(at).inserted else { break }
             guard let entries = number(at, 2) else {
-                if frames.isEmpty { throw Refusal(.malformed, "the TIFF's directory is outside of it") }
+                if frames.isEmpty { throw DocumentRefusal(.malformed, "the TIFF's directory is outside of it") }
                 break
             }
             guard frames.count < most else {
                 if !isWhole { break }
-                throw Refusal(.tooManyPages, "the TIFF has more than \(most) frames")
+                throw DocumentRefusal(.tooManyPages, "the TIFF has more than \(most) frames")
             }
             var frame = PictureHeader(width: 0, height: 0)
             var (x, unit) = (Double?.none, 2)
@@ -116,35 +117,37 @@ package struct PictureHeader: Codable, Sendable, Equatable {
             }
             if let x, unit == 2 || unit == 3 { frame.dpi = believable(x * (unit == 3 ? 2.54 : 1)) }
             if isWhole, frame.width <= 0 || frame.height <= 0 {
-                throw Refusal(.malformed, "frame \(frames.count + 1) of the TIFF has no size")
+                throw DocumentRefusal(.malformed, "frame \(frames.count + 1) of the TIFF has no size")
             }
             frames.append(frame)
             at = number(at + 2 + 12 * entries, 4) ?? 0
         }
-        guard !frames.isEmpty else { throw Refusal(.malformed, "the TIFF has no frames") }
+        guard !frames.isEmpty else { throw DocumentRefusal(.malformed, "the TIFF has no frames") }
         return frames
     }
 
     /// The largest picture that the boxes of an HEIC file name; the file's own picture is one of them.
-    package static func heic(_ bytes: Bytes) throws(Refusal) -> PictureHeader {
+    package static func heic(_ bytes: Bytes) throws(DocumentRefusal) -> PictureHeader {
         var found: PictureHeader?
         var (boxes, turned) = (0, 0)
-        func walk(_ range: Range<Int>, depth: Int) throws(Refusal) {
+        func walk(_ range: Range<Int>, depth: Int) throws(DocumentRefusal) {
             var at = range.lowerBound
             while at + 8 <= range.upperBound {
                 boxes += 1
-                guard boxes <= 10_000, depth < 8 else { throw Refusal(.malformed, "the HEIC has too many boxes") }
+                guard boxes <= 10_000, depth < 8 else {
+                    throw DocumentRefusal(.malformed, "the HEIC has too many boxes")
+                }
                 guard var size = bytes.number(at, 4) else { break }
                 var head = 8
                 if size == 1 {
                     guard let long = bytes.number(at + 8, 8) else {
-                        throw Refusal(.malformed, "a box of the HEIC is longer than the file")
+                        throw DocumentRefusal(.malformed, "a box of the HEIC is longer than the file")
                     }
                     (size, head) = (long, 16)
                 }
                 if size == 0 { size = range.upperBound - at }
                 guard size >= head, size <= range.upperBound - at else {
-                    throw Refusal(.malformed, "a box of the HEIC is longer than what it is in")
+                    throw DocumentRefusal(.malformed, "a box of the HEIC is longer than what it is in")
                 }
                 let inside = at + head..<at + size
                 if bytes.starts(with: "meta", at: at + 4) {
@@ -163,7 +166,7 @@ package struct PictureHeader: Codable, Sendable, Equatable {
             }
         }
         try walk(0..<bytes.count, depth: 0)
-        guard var header = found else { throw Refusal(.malformed, "the HEIC has no picture") }
+        guard var header = found else { throw DocumentRefusal(.malformed, "the HEIC has no picture") }
         header.components = 3
         // The decoder turns it, so that it comes out upright: its size is to be that of what comes out.
         if turned % 2 == 1 { swap(&header.width, &header.height) }

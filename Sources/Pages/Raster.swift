@@ -43,11 +43,11 @@ package struct Raster: Sendable, Equatable {
     package var width: Int { head.width }
     package var height: Int { head.height }
 
-    package init(head: Head, pixels: ArraySlice<UInt8>, mostPixels: Int) throws(Refusal) {
+    package init(head: Head, pixels: ArraySlice<UInt8>, mostPixels: Int) throws(DocumentRefusal) {
         guard head.width > 0, head.height > 0, head.width <= 100_000, head.height <= 100_000,
             head.width * head.height <= mostPixels, head.dpi >= 1, head.dpi <= 2400,
             head.components == 1 || head.components == 3, head.width * head.height * head.components == pixels.count
-        else { throw Refusal(.internal, "the picture's size is not what was asked for") }
+        else { throw DocumentRefusal(.internal, "the picture's size is not what was asked for") }
         self.head = head
         self.pixels = pixels
     }

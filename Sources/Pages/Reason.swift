@@ -17,7 +17,7 @@ package enum Reason: String, Codable, Sendable, CaseIterable {
 }
 
 /// A reason and a sentence for an operator.
-package struct Refusal: Error, Codable, Sendable, Equatable {
+package struct DocumentRefusal: Error, Codable, Sendable, Equatable {
     package var reason: Reason
     package var sentence: String
 

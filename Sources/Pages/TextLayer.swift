@@ -55,7 +55,7 @@ package struct TextLayer: Sendable {
         return content + "ET Q\n"
     }
 
-    private static func base(_ line: Line, at word: Box, in box: Box, _ height: Double) -> Double {
+    private static func base(_ line: TextLine, at word: Box, in box: Box, _ height: Double) -> Double {
         guard line.baseline.count == 2, box.width > 0 else { return word.bottom - height * 0.1 }
         return line.baseline[0] + (line.baseline[1] - line.baseline[0]) * (word.left - box.left) / box.width
     }
@@ -92,7 +92,7 @@ package struct TextLayer: Sendable {
     }
 }
 
-extension Line {
+extension TextLine {
     /// How much it falls, a pixel across.
     var slope: Double {
         baseline.count == 2 && box.width > 0 ? (baseline[1] - baseline[0]) / box.width : 0

@@ -11,7 +11,7 @@ extension Connection {
         let handle = try live()
         if Task.isCancelled { throw PostgresError.cancelled }
         guard PQsendQuery(handle.pointer, sql.text) == 1 else { throw broken(handle) }
-        var reader = Reader(handle: handle, deadline: limit, interrupt: nil)
+        var reader = AnswerReader(handle: handle, deadline: limit, interrupt: nil)
         guard let opening = try reader.next() else { throw broken(handle) }
         let status = PQresultStatus(opening)
         let refusal = status == PGRES_COPY_IN ? nil : PostgresError.server(Self.serverError(opening))

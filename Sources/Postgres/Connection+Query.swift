@@ -202,7 +202,7 @@ extension Connection {
     func collect<Element>(
         _ handle: Handle, deadline: Duration, honoursCancel: Bool = true, decode: Decode<Element>
     ) throws(PostgresError) -> Answer<Element> {
-        var reader = Reader(
+        var reader = AnswerReader(
             handle: handle, deadline: deadline, interrupt: honoursCancel ? interrupt : nil,
             most: options.mostAnswerBytes)
         var answer = Answer<Element>(rows: [], affected: 0)
@@ -262,7 +262,7 @@ extension Connection {
             try send(statement, on: handle, prepare: false)
         }
         guard PQpipelineSync(handle.pointer) == 1 else { throw broken(handle) }
-        var reader = Reader(handle: handle, deadline: deadline, interrupt: interrupt)
+        var reader = AnswerReader(handle: handle, deadline: deadline, interrupt: interrupt)
         var failure: PostgresError?
         var synced = false
         while !synced {

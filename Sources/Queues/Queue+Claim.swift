@@ -2,7 +2,7 @@ package import FoundationEssentials
 package import Postgres
 
 /// A place in line.
-package struct Place: Sendable, Equatable {
+package struct QueuePosition: Sendable, Equatable {
     package var lane: Lane
     package var seq: Int64
 
@@ -13,7 +13,7 @@ package struct Place: Sendable, Equatable {
 }
 
 /// Jobs that a claim took from a lane for a lease and did not bring: `Queue.readLeases` does.
-package struct Parcel: Sendable, Equatable {
+package struct UnreadLease: Sendable, Equatable {
     package var number: Int64
     package var lane: Lane
     package var ids: [Int64]
@@ -29,12 +29,12 @@ package struct Parcel: Sendable, Equatable {
 }
 
 /// What a claim brought, and what limits kept from it.
-package struct Catch: Sendable {
+package struct ClaimResult: Sendable {
     package var jobs: [Claimed] = []
     /// What it took and did not bring.
-    package var parcels: [Parcel] = []
+    package var parcels: [UnreadLease] = []
     /// Places that were emptied without a claim: their jobs are parked, or back in line.
-    package var turnedAway: [Place] = []
+    package var turnedAway: [QueuePosition] = []
     /// The gates that jobs were parked at.
     package var parkedAt: Set<Int64> = []
     /// Queues of which less was taken than was asked for.
@@ -47,14 +47,14 @@ package struct Catch: Sendable {
     /// How many it took.
     package var count: Int { parcels.reduce(jobs.count) { $0 + $1.ids.count } }
     /// Every place that is empty now.
-    package var places: [Place] {
-        jobs.map { Place(lane: $0.lane, seq: $0.seq) }
-            + parcels.flatMap { parcel in parcel.seqs.map { Place(lane: parcel.lane, seq: $0) } } + turnedAway
+    package var places: [QueuePosition] {
+        jobs.map { QueuePosition(lane: $0.lane, seq: $0.seq) }
+            + parcels.flatMap { parcel in parcel.seqs.map { QueuePosition(lane: parcel.lane, seq: $0) } } + turnedAway
     }
 }
 
 /// A stretch of one lane to claim from: above `floor`, up to `ceiling`, at most `limit` jobs.
-package struct Stretch: Sendable, Hashable {
+package struct ClaimRange: Sendable, Hashable {
     package var lane: Lane
     package var floor: Int64
     package var ceiling: Int64
@@ -85,12 +85,12 @@ extension Queue {
     /// the claim. Jobs of a limited one must not start before their leases are on it, and so it does not bring them: `readLeases` does. `carry`: so
     /// many bytes of a job's contents may be in the answer; one with more comes unread.
     package static func claim(
-        on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from stretches: [Stretch],
+        on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from stretches: [ClaimRange],
         wanted: Int,
         shortQueues: [Int32], longQueues: [Int32], limited: Bool = false, patience: Duration? = nil, turn: Int = 0,
         loose: Bool = false, carry: Int? = nil
-    ) async throws(PostgresError) -> Catch {
-        var found = Catch()
+    ) async throws(PostgresError) -> ClaimResult {
+        var found = ClaimResult()
         let parameters: [Parameter] = [
             .int8(session), .int8(number), .int4s(kinds), .int4s(stretches.map(\.lane.queue)),
             .int4s(stretches.map(\.lane.code)), .int8s(stretches.map(\.floor)), .int8s(stretches.map(\.ceiling)),
@@ -123,7 +123,7 @@ extension Queue {
     /// The next job of a lane, when somebody has woken us for it: cheaper to ask for than by `claim`. Nil: there is none, or limits or a pause
     /// may have a say, and `claim` is to be asked. `number` is that of the lease, with its class.
     package static func claimOne(
-        on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from stretch: Stretch, loose: Bool,
+        on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from stretch: ClaimRange, loose: Bool,
         carry: Int? = nil
     ) async throws(PostgresError) -> Claimed? {
         try await connection.query(
@@ -150,8 +150,8 @@ extension Queue {
         /// Gates at which each of the jobs holds a slot.
         case gates([Int64])
         case claimed(Claimed)
-        case parcel(Parcel)
-        case turnedAway(Place, gate: Int64?)
+        case parcel(UnreadLease)
+        case turnedAway(QueuePosition, gate: Int64?)
         case heldBack(Int32)
         /// What the rows of jobs leave out.
         case usual
@@ -166,14 +166,14 @@ extension Queue {
             if let number = try row.optionalInt(2) {
                 let jobs = try row.ints(18)  // behind the ids as many places
                 return .parcel(
-                    Parcel(
+                    UnreadLease(
                         number: number, lane: Lane(queue: Int32(try row.int(4)), code: Int32(try row.int(5))),
                         ids: Array(jobs.prefix(jobs.count / 2)), seqs: Array(jobs.suffix(jobs.count / 2))))
             }
             if row.isNull(4) { return .gates(try row.ints(18)) }
             let queue = Int32(try row.int(4))
             if row.isNull(0) { return .heldBack(queue) }
-            let place = Place(lane: Lane(queue: queue, code: Int32(try row.int(5))), seq: try row.int(0))
+            let place = QueuePosition(lane: Lane(queue: queue, code: Int32(try row.int(5))), seq: try row.int(0))
             return .turnedAway(place, gate: row.isNull(18) ? nil : try row.ints(18).first)
         }
         let id = try row.int(1)
@@ -198,15 +198,17 @@ extension Queue {
     /// The jobs of these parcels whose leases live, in the order in which they should start; the answer waits until the leases are on disk.
     /// `carry`: see `claim`.
     package static func readLeases(
-        on connection: Connection, session: Int64, of parcels: [Parcel], carry: Int? = nil
+        on connection: Connection, session: Int64, of parcels: [UnreadLease], carry: Int? = nil
     ) async throws(PostgresError) -> [Claimed] {
         // Mostly of one lane, where a job's place is its id.
         let lane = parcels.dropFirst().allSatisfy { $0.lane == parcels[0].lane } ? parcels.first?.lane : nil
         let usual = parcels.allSatisfy { $0.ids == $0.seqs } ? lane : nil
-        var places: [Int64: Place] = [:]
+        var places: [Int64: QueuePosition] = [:]
         if usual == nil {
             for parcel in parcels {
-                for (id, seq) in zip(parcel.ids, parcel.seqs) { places[id] = Place(lane: parcel.lane, seq: seq) }
+                for (id, seq) in zip(parcel.ids, parcel.seqs) {
+                    places[id] = QueuePosition(lane: parcel.lane, seq: seq)
+                }
             }
         }
         let known = places
@@ -218,7 +220,7 @@ extension Queue {
         ) { row throws(PostgresError) -> Claimed? in
             guard let id = try row.optionalInt(3) else { return nil }
             let args = row.optionalJSON(7)
-            guard let place = usual.map({ Place(lane: $0, seq: id) }) ?? known[id] else {
+            guard let place = usual.map({ QueuePosition(lane: $0, seq: id) }) ?? known[id] else {
                 throw .undecodable(column: 3, expected: "a job that was claimed")
             }
             func shared(_ column: Int) -> Row { row.isNull(column) ? row.first : row }

@@ -16,7 +16,7 @@ package struct Contents: Sendable {
 }
 
 /// What became of a job whose contents were to be read.
-package enum Reading: Sendable {
+package enum ContentsReading: Sendable {
     case contents(Contents)
     /// More than may be read, or so much that the database cannot send it.
     case tooLarge(bytes: Int)
@@ -29,14 +29,14 @@ extension Queue {
     /// asked for again.
     package static func readContents(
         on connection: Connection, session: Int64, of jobs: [Claimed], most: Int, largest: Int
-    ) async throws(PostgresError) -> [Int64: Reading] {
+    ) async throws(PostgresError) -> [Int64: ContentsReading] {
         let rows = try await connection.query(
             "select id, args, options, metadata, tags, expired, size from millrace.jobs_read($1, $2, $3, $4, $5)",
             [
                 .int8(session), .int8s(jobs.map(\.number)), .int8s(jobs.map(\.id)), .int8(Int64(most)),
                 .int8(Int64(largest)),
             ]
-        ) { row throws(PostgresError) -> (Int64, Reading) in
+        ) { row throws(PostgresError) -> (Int64, ContentsReading) in
             let id = try row.int(0)
             guard let size = try row.optionalInt(6) else { return (id, .lost) }
             guard let args = row.bytes(1) else { return (id, .tooLarge(bytes: Int(size))) }

@@ -32,7 +32,7 @@ package struct SessionCard: Sendable {
 }
 
 /// Ended runs of one queue and kind since the last beat.
-package struct Tally: Sendable, Equatable {
+package struct RunTally: Sendable, Equatable {
     package var succeeded: Int32 = 0
     package var failed: Int32 = 0
     package var dead: Int32 = 0
@@ -123,7 +123,7 @@ extension Queue {
     /// True while the session stands.
     package static func beat(
         on connection: Connection, session: Int64, state: String, running: Int, waiting: Int, stuck: Int,
-        tallies: [TallyKey: Tally]
+        tallies: [TallyKey: RunTally]
     ) async throws(PostgresError) -> Bool {
         let pairs = Array(tallies)
         let some = !pairs.isEmpty

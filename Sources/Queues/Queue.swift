@@ -3,7 +3,7 @@ package enum Queue {}
 
 /// The fence of a claimed batch: the session's random number, and a counter that is never used again. The counter's low two
 /// bits are the retention class, the third marks a lone suspect.
-package struct Token: Hashable, Sendable, CustomStringConvertible {
+package struct LeaseToken: Hashable, Sendable, CustomStringConvertible {
     package let session: Int64
     package let number: Int64
 

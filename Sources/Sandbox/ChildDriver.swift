@@ -6,13 +6,13 @@ import Threads
 /// The thread of one child: feeds it, hears it, watches its time, and buries it.
 struct ChildDriver {
     private var process: ChildProcess
-    private let child: Child
+    private let child: SandboxedChild
     private var reader: FrameReader
     private var messages: Messages
     /// Called once: it is shut in, or it never will be.
     private var started: ((Result<Void, ChildFailure>) -> Void)?
-    private var asked: Child.Ask?
-    private var waiting: [Child.Ask] = []
+    private var asked: SandboxedChild.Ask?
+    private var waiting: [SandboxedChild.Ask] = []
     private var outgoing: ArraySlice<UInt8> = []
     private var deadline: ContinuousClock.Instant
     private var isEnding = false
@@ -20,7 +20,7 @@ struct ChildDriver {
     private var answersEnded = false
     private var peak = 0
 
-    init(_ process: ChildProcess, of child: Child, started: @escaping (Result<Void, ChildFailure>) -> Void) {
+    init(_ process: ChildProcess, of child: SandboxedChild, started: @escaping (Result<Void, ChildFailure>) -> Void) {
         self.process = process
         self.child = child
         self.started = started
@@ -160,7 +160,7 @@ struct ChildDriver {
             guard let asked else { return condemn(.misspoke) }
             asked.note?(frame.payload)
         case .result:
-            finish(.success(Child.Answer(payload: frame.payload, messages: messages.text)))
+            finish(.success(SandboxedChild.Answer(payload: frame.payload, messages: messages.text)))
         case .failure:
             let words = String(decoding: frame.payload, as: UTF8.self).split(
                 separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
@@ -173,7 +173,7 @@ struct ChildDriver {
         }
     }
 
-    private mutating func finish(_ outcome: Result<Child.Answer, ChildFailure>) {
+    private mutating func finish(_ outcome: Result<SandboxedChild.Answer, ChildFailure>) {
         guard let ask = asked, started == nil else { return condemn(.misspoke) }
         asked = nil
         ask.answer.resume(returning: outcome)
@@ -196,7 +196,7 @@ struct ChildDriver {
     @available(*, noasync)
     private mutating func bury() {
         let (status, usage) = process.reap(seen: peak)
-        let ending = Ending(status: status, usage: usage, sentence: sentence, messages: messages.text)
+        let ending = ProcessEnd(status: status, usage: usage, sentence: sentence, messages: messages.text)
         let failure = ending.failure(child.limits)
         child.ended(failure, ending)
         started?(.failure(failure))

@@ -24,7 +24,7 @@ struct ChildProcess {
     }
 
     @available(*, noasync)
-    init(_ program: Child.Program, limits: Child.Limits, files: [Int32]) throws(ChildFailure) {
+    init(_ program: SandboxedChild.Program, limits: SandboxedChild.Limits, files: [Int32]) throws(ChildFailure) {
         var toClose: [Int32] = []
         var isStarted = false
         defer { for descriptor in toClose { close(descriptor) } }

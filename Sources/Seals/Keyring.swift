@@ -45,12 +45,12 @@ package struct Keyring: Sendable, Equatable {
         // Random, 96 bits: good for four billion jobs a key, by when it should have been replaced.
         let nonce = Key.randomBytes(AES.nonceSize)
         let data = nonce + AES.seal(args, key: key.bytes, nonce: nonce, bound: Self.binding(kind))
-        return Envelope(key: key.id, data: data).json
+        return SealedEnvelope(key: key.id, data: data).json
     }
 
     /// What was sealed; arguments that are plain come back as they are.
     package func open(_ args: [UInt8], kind: String) throws(SealError) -> [UInt8] {
-        guard let envelope = try Envelope(args) else { return args }
+        guard let envelope = try SealedEnvelope(args) else { return args }
         guard let key = keys.first(where: { $0.id == envelope.key }) else { throw .missingKey(envelope.key) }
         let nonce = Array(envelope.data.prefix(AES.nonceSize))
         let rest = Array(envelope.data.dropFirst(AES.nonceSize))

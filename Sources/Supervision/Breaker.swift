@@ -74,7 +74,8 @@ package struct Breaker: Sendable {
 
     /// `hold` is how long the provider wants to be left alone, `jitter` a random number from 0 to 1.
     package mutating func record(
-        _ permit: Permit, _ mark: Mark, window: Window.Counts, hold: Duration? = nil, jitter: Double, at now: Moment
+        _ permit: Permit, _ mark: CallOutcome, window: Window.Counts, hold: Duration? = nil, jitter: Double,
+        at now: Moment
     ) {
         guard permit.generation == generation else { return }
         switch state {

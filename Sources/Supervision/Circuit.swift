@@ -3,7 +3,7 @@ package import Faults
 /// One class of calls of one provider: the fleet's decision, this process's own, and what was counted.
 package struct Circuit: Sendable {
     package private(set) var own: Breaker
-    package private(set) var mirror = Mirror()
+    package private(set) var mirror = FleetView()
     package private(set) var window: Window
     /// Why the own breaker opened last.
     package private(set) var reason: String?
@@ -69,7 +69,7 @@ package struct Circuit: Sendable {
         _ permit: Permit, _ kind: ErrorClass?, code: String? = nil, hold: Duration? = nil, took: Duration,
         jitter: Double, at now: Moment
     ) -> Bool {
-        let mark = Mark(kind)
+        let mark = CallOutcome(kind)
         var counts = Window.Counts()
         switch kind?.bearing {
         case nil, .healthy: counts.ok = 1
@@ -131,7 +131,7 @@ package struct Circuit: Sendable {
     }
 
     package mutating func adopt(
-        _ state: Mirror.State, generation: Int64, reason: String?, leases: [Int64], leaseUntil: Moment
+        _ state: FleetView.State, generation: Int64, reason: String?, leases: [Int64], leaseUntil: Moment
     ) {
         if isDetached {
             isDetached = false
@@ -163,7 +163,7 @@ package struct Circuit: Sendable {
     }
 
     package mutating func returnIdle(at now: Moment) { mirror.returnIdle(at: now) }
-    package mutating func told(_ sent: [Mirror.Result], askedForProbe: Bool) {
+    package mutating func told(_ sent: [FleetView.Result], askedForProbe: Bool) {
         mirror.told(sent, asked: askedForProbe)
     }
     package mutating func advance(to now: Moment) { window.advance(to: now) }

@@ -15,7 +15,7 @@ struct FleetRow: Sendable {
     var rate: Double?
     var blocked: Double?
 
-    func mirrorState(at now: Moment, step: Duration) -> Mirror.State {
+    func mirrorState(at now: Moment, step: Duration) -> FleetView.State {
         let end = now + .seconds(min(until ?? 0, 1e9))
         return switch state {
         case "open": .open(until: end)
@@ -30,7 +30,7 @@ struct FleetRow: Sendable {
 }
 
 /// The statements of this room.
-enum Board {
+enum FleetStatements {
     static func flush(
         on connection: Connection, member: Int64, name: String, entries: [UInt8], settings: [UInt8], isFirst: Bool,
         sinceSeconds: Double

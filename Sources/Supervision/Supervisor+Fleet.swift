@@ -41,9 +41,9 @@ extension Supervisor {
         do {
             let connection = try await open()
             let sent = Moment.now
-            let fleet = try await Board.clock(on: connection)
+            let fleet = try await FleetStatements.clock(on: connection)
             clock.heard(fleet, sent: sent, received: .now)
-            let rows = try await Board.flush(
+            let rows = try await FleetStatements.flush(
                 on: connection, member: member, name: options.name,
                 entries: Array(JSONEncoder().encode(told.map(\.entry))),
                 settings: Array(JSONEncoder().encode(FlushSettings(options))), isFirst: !hasAsked || lastAnswer == nil,
@@ -53,14 +53,14 @@ extension Supervisor {
             let received = Moment.now
             for row in rows { adopt(row, at: received) }
             if flags.withLock({ $0.isWanted }) {
-                let found = try await Board.flags(on: connection)
+                let found = try await FleetStatements.flags(on: connection)
                 flags.withLock { table in
                     table.flags = Dictionary(found.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
                 }
             }
             if received - lastTidy > .seconds(60) {
                 lastTidy = received
-                try await Board.tidy(on: connection)
+                try await FleetStatements.tidy(on: connection)
             }
             lastAnswer = received
             if isAway {

@@ -30,7 +30,7 @@ package actor Supervisor {
         /// None: this process is on its own.
         package var database: ConnectionOptions?
         /// What the process hears by; none: a connection of its own, once a provider is called.
-        package var hearing: Hearing?
+        package var hearing: NotificationHub?
         package var name = "?"
 
         package init() {}
@@ -38,9 +38,9 @@ package actor Supervisor {
 
     nonisolated let options: Options
     nonisolated let log: Log
-    nonisolated let hearing: Hearing?
+    nonisolated let hearing: NotificationHub?
     nonisolated let wake = Signal()
-    private nonisolated let desks = Mutex<[String: Desk]>([:])
+    private nonisolated let desks = Mutex<[String: ProviderGate]>([:])
     nonisolated let reads = Coalescer<String, any Sendable>()
     nonisolated let flags = Mutex<FlagTable>(FlagTable())
     /// Which of the fleet we are.
@@ -55,7 +55,7 @@ package actor Supervisor {
     package init(_ options: Options, log: Log) {
         self.options = options
         self.log = log
-        hearing = options.hearing ?? options.database.map { Hearing($0) }
+        hearing = options.hearing ?? options.database.map { NotificationHub($0) }
         hearing?.heed(["millrace_providers"]) { [wake] news in
             if news != .ended { wake.fire() }
         }
@@ -81,7 +81,7 @@ package actor Supervisor {
         if isVital {
             desk.earn()
         } else if isRetry {
-            guard desk.spendRetry() else { throw Refusal(provider: provider, why: .retries) }
+            guard desk.spendRetry() else { throw CallRefusal(provider: provider, why: .retries) }
         } else {
             desk.earn()
         }
@@ -122,7 +122,7 @@ package actor Supervisor {
         return value
     }
 
-    private nonisolated func enter(_ desk: Desk, _ name: String, until: Moment?) async throws -> Permit {
+    private nonisolated func enter(_ desk: ProviderGate, _ name: String, until: Moment?) async throws -> Permit {
         var hasSlot = false
         var place: Moment?
         while true {
@@ -132,7 +132,7 @@ package actor Supervisor {
                 hasSlot = await desk.waitInLine(ticket, until: until)
                 if !hasSlot {
                     try Task.checkCancellation()
-                    throw Refusal(provider: desk.name, why: .busy)
+                    throw CallRefusal(provider: desk.name, why: .busy)
                 }
                 if Task.isCancelled {
                     desk.leave(hasSlot: true, place: nil)
@@ -149,14 +149,14 @@ package actor Supervisor {
             case .refused(let why, let until, let reason):
                 if let place { desk.leave(hasSlot: false, place: place) }
                 if why == .open, until == nil { wake.fire() }  // due: a probe is to be had, if we ask
-                throw Refusal(
+                throw CallRefusal(
                     provider: desk.name, why: why, reason: reason, wait: until.map { max(.zero, $0 - .now) })
             }
         }
     }
 
     private nonisolated func finish(
-        _ desk: Desk, _ name: String, _ permit: Permit, _ fault: Fault?, _ began: Moment
+        _ desk: ProviderGate, _ name: String, _ permit: Permit, _ fault: Fault?, _ began: Moment
     ) {
         let now = Moment.now
         let tells = desk.record(
@@ -183,23 +183,23 @@ package actor Supervisor {
         }
     }
 
-    nonisolated func desk(of provider: String) -> Desk {
+    nonisolated func desk(of provider: String) -> ProviderGate {
         desks.withLock { desks in
             if let desk = desks[provider] { return desk }
             let own = options.providers[provider]
             let family = provider.firstIndex(of: ":").flatMap { options.providers[String(provider[..<$0])] }
-            var limits = Desk.Limits()
+            var limits = ProviderGate.Limits()
             limits.slots = own?.slots ?? family?.slots ?? options.slots
             limits.rate = own?.rate ?? family?.rate
             limits.timeout = own?.timeout ?? family?.timeout
             limits.retryShare = options.retryShare
-            let desk = Desk(provider, limits: limits, settings: options.breaker)
+            let desk = ProviderGate(provider, limits: limits, settings: options.breaker)
             desks[provider] = desk
             return desk
         }
     }
 
-    nonisolated var allDesks: [Desk] { desks.withLock { Array($0.values) } }
+    nonisolated var allDesks: [ProviderGate] { desks.withLock { Array($0.values) } }
 
     /// Whether a flag is on for a key, as last heard: an unknown one is off.
     package nonisolated func isOn(_ flag: String, for key: String) -> Bool {
@@ -234,7 +234,7 @@ struct FleetClock: Sendable {
 
 /// A call that was let through, for whoever makes it.
 package struct Call: Sendable {
-    let desk: Desk
+    let desk: ProviderGate
     /// Whoever can should give up by then.
     package let deadline: Moment?
     let wake: Signal

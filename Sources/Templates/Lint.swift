@@ -54,7 +54,8 @@ package enum Lint {
             for (notice, place) in review.notices {
                 guard let (sentence, hint) = words(for: notice) else { continue }
                 findings.append(
-                    LintFinding(part: part, line: Place(program.source, place).line, sentence: sentence, hint: hint))
+                    LintFinding(
+                        part: part, line: SourcePosition(program.source, place).line, sentence: sentence, hint: hint))
             }
         }
         findings += problems.map {

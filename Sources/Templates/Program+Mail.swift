@@ -127,7 +127,7 @@ extension Program {
     private func problem(
         _ sentence: String, at offset: Int, hint: String? = nil, context: Bool = false, variable: String? = nil
     ) -> TemplateError {
-        let place = Place(source, offset)
+        let place = SourcePosition(source, offset)
         return TemplateError(
             context ? .context : .syntax, sentence, hint: hint, line: place.line, column: place.column,
             variable: variable)

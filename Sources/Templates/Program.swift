@@ -100,7 +100,7 @@ struct Program: Sendable {
             guard open.count <= limits.depth else {
                 throw TemplateError(
                     .limit, "sections stand more than \(limits.depth) deep in each other",
-                    line: Place(source, tag.range.lowerBound).line)
+                    line: SourcePosition(source, tag.range.lowerBound).line)
             }
         }
         emitText(at..<source.count)

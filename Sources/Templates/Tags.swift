@@ -113,7 +113,7 @@ struct Tags {
             }
             guard source[tags[opening].name] == source[tag.name], tags[opening].isDynamic == tag.isDynamic else {
                 throw problem(
-                    "{{/\(text(tag.name))}} stands where \(text(tags[opening].name)) of line \(Place(source, tags[opening].range.lowerBound).line) should be closed",
+                    "{{/\(text(tag.name))}} stands where \(text(tags[opening].name)) of line \(SourcePosition(source, tags[opening].range.lowerBound).line) should be closed",
                     at: tag.range.lowerBound, hint: "close the inner one first")
             }
             tag.partner = opening
@@ -157,7 +157,7 @@ struct Tags {
     }
 
     private func problem(_ sentence: String, at place: Int, hint: String? = nil) -> TemplateError {
-        let place = Place(source, place)
+        let place = SourcePosition(source, place)
         return TemplateError(.syntax, sentence, hint: hint, line: place.line, column: place.column)
     }
 }
@@ -222,7 +222,7 @@ extension Tags {
 }
 
 /// Line and column of a byte, both from 1; columns are characters.
-struct Place {
+struct SourcePosition {
     let line: Int
     let column: Int
 

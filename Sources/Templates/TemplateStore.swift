@@ -33,7 +33,7 @@ package struct TemplateStore: Sendable {
     }
 
     private let pool: Pool
-    private let hearing: Hearing
+    private let hearing: NotificationHub
     private let defaultLocale: String
     private let shelf = Shelf()
     private let read: Reading
@@ -47,12 +47,12 @@ package struct TemplateStore: Sendable {
 
     /// - Parameter hearing: what the process hears by; none: a connection of its own, when it runs.
     package init(
-        pool: Pool, hearing: Hearing? = nil, defaultLocale: String = "en",
+        pool: Pool, hearing: NotificationHub? = nil, defaultLocale: String = "en",
         read: @escaping Reading = { _, load in try await load() }
     ) {
         self.read = read
         self.pool = pool
-        self.hearing = hearing ?? Hearing(pool.options)
+        self.hearing = hearing ?? NotificationHub(pool.options)
         self.defaultLocale = defaultLocale
         // What changed before it begins is forgotten as well.
         self.hearing.heed(["millrace_templates"]) { [shelf] news in shelf.forget(hears: news != .ended) }

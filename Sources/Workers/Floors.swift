@@ -115,7 +115,7 @@ package struct Floors: Sendable, Hashable {
     /// A claim of `wanted` jobs over these stretches, in this order, has emptied these places. Of queues that a limit held back it
     /// may have left some that it saw.
     package mutating func claimed(
-        _ emptied: [Place], from stretches: [Stretch], wanted: Int, heldBack: Set<Int32> = []
+        _ emptied: [QueuePosition], from stretches: [ClaimRange], wanted: Int, heldBack: Set<Int32> = []
     ) {
         var highest = [Int64?](repeating: nil, count: stretches.count)
         var counts = [Int](repeating: 0, count: stretches.count)
@@ -146,7 +146,7 @@ package struct Floors: Sendable, Hashable {
         missed = nil
     }
 
-    private mutating func settle(_ stretch: Stretch, highest: Int64?, cut: Bool, held: Bool) {
+    private mutating func settle(_ stretch: ClaimRange, highest: Int64?, cut: Bool, held: Bool) {
         var entry = entries[stretch.lane] ?? Entry()
         if stretch.ceiling == .max {
             if let highest { entry.floor = max(entry.floor, highest) }

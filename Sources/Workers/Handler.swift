@@ -16,7 +16,7 @@ package struct Handler: Sendable {
     /// Runs one job, by itself.
     package var body: Body
     /// nil: every job runs by itself.
-    package var chunks: Chunks?
+    package var chunks: ChunkOptions?
 
     package init(
         kind: String, queue: String? = nil, retries: RetryPolicy = .standard, timeout: Duration? = nil,

@@ -1,7 +1,7 @@
 package import Jobs
 package import Queues
 
-extension Worker {
+extension JobWorker {
     /// Who wants to know of every run, and how the worker is.
     package struct Observer: Sendable {
         /// A run has ended, after so long; nil: its lease was lost.
@@ -19,7 +19,7 @@ extension Worker {
     }
 }
 
-extension Worker.Health {
+extension JobWorker.Health {
     /// It takes jobs now.
     package var isReady: Bool { hasStarted && !isDraining && cutOff == nil && stall == nil }
 }

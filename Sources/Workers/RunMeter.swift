@@ -77,7 +77,7 @@ package struct NamedRunCounts: Sendable, Equatable {
     }
 }
 
-extension Worker {
+extension JobWorker {
     /// How runs ended here since it started, by queue and kind. The lines of a queue count as the queue.
     package var runCounts: [NamedRunCounts] {
         let meter = desk.runMeter

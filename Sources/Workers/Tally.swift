@@ -1,6 +1,6 @@
 import Queues
 
-extension Tally {
+extension RunTally {
     mutating func add(_ end: Ended) {
         milliseconds += Int64(end.milliseconds ?? 0)
         switch end.outcome {
@@ -15,7 +15,7 @@ extension Tally {
         }
     }
 
-    mutating func add(_ more: Tally) {
+    mutating func add(_ more: RunTally) {
         succeeded += more.succeeded
         failed += more.failed
         dead += more.dead

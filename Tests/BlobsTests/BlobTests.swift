@@ -129,9 +129,9 @@ import Testing
         try await withStore(kind) { store, _, connection, directory in
             let kept = try await store.put(content(1000, seed: 1))
             let loose = try await store.put(content(300_000, seed: 2))
-            #expect(try await Register.keep(kept, owner: "document:1", on: connection))
-            #expect(try await Register.keep(kept, owner: "document:1", on: connection) == false)
-            #expect(try await Register.keep(kept, owner: "document:2", on: connection))
+            #expect(try await BlobReferences.keep(kept, owner: "document:1", on: connection))
+            #expect(try await BlobReferences.keep(kept, owner: "document:1", on: connection) == false)
+            #expect(try await BlobReferences.keep(kept, owner: "document:2", on: connection))
             #expect(try await store.sweep(grace: .seconds(86_400)).blobs == 0)
             try await connection.run("select millrace.test_clock_advance('25 h')")
             #expect(try await store.forsaken(grace: .seconds(86_400)).map(\.id) == [loose])
@@ -140,9 +140,9 @@ import Testing
             #expect(try await store.head(loose) == nil)
             await #expect(throws: (any Error).self) { _ = try await store.get(loose) }
             #expect(try await store.get(kept) == content(1000, seed: 1))
-            #expect(try await Register.release(kept, owner: "document:1", on: connection))
-            #expect(try await Register.release(kept, owner: "document:1", on: connection) == false)
-            #expect(try await Register.release(kept, owner: "document:2", on: connection))
+            #expect(try await BlobReferences.release(kept, owner: "document:1", on: connection))
+            #expect(try await BlobReferences.release(kept, owner: "document:1", on: connection) == false)
+            #expect(try await BlobReferences.release(kept, owner: "document:2", on: connection))
             #expect(try await store.sweep(grace: .seconds(86_400)).blobs == 0, "the grace begins with the release")
             try await connection.run("select millrace.test_clock_advance('25 h')")
             #expect(try await store.sweep(grace: .seconds(86_400)).blobs == 1)
@@ -153,7 +153,9 @@ import Testing
                 let files = try FileManager.default.subpathsOfDirectory(atPath: directory)
                 #expect(files.allSatisfy { $0.utf8.count <= 3 }, "\(files)")
             }
-            await #expect(throws: PostgresError.self) { try await Register.keep(kept, owner: "late", on: connection) }
+            await #expect(throws: PostgresError.self) {
+                try await BlobReferences.keep(kept, owner: "late", on: connection)
+            }
         }
     }
 
@@ -181,13 +183,13 @@ import Testing
                             while true {
                                 do {
                                     id = try await store.put(bytes)
-                                    try await Register.keep(id, owner: owner, on: connection)
+                                    try await BlobReferences.keep(id, owner: owner, on: connection)
                                     break
                                 } catch let error as PostgresError where ["P0002", "55000"].contains(error.sqlState) {}
                             }
                             // Without any grace a file may be gone whose row another put has made anew, until that one's file comes.
                             if kind == .postgres { #expect(try await store.get(id) == bytes) }
-                            try await Register.release(id, owner: owner, on: connection)
+                            try await BlobReferences.release(id, owner: owner, on: connection)
                         }
                         await connection.close()
                     }

@@ -109,7 +109,7 @@ import Testing
             #expect(fake.keys.isEmpty && fake.openUploads == 0)
             let (kept, forsaken) = (try await store.put(content(10)), try await store.put(content(20)))
             let connection = try await database.connect()
-            try await Register.keep(kept, owner: "me", on: connection)
+            try await BlobReferences.keep(kept, owner: "me", on: connection)
             #expect(try await store.sweep(grace: .seconds(86_400)).blobs == 0)
             try await connection.run("select millrace.test_clock_advance('25 h')")
             fake.spoil("some/folder/tmp/left", [1])

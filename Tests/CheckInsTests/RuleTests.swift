@@ -22,15 +22,15 @@ import Testing
     }
 
     @Test func `a chain goes through its steps three times, then to everybody`() {
-        var chain = Chain(steps: [5, 2, 2])
+        var chain = EscalationMachine(steps: [5, 2, 2])
         #expect(
             (0..<8).map { _ in chain.next() } == [
                 .step(2, round: 1), .step(5, round: 1), .step(2, round: 2), .step(5, round: 2), .step(2, round: 3),
                 .step(5, round: 3), .everybody, .everybody,
             ])
-        var drill = Chain(steps: [1, 2], isDrill: true)
+        var drill = EscalationMachine(steps: [1, 2], isDrill: true)
         #expect((0..<3).map { _ in drill.next() } == [.step(1, round: 1), .step(2, round: 1), .over])
-        var nobody = Chain(steps: [])
+        var nobody = EscalationMachine(steps: [])
         #expect(nobody.next() == .everybody)
     }
 
@@ -86,7 +86,7 @@ import Testing
             for step in steps { try await connection.befriend("anna", "c\(step)", step: step, wait: "\(step) min") }
             try await connection.arm()
             try await connection.advance(by: "61 min")
-            var chain = Chain(steps: steps)
+            var chain = EscalationMachine(steps: steps)
             var seen = 0
             for _ in 0..<(steps.count * 3 + 2) {
                 try await connection.watch()

@@ -24,10 +24,10 @@ import Testing
             let owner = try await database.connect()
             try await fill(300, on: owner)
             let watchmen = (0..<2).map { number in
-                var options = Watchman.Options(database: database.options, name: "w\(number)")
+                var options = CheckInService.Options(database: database.options, name: "w\(number)")
                 options.batch = 7
                 options.poll = .milliseconds(50)
-                return Watchman(options)
+                return CheckInService(options)
             }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for watchman in watchmen { group.addTask { await watchman.run() } }
@@ -51,12 +51,12 @@ import Testing
         try await withDatabase(.movableClock) { database in
             let owner = try await database.connect()
             let pool = Pool(database.options, size: 1)
-            var options = Watchman.Options(database: database.options, name: "w")
+            var options = CheckInService.Options(database: database.options, name: "w")
             options.poll = .milliseconds(50)
             options.glance = {
-                try await pool.withConnection { connection in try await CheckInOffice.isWanted(on: connection) }
+                try await pool.withConnection { connection in try await CheckInAdmin.isWanted(on: connection) }
             }
-            let watchman = Watchman(options)
+            let watchman = CheckInService(options)
             let running = Task { await watchman.run() }
             try await eventually("it has looked") { watchman.gauge.lastStep != nil }
             #expect(try await owner.int("select count(*) from millrace.watchman") == 0)
@@ -77,7 +77,7 @@ import Testing
             let owner = try await database.connect()
             try await owner.befriend()
             try await owner.arm("anna", "warnings => '{}',")
-            let watchman = Watchman(Watchman.Options(database: database.options, name: "w"))
+            let watchman = CheckInService(CheckInService.Options(database: database.options, name: "w"))
             let running = Task { await watchman.run() }
             try await eventually("it has looked") { watchman.gauge.lastStep != nil }
             #expect(try await owner.alarmState().isEmpty)
@@ -96,7 +96,7 @@ import Testing
 
     @Test func `an outside service hears of us while all is well, and only then`() async throws {
         try await withDatabase { database in
-            let watchman = Watchman(Watchman.Options(database: database.options, name: "w"))
+            let watchman = CheckInService(CheckInService.Options(database: database.options, name: "w"))
             let pings = Mutex(0)
             struct Deaf: Error {}
             let reporting = Task {
@@ -116,7 +116,7 @@ import Testing
             await watching.value
             await reporting.value
         }
-        var gauge = Watchman.Gauge()
+        var gauge = CheckInService.Gauge()
         #expect(!gauge.isWell(within: .seconds(10), now: .now))
         gauge.lastStep = .now
         #expect(gauge.isWell(within: .seconds(10), now: .now))

@@ -32,9 +32,9 @@ import Testing
     @Test func `is open to nobody else`() async throws {
         try await withCluster { cluster in
             _ = try await cluster.start(deadline: ample)
-            let status = try #require(Files.status(cluster.directory))
+            let status = try #require(ClusterFiles.status(cluster.directory))
             #expect(status.permissions == 0o700)
-            #expect(Files.status(cluster.socketDirectory)?.permissions == 0o700)
+            #expect(ClusterFiles.status(cluster.socketDirectory)?.permissions == 0o700)
             #expect(geteuid() != 0 || status.owner != 0)
         }
     }
@@ -86,7 +86,7 @@ import Testing
 
             let last = cluster.socketDirectory
             try await cluster.remove(deadline: ample)
-            #expect(!Files.exists(last))
+            #expect(!ClusterFiles.exists(last))
         }
     }
 
@@ -96,9 +96,9 @@ import Testing
             try await cluster.stop(.fast, deadline: ample)
             try await run("truncate", ["-s", "11M", cluster.log])
             _ = try await cluster.start(deadline: ample)
-            let size = try #require(Files.status(cluster.log)?.size)
+            let size = try #require(ClusterFiles.status(cluster.log)?.size)
             #expect(size < 1 << 20)
-            #expect(Files.exists(cluster.log + ".1"))
+            #expect(ClusterFiles.exists(cluster.log + ".1"))
         }
     }
 }
@@ -112,7 +112,7 @@ import Testing
             try await run("chown", ["-R", "nobody:", cluster.directory])
             #expect(try await cluster.start(deadline: ample) == .reused)
             let server = try #require(cluster.server)
-            #expect(Files.status("/proc/\(server.pid)")?.owner == Files.status(cluster.data)?.owner)
+            #expect(ClusterFiles.status("/proc/\(server.pid)")?.owner == ClusterFiles.status(cluster.data)?.owner)
             #expect(try await cluster.ask("select 1") == "1")
         }
     }
@@ -138,7 +138,7 @@ import Testing
     @Test func `a stale pid file does not stop a start`() async throws {
         try await withCluster { cluster in
             _ = try await cluster.start(deadline: ample)
-            let text = try #require(Files.read(cluster.data + "/postmaster.pid"))
+            let text = try #require(ClusterFiles.read(cluster.data + "/postmaster.pid"))
             try await cluster.stop(.immediate, deadline: ample)
             // 1. The machine restarts; 2. a process of the same user gets the dead server's pid; 3. Postgres believes in it.
             let stranger = try await stranger(of: cluster)
@@ -154,10 +154,10 @@ import Testing
     @Test func `a creation cut short is begun anew`() async throws {
         try await withCluster { cluster in
             // As soon as the directory is ours, which takes a busy machine longer, and before initdb is done.
-            for turn in 1...100 where !Files.exists(cluster.directory + "/" + Cluster.lockName) {
+            for turn in 1...100 where !ClusterFiles.exists(cluster.directory + "/" + Cluster.lockName) {
                 _ = await failure(starting: cluster, deadline: .milliseconds(150 * turn))
             }
-            #expect(!Files.exists(cluster.data))
+            #expect(!ClusterFiles.exists(cluster.data))
             try await run("mkdir", ["-p", cluster.directory + "/data.new/base"])
             #expect(try await cluster.start(deadline: ample) == .created)
         }
@@ -200,7 +200,7 @@ import Testing
 
 @Suite struct `stopping` {
     /// A session that stays until it is ended.
-    private func session(_ cluster: Cluster) -> Task<Child, any Error> {
+    private func session(_ cluster: Cluster) -> Task<ProgramRun, any Error> {
         Task {
             let options = ["-X", "-d", cluster.url(), "-c", "select pg_sleep(100)"]
             return try await run(cluster.binaries.program("psql"), options)
@@ -242,7 +242,7 @@ import Testing
     @Test func `what does not run is no error`() async throws {
         try await withCluster { cluster in
             try await cluster.stop(.fast, deadline: ample)
-            #expect(!Files.exists(cluster.directory))
+            #expect(!ClusterFiles.exists(cluster.directory))
         }
     }
 }
@@ -253,7 +253,7 @@ import Testing
             try await run("mkdir", [cluster.directory])
             try await run("touch", [cluster.directory + "/letter.txt"])
             #expect(await failure(starting: cluster) == .foreignDirectory(cluster.directory))
-            #expect(Files.list(cluster.directory) == ["letter.txt"])
+            #expect(ClusterFiles.list(cluster.directory) == ["letter.txt"])
             try await run("rm", ["-rf", cluster.directory])
         }
     }
@@ -291,7 +291,7 @@ import Testing
         try await withCluster(under: "a$HOME") { cluster in
             let error = await failure(starting: cluster)
             #expect(error.map { "\($0)" }?.contains("Postgres cannot do with") == true)
-            #expect(!Files.exists(cluster.directory))
+            #expect(!ClusterFiles.exists(cluster.directory))
         }
     }
 
@@ -330,7 +330,7 @@ import Testing
             do {
                 try await ending(cluster) { cluster in
                     #expect(await failure(starting: cluster) == .diskFull(directory: cluster.directory))
-                    #expect(!Files.exists(cluster.data))
+                    #expect(!ClusterFiles.exists(cluster.data))
 
                     try await run("mount", ["-o", "remount,size=300m", directory])
                     #expect(try await cluster.start(deadline: ample) == .created)

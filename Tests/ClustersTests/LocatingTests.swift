@@ -78,10 +78,10 @@ import Testing
     }
 
     @Test func `past its deadline is ended with all it started`() async throws {
-        let limit = Limit(.milliseconds(100))
+        let limit = WorkDeadline(.milliseconds(100))
         let begin = ContinuousClock.now
         let child = try await onOwnThread(within: limit) { () throws(ClusterError) in
-            try Child.run("sh", ["-c", "sleep 600 & sleep 600"], within: limit)
+            try ProgramRun.run("sh", ["-c", "sleep 600 & sleep 600"], within: limit)
         }
         #expect(child.ending == .stopped)
         #expect(ContinuousClock.now - begin < .seconds(300))

@@ -43,10 +43,10 @@ func ending(_ cluster: Cluster, _ body: (Cluster) async throws -> Void) async th
 }
 
 @discardableResult
-func run(_ program: String, _ arguments: [String]) async throws -> Child {
-    let limit = Limit(ample)
+func run(_ program: String, _ arguments: [String]) async throws -> ProgramRun {
+    let limit = WorkDeadline(ample)
     return try await onOwnThread(within: limit) { () throws(ClusterError) in
-        try Child.run(program, arguments, within: limit)
+        try ProgramRun.run(program, arguments, within: limit)
     }
 }
 
@@ -71,7 +71,7 @@ extension Cluster {
 
     func write(_ text: String, to file: String) throws {
         let user = try User.toRun(directory)
-        try Files.replace("\(directory)/\(file)", with: text, owner: user, in: directory)
+        try ClusterFiles.replace("\(directory)/\(file)", with: text, owner: user, in: directory)
     }
 }
 

@@ -25,7 +25,7 @@ extension Target {
             pieces.append(Array(rest.prefix(size)))
             rest = rest.dropFirst(size)
         }
-        var lines = Lines(Chunks(pieces))
+        var lines = Lines(FileChunks(pieces))
         while let line = (try? lines.next()) ?? nil {
             guard let value = try? JSONValue.read(line) else { continue }
             do throws(JSONProblem) {
@@ -45,7 +45,7 @@ extension Target {
     func instant(_ bytes: [UInt8]) -> String? {
         guard let date = try? InstantText.read(String(decoding: bytes, as: UTF8.self)) else { return nil }
         let text = InstantText.spell(date)
-        do throws(Refusal) {
+        do throws(ValueRefusal) {
             return try InstantText.spell(InstantText.read(text)) == text ? nil : "another time comes back than \(text)"
         } catch {
             return "\(text) is refused: \(error)"
@@ -64,7 +64,7 @@ extension Target {
         let file = Array(lines.last ?? [])
         let surroundings = Surroundings(
             environment: environment, workingDirectory: "/", isWritableDirectory: { _ in false },
-            read: { _, _ throws(FileProblem) in file }, chunks: { _ throws(FileProblem) in Chunks([file]) },
+            read: { _, _ throws(FileProblem) in file }, chunks: { _ throws(FileProblem) in FileChunks([file]) },
             ask: { _ in nil })
         let settings = Settings.load(parsed: nil, surroundings: surroundings)
         for entry in settings.entries { _ = entry.shown }

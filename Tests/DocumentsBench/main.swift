@@ -16,7 +16,7 @@ let words = CommandLine.arguments
 guard words.count == 5, let jobs = Int(words[1]), (1...64).contains(jobs) else {
     complain("usage: documents-bench <jobs> <models> <file> <output.pdf>")
 }
-var workshop = Workshop(environment: [:], beside: words[0])
+var workshop = DocumentPrograms(environment: [:], beside: words[0])
 workshop.models = words[2]
 let file = open(words[3], O_RDONLY | O_CLOEXEC)
 guard file >= 0 else { complain("\(words[3]) can not be opened") }

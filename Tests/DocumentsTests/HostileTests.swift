@@ -6,7 +6,7 @@ import Testing
 
 /// Documents made to hurt, through all stages.
 @Suite(.serialized) struct HostileTests {
-    private func tight() -> Workshop {
+    private func tight() -> DocumentPrograms {
         var tight = workshop
         tight.pageCPU = .seconds(1)
         return tight

@@ -110,16 +110,16 @@ import Testing
 
     @Test func `a child's lies are not believed`() throws {
         var inspection = Inspection(.pdf)
-        #expect(throws: Refusal.self) { try inspection.check(Quotas()) }
+        #expect(throws: DocumentRefusal.self) { try inspection.check(Quotas()) }
         inspection.pages = [.init(width: 100, height: 100)]
         try inspection.check(Quotas())
         inspection.pages[0].rotation = 45
-        #expect(throws: Refusal.self) { try inspection.check(Quotas()) }
+        #expect(throws: DocumentRefusal.self) { try inspection.check(Quotas()) }
         inspection.pages[0] = .init(width: .infinity, height: 100)
-        #expect(throws: Refusal.self) { try inspection.check(Quotas()) }
+        #expect(throws: DocumentRefusal.self) { try inspection.check(Quotas()) }
         let head = Raster.Head(width: 10, height: 10, dpi: 100)
-        #expect(throws: Refusal.self) { try Raster(head: head, pixels: [1, 2, 3], mostPixels: 1000) }
-        #expect(throws: Refusal.self) {
+        #expect(throws: DocumentRefusal.self) { try Raster(head: head, pixels: [1, 2, 3], mostPixels: 1000) }
+        #expect(throws: DocumentRefusal.self) {
             try Raster(head: head, pixels: [UInt8](repeating: 0, count: 100)[...], mostPixels: 99)
         }
     }

@@ -153,7 +153,7 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
     @Test func `an engine that gets no time is asked again, and stands back less`() async throws {
         let tellings = Mutex(0)
         // Whatever it gets is too little for this one.
-        let patience = Patience(span: .milliseconds(20), share: 1000) {
+        let patience = EnginePriority(span: .milliseconds(20), share: 1000) {
             tellings.withLock { $0 += 1 }
         }
         var humble = workshop
@@ -171,7 +171,7 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
             #expect(try await engine.read(raster).blocks.first?.lines.first?.text == wanted)
             #expect(await engine.niceness == 5 && tellings.withLock { $0 } == 1)
             // Whoever gives up waiting is not made to wait for another try.
-            let other = ChildEngine(humble, patience: Patience())
+            let other = ChildEngine(humble, patience: EnginePriority())
             let reading = Task { try await other.read(raster) }
             try await eventually("it is being read") { await other.niceness == 20 }
             reading.cancel()
@@ -191,7 +191,7 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
             Block(
                 (0..<5).map { line in
                     let top = top + Double(line) * 12.2
-                    return Line(
+                    return TextLine(
                         (0..<5).map { word in
                             let left = left + Double(word) * 42
                             return Word("\(name)\(line)\(word)", Box(left, top, left + 38, top + 9.3))
@@ -214,7 +214,7 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
         let words = zip(["The", "railway", "number", "6", "leaves", "now"], zip(lefts, rights))
             .map { Word($0, Box($1.0, 80, $1.1, 89)) }
         let text = PageText(
-            origin: .read, width: 595, height: 842, dpi: 72, blocks: [Block([Line(words, baseline: [87, 87])])])
+            origin: .read, width: 595, height: 842, dpi: 72, blocks: [Block([TextLine(words, baseline: [87, 87])])])
         for flags in [[], ["-raw"]] as [[String]] {
             #expect(try await wordsFound(in: text, flags) == words.map(\.text), "\(flags)")
         }

@@ -5,12 +5,12 @@ import Sandbox
 import Testing
 
 /// The programs beside the tests.
-let workshop: Workshop = {
+let workshop: DocumentPrograms = {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
     let beside = (Bundle.main.executableURL?.deletingLastPathComponent().path ?? "") + "/millrace-probe"
     let isBeside = FileManager.default.isExecutableFile(atPath: beside)
-    var workshop = Workshop(
+    var workshop = DocumentPrograms(
         environment: ProcessInfo.processInfo.environment,
         beside: isBeside ? beside : root.appendingPathComponent(".build/debug/millrace-probe").path)
     workshop.niceness = 10  // the tests beside want the processor all the time
@@ -50,7 +50,7 @@ func outcome<Value>(_ body: () async throws -> Value) async -> Result<Value, Doc
     } catch let failure as DocumentFailure {
         return .failure(failure)
     } catch {
-        return .failure(DocumentFailure(Refusal(.internal, "\(error)")))
+        return .failure(DocumentFailure(DocumentRefusal(.internal, "\(error)")))
     }
 }
 

@@ -67,7 +67,7 @@ import Testing
         try await withMail { server, transport, heard in
             for _ in 0..<3 {
                 let result = try await transport.send(
-                    Envelope(from: "a@sender.example", to: ["b@x.example", "c@x.example"], message: Self.message))
+                    SMTPEnvelope(from: "a@sender.example", to: ["b@x.example", "c@x.example"], message: Self.message))
                 #expect(result.stage == .accepted && result.accepted == [0, 1])
                 #expect(result.reply == MailReply(code: 250, text: "2.0.0 queued as 7F3"))
             }
@@ -89,7 +89,7 @@ import Testing
         }
         try await withMail(script) { _, transport, _ in
             let result = try await transport.send(
-                Envelope(
+                SMTPEnvelope(
                     from: "", to: ["gone@x.example", "here@x.example", "later@x.example", "too@x.example"],
                     message: Self.message))
             #expect(result.accepted == [1, 3])
@@ -97,7 +97,7 @@ import Testing
             #expect(result.recipients[0]?.text == "5.1.1 no 5.1.1 such user")
             #expect(result.recipients[2]?.isTemporary == true)
             let none = try await transport.send(
-                Envelope(from: "", to: ["gone@x.example", "later@x.example"], message: Self.message))
+                SMTPEnvelope(from: "", to: ["gone@x.example", "later@x.example"], message: Self.message))
             #expect(none.stage == .recipients && none.accepted.isEmpty)
             #expect(none.recipients.map { $0?.code } == [550, 451])
         }
@@ -114,7 +114,7 @@ import Testing
         script.reply = { $0.hasPrefix(verb) ? reply : usual($0) }
         try await withMail(script) { _, transport, _ in
             let result = try await transport.send(
-                Envelope(from: "a@x.example", to: ["b@x.example"], message: Self.message))
+                SMTPEnvelope(from: "a@x.example", to: ["b@x.example"], message: Self.message))
             #expect(result.stage == stage && result.accepted.isEmpty)
             #expect(result.reply?.code == Int(reply.prefix(3)))
         }
@@ -127,7 +127,7 @@ import Testing
         script.reply = { $0.hasPrefix(verb) ? nil : usual($0) }
         try await withMail(script) { _, transport, _ in
             let failure = try await failed {
-                try await transport.send(Envelope(from: "a@x.example", to: ["b@x.example"], message: Self.message))
+                try await transport.send(SMTPEnvelope(from: "a@x.example", to: ["b@x.example"], message: Self.message))
             }
             #expect(failure != nil)
             #expect(failure?.transfer.outcomeIsUnknown == (verb == "BODY"))
@@ -145,7 +145,7 @@ import Testing
             return dots.withLock { $0 } == 1 ? "" : "250 ok"
         }
         try await withMail(script) { _, transport, _ in
-            let envelope = Envelope(from: "a@x.example", to: ["b@x.example"], message: Self.message)
+            let envelope = SMTPEnvelope(from: "a@x.example", to: ["b@x.example"], message: Self.message)
             let slow = Task { try await failed { try await transport.send(envelope) } }
             while dots.withLock({ $0 }) == 0 { await Task.yield() }
             let other = try await transport.send(envelope)
@@ -165,14 +165,14 @@ import Testing
             ] {
                 let failure = try await failed {
                     try await transport.send(
-                        Envelope(from: "a@x.example", to: ["ok@x.example", address], message: Self.message))
+                        SMTPEnvelope(from: "a@x.example", to: ["ok@x.example", address], message: Self.message))
                 }
                 #expect(failure?.transfer.kind == .invalid, "\(address.debugDescription)")
                 #expect(failure?.description.contains("evil") == false)
             }
             for message in ["", "a", "a\n", "a\r", "a\r\n.\n", "a\n.\r\nb\r\n", "a\0\r\n", "a\r\r\n"] {
                 let failure = try await failed {
-                    try await transport.send(Envelope(from: "", to: ["b@x.example"], message: Array(message.utf8)))
+                    try await transport.send(SMTPEnvelope(from: "", to: ["b@x.example"], message: Array(message.utf8)))
                 }
                 #expect(failure?.transfer.kind == .invalid, "\(message.debugDescription)")
             }
@@ -188,7 +188,7 @@ import Testing
             #expect(!"\(configuration)".contains("hidden"))
             let transport = try MailTransport(configuration)
             let failure = try await failed {
-                try await transport.send(Envelope(from: "", to: ["b@x.example"], message: Self.message))
+                try await transport.send(SMTPEnvelope(from: "", to: ["b@x.example"], message: Self.message))
             }
             #expect(failure?.transfer.kind == .tls && failure?.transfer.outcomeIsUnknown == false)
             #expect(heard.withLock { $0.allSatisfy { !$0.hasPrefix("AUTH") && !$0.hasPrefix("MAIL") } })
@@ -205,7 +205,7 @@ import Testing
         var configuration = MailTransport.Configuration(host: "127.0.0.1", port: server.port, security: .none)
         configuration.mostConnections = 2
         let transport = try MailTransport(configuration)
-        let envelope = Envelope(from: "", to: ["b@x.example"], message: Self.message)
+        let envelope = SMTPEnvelope(from: "", to: ["b@x.example"], message: Self.message)
         let tasks = (0..<20).map { _ in Task { try await failed { try await transport.send(envelope) } } }
         while server.accepted < 2 { await Task.yield() }
         for task in tasks { task.cancel() }

@@ -49,7 +49,7 @@ import Testing
             configuration.user = "user"
             configuration.password = "pass word"
             let transport = try MailTransport(configuration)
-            let envelope = Envelope(
+            let envelope = SMTPEnvelope(
                 from: "a@sender.example", to: ["b@x.example", "c@x.example"],
                 message: Array("Subject: hello\r\n\r\n.dot\r\n".utf8))
             for _ in 0..<2 {

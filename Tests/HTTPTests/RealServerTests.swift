@@ -130,7 +130,7 @@ import Testing
                 request.version = .http2
                 let response = try await client.send(request)
                 #expect(response.head.version == "2" && response.text == "over h2c")
-                #expect(response.head.wasReused == (number > 0 && !Plan.breaksPlainConnections))
+                #expect(response.head.wasReused == (number > 0 && !TransferPlan.breaksPlainConnections))
             }
         }
     }

@@ -104,7 +104,8 @@ import Testing
             }
         }
         let address = try #require(ListenAddress("0.0.0.0:0"))
-        _ = try Listener(Listener.Options(address: address, token: Token("0123456789abcdef")), routes: [], log: .silent)
+        _ = try Listener(
+            Listener.Options(address: address, token: AccessToken("0123456789abcdef")), routes: [], log: .silent)
         for text in [
             "", "8470", "localhost", "example.com:80", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:+1", "::1:80",
         ] {
@@ -127,7 +128,8 @@ import Testing
         let routes = [
             Route(.get, "/oops/{secret}", access: .everyone) { _ in throw Oops() },
             Route(.get, "/full", access: .everyone) { _ in
-                throw Refusal(.throttled, "too many", field: "who", hint: "wait", headers: [Header("Retry-After", "7")])
+                throw ErrorAnswer(
+                    .throttled, "too many", field: "who", hint: "wait", headers: [Header("Retry-After", "7")])
             },
         ]
         try await withListener(routes, log: log) { listener in

@@ -11,7 +11,7 @@ func withListener<Value: Sendable>(
     _ body: @Sendable (Listener) async throws -> Value
 ) async throws -> Value {
     var options = Listener.Options(
-        address: try #require(ListenAddress("127.0.0.1:0")), token: token.map { Token($0) })
+        address: try #require(ListenAddress("127.0.0.1:0")), token: token.map { AccessToken($0) })
     options.grace = .seconds(1)
     // A test that has no turn for long is no slow client.
     options.headPatience = .seconds(300)

@@ -5,7 +5,7 @@ import Testing
 @Suite struct HandingTests {
     @Test func `pieces come in order, and the end after the last`() async throws {
         for _ in 0..<50 {
-            let handing = Handing()
+            let handing = PiecePipe()
             async let made: Void = {
                 for number in 0..<100 { try? await handing.put([UInt8(number)]) }
                 await handing.finish()
@@ -20,7 +20,7 @@ import Testing
 
     @Test func `a failure comes out at the next asking`() async throws {
         struct Broken: Error {}
-        let handing = Handing()
+        let handing = PiecePipe()
         async let made: Void = {
             try? await handing.put([1])
             await handing.finish(Broken())
@@ -31,12 +31,12 @@ import Testing
     }
 
     @Test func `whoever waits is let go when the other side has gone`() async throws {
-        let handing = Handing()
+        let handing = PiecePipe()
         try await handing.put([1])
         let waiting = Task { try await handing.put([2]) }
         handing.end(CancellationError())
         await #expect(throws: CancellationError.self) { try await waiting.value }
-        let other = Handing()
+        let other = PiecePipe()
         let asking = Task { try await other.next() }
         asking.cancel()
         await #expect(throws: CancellationError.self) { try await asking.value }

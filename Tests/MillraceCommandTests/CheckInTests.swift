@@ -157,7 +157,7 @@ import Testing
     @Test func `status and doctor say when nobody watches, when an alarm is late, and when it reaches nobody`()
         async throws
     {
-        var state = CheckInOffice.State()
+        var state = CheckInAdmin.State()
         #expect(state.findings.isEmpty)
         state.watches = 3
         #expect(state.findings.map(\.alarm) == [.noWatchman])
@@ -170,7 +170,7 @@ import Testing
         #expect(state.findings.allSatisfy { $0.severity == .critical })
         #expect(state.findings[0].sentence == "2 alarms are late, the oldest by 31 s")
         #expect(Doctor.judge(state, links: nil, deadman: false).word == "problem")
-        state = CheckInOffice.State()
+        state = CheckInAdmin.State()
         #expect(Doctor.judge(state, links: nil, deadman: false).word == "ok")
         (state.watches, state.beat) = (1, 1)
         #expect(Doctor.judge(state, links: nil, deadman: true).word == "warning")
@@ -181,7 +181,7 @@ import Testing
         try await withDatabase { database in
             let connection = try await database.connect()
             let report = try await StatusReport.read(on: connection, cap: 10, patience: .seconds(30))
-            #expect(report.checkIns.value == CheckInOffice.State())
+            #expect(report.checkIns.value == CheckInAdmin.State())
             #expect(StatusView(report, failIf: nil).json["check_ins"]?["open"]?.integer == 0)
             await connection.close()
         }

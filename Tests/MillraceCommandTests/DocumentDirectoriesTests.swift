@@ -30,7 +30,7 @@ import Testing
         _ path: String, _ directories: DocumentDirectories, _ asksKernel: Bool
     ) -> Result<String, FileProblem> {
         do throws(FileProblem) {
-            let chunks = Chunks(descriptor: try directories.open(path, asksKernel: asksKernel))
+            let chunks = FileChunks(descriptor: try directories.open(path, asksKernel: asksKernel))
             return .success(String(decoding: try chunks.next(), as: UTF8.self))
         } catch {
             return .failure(error)

@@ -79,8 +79,8 @@ import Workers
                 select millrace.enqueue('practice.nothing', queue => 'mail'), millrace.enqueue('practice.nothing', queue => 'mail', tenant => 'acme'),
                        millrace.enqueue('practice.fail', '{"times": 1}', queue => 'mail', run_at => null)
                 """)
-            let worker = Worker(
-                options: Worker.Options(database: database.options, name: "counts"), handlers: Practice.handlers,
+            let worker = JobWorker(
+                options: JobWorker.Options(database: database.options, name: "counts"), handlers: Practice.handlers,
                 log: .silent)
             async let running = worker.run()
             try await eventually("three runs are counted") {

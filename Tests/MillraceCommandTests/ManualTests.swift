@@ -37,7 +37,7 @@ import Testing
         let surroundings = Surroundings(
             environment: environment, workingDirectory: "/", isWritableDirectory: { _ in false },
             read: { _, _ throws(FileProblem) in throw FileProblem(complaint: "no file") },
-            chunks: { _ throws(FileProblem) in Chunks([]) }, ask: { _ in nil })
+            chunks: { _ throws(FileProblem) in FileChunks([]) }, ask: { _ in nil })
         let settings = Settings.load(parsed: nil, surroundings: surroundings)
         #expect(settings.problems.isEmpty, "\(settings.problems)")
         #expect(settings.warnings.isEmpty, "\(settings.warnings)")

@@ -77,7 +77,7 @@ import Testing
     @Test func `metrics say what was told and what waits`() {
         var standing = NoticeStanding()
         standing.alarms.accepted = 3
-        var state = NoticeOffice.State()
+        var state = NoticeAdmin.State()
         state.alarms = 2
         state.alarmAge = 1.5
         standing.state = state

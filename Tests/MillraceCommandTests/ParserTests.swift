@@ -24,16 +24,16 @@ private let tree = CommandTree(
         .idle(["version"]),
     ], nouns: ["jobs": "Look at jobs"])
 
-private func parse(_ line: String..., environment: [String: String] = [:]) -> Request {
+private func parse(_ line: String..., environment: [String: String] = [:]) -> CommandRequest {
     Parser(tree: tree, environment: environment).parse(line)
 }
 
-private func parsed(_ request: Request) throws -> Parsed {
+private func parsed(_ request: CommandRequest) throws -> Parsed {
     guard case .run(let parsed) = request else { throw Failure("not understood: \(request)") }
     return parsed
 }
 
-private func problems(_ request: Request) -> [String] {
+private func problems(_ request: CommandRequest) -> [String] {
     guard case .misuse(let misuse) = request else { return [] }
     return misuse.problems
 }

@@ -126,8 +126,8 @@ import Workers
         }
         let standings = supervisor.standings
         #expect(standings.map(\.provider) == ["odd\"one\\", "resend"])
-        let health = Worker(
-            options: Worker.Options(database: ConnectionOptions(location: "postgresql:///x")),
+        let health = JobWorker(
+            options: JobWorker.Options(database: ConnectionOptions(location: "postgresql:///x")),
             handlers: Practice.handlers, log: .silent
         ).health
         let page = Metrics.page(health, .init(), standings)

@@ -44,7 +44,7 @@ extension Surroundings {
                 guard let text = files[path] else { throw FileProblem(complaint: "no such file or directory") }
                 // In pieces that end anywhere, as the system's do.
                 let bytes = Array(text.utf8)
-                return Chunks(
+                return FileChunks(
                     stride(from: 0, to: bytes.count, by: 7).map { Array(bytes[$0..<min($0 + 7, bytes.count)]) })
             },
             ask: { _ in nil })
@@ -54,7 +54,7 @@ extension Surroundings {
 extension Command {
     /// A verb that does nothing, for trees of tests.
     static func idle(
-        _ path: [String], summary: String = "Does nothing", arguments: [Argument] = [], flags: [Flag] = [],
+        _ path: [String], summary: String = "Does nothing", arguments: [Argument] = [], flags: [CommandFlag] = [],
         settings: SettingsUse = .unused
     ) -> Command {
         Command(path, summary: summary, arguments: arguments, flags: flags, settings: settings) { _ in .done }

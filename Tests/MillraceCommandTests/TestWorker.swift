@@ -5,9 +5,9 @@ import Workers
 
 /// A worker for the practice kinds while the body runs.
 func withWorker(at url: String, keys: Keyring = .empty, _ body: () async throws -> Void) async throws {
-    var options = Worker.Options(database: ConnectionOptions(location: url), name: "test")
+    var options = JobWorker.Options(database: ConnectionOptions(location: url), name: "test")
     options.keys = keys
-    let worker = Worker(
+    let worker = JobWorker(
         options: options, handlers: Practice.handlers,
         log: .standardError(threshold: .error, format: .text))
     try await withThrowingTaskGroup(of: Void.self) { group in

@@ -2,7 +2,7 @@ import Queues
 
 extension Model {
     /// millrace.claim: nil when the session is gone, which the lease's reference to it refuses.
-    func claim(_ token: Token, take: Int?, from stretches: [Stretch], in base: inout Base) -> (
+    func claim(_ token: Token, take: Int?, from stretches: [ClaimRange], in base: inout Base) -> (
         jobs: [Int], places: [Int]
     )? {
         guard base.sessions.contains(token.session) else { return nil }

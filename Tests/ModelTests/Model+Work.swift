@@ -56,12 +56,12 @@ extension Model {
     }
 
     func accept(
-        _ jobs: [Int], _ places: [Int], _ token: Token, _ stretches: [Stretch], in process: inout Process
+        _ jobs: [Int], _ places: [Int], _ token: Token, _ stretches: [ClaimRange], in process: inout Process
     ) {
         process.claiming = .idle
         if scope.late {
             process.floors.claimed(
-                places.map { Place(lane: Self.lane, seq: Int64($0)) }, from: stretches, wanted: scope.batch)
+                places.map { QueuePosition(lane: Self.lane, seq: Int64($0)) }, from: stretches, wanted: scope.batch)
         }
         guard !jobs.isEmpty, !scope.claimsEnd else {
             process.number -= 1  // nobody else has heard of it
@@ -155,7 +155,7 @@ extension Model {
         return !world.base.ready.isEmpty || process.floors.pendingSweep(of: Self.lane) != nil
     }
 
-    func order(of process: inout Process) -> (Token, [Stretch]) {
+    func order(of process: inout Process) -> (Token, [ClaimRange]) {
         process.number += 1
         return (Token(session: process.session, number: process.number), stretches(of: &process))
     }
@@ -180,14 +180,14 @@ extension Model {
         }
     }
 
-    private func stretches(of process: inout Process) -> [Stretch] {
+    private func stretches(of process: inout Process) -> [ClaimRange] {
         guard scope.late else { return [] }
         process.floors.planned()
         let limit = Int32(scope.batch)
         let floor = process.floors.floor(of: Self.lane)
         let sweep = process.floors.pendingSweep(of: Self.lane).map {
-            Stretch(lane: Self.lane, floor: $0.lower, ceiling: $0.upper, limit: limit)
+            ClaimRange(lane: Self.lane, floor: $0.lower, ceiling: $0.upper, limit: limit)
         }
-        return [sweep, Stretch(lane: Self.lane, floor: floor, limit: limit)].compactMap(\.self)
+        return [sweep, ClaimRange(lane: Self.lane, floor: floor, limit: limit)].compactMap(\.self)
     }
 }

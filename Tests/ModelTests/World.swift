@@ -92,7 +92,7 @@ struct Process: Hashable {
     /// A request and its answer are one step where nothing that could come between them makes a difference.
     enum Claiming: Hashable {
         case idle
-        case answered(Token, jobs: [Int], places: [Int], from: [Stretch])
+        case answered(Token, jobs: [Int], places: [Int], from: [ClaimRange])
     }
 
     enum Flushing: Hashable {
@@ -136,7 +136,7 @@ struct Process: Hashable {
 
 /// A statement whose connection is gone, but which the server may still run.
 enum Stray: Hashable {
-    case claim(Token, from: [Stretch])
+    case claim(Token, from: [ClaimRange])
     case finish(Process.Flush)
 }
 

@@ -87,7 +87,7 @@ import Testing
                         try await supervisor.call("sms", isVital: true) { _ in throw Fault(.authentication, "no") }
                     } catch is Fault {}
                 }
-                await #expect(throws: Refusal.self) { try await supervisor.call("sms") { _ in } }
+                await #expect(throws: CallRefusal.self) { try await supervisor.call("sms") { _ in } }
                 let open = try await bench.put("sms", "+4930123456", key: "b")
                 try await bench.settled(open, as: "accepted")
                 await gate.open()
@@ -149,10 +149,10 @@ import Testing
                 return .accepted(id: "1")
             }
             let second = ScriptedCourier("sms")
-            var options = NoticeDesk.Options(database: bench.database.options)
+            var options = NoticeService.Options(database: bench.database.options)
             options.alarmLease = .seconds(86_400 * 4)
             options.floor = .seconds(86_400 * 4)
-            let lost = NoticeDesk(options, couriers: [first], supervisor: NoticeBench.supervisor(), log: .silent)
+            let lost = NoticeService(options, couriers: [first], supervisor: NoticeBench.supervisor(), log: .silent)
             let losing = Task { await lost.run() }
             try await bench.connection.run(
                 "select millrace.notice_put('ada', 'alarm.raised', 'sms', '+4930' || n, '{}', 'n' || n, millrace.now(), null, true) from generate_series(100001, 100005) n"

@@ -16,13 +16,13 @@ struct NoticeBench: Sendable {
 
     /// Runs a desk beside `body`, and ends it.
     func withDesk<Value: Sendable>(
-        _ couriers: [any Courier], supervisor: Supervisor = NoticeBench.supervisor(),
-        _ change: (inout NoticeDesk.Options) -> Void = { _ in }, _ body: (NoticeDesk) async throws -> Value
+        _ couriers: [any NoticeProvider], supervisor: Supervisor = NoticeBench.supervisor(),
+        _ change: (inout NoticeService.Options) -> Void = { _ in }, _ body: (NoticeService) async throws -> Value
     ) async throws -> Value {
-        var options = NoticeDesk.Options(database: database.options)
+        var options = NoticeService.Options(database: database.options)
         options.app = "Shop"
         change(&options)
-        let desk = NoticeDesk(options, couriers: couriers, supervisor: supervisor, log: .silent)
+        let desk = NoticeService(options, couriers: couriers, supervisor: supervisor, log: .silent)
         let running = Task { await desk.run() }
         do {
             let value = try await body(desk)
@@ -74,12 +74,14 @@ struct NoticeBench: Sendable {
     func take(alarms: Bool, holder: Int64 = 1, most: Int = 100, lease: Duration = .seconds(30)) async throws
         -> [Sending]
     {
-        try await NoticeTable.take(alarms: alarms, most: most, holder: holder, lease: lease, on: connection)
+        try await NoticeStore.take(alarms: alarms, most: most, holder: holder, lease: lease, on: connection)
     }
 
-    func record(_ sending: Sending, _ delivery: Delivery, holder: Int64 = 1, provider: String = "apns") async throws {
-        try await NoticeTable.record(
-            [NoticeTable.Result(sending, provider: provider, delivery, took: .milliseconds(3))], holder: holder,
+    func record(_ sending: Sending, _ delivery: NoticeOutcome, holder: Int64 = 1, provider: String = "apns")
+        async throws
+    {
+        try await NoticeStore.record(
+            [NoticeStore.Result(sending, provider: provider, delivery, took: .milliseconds(3))], holder: holder,
             on: connection)
     }
 
@@ -105,14 +107,14 @@ func withNotices<Value: Sendable>(_ body: (NoticeBench) async throws -> Value) a
 }
 
 /// Takes what it is brought, and answers as it is told.
-final class ScriptedCourier: Courier {
+final class ScriptedCourier: NoticeProvider {
     let name: String
     private let brought = Mutex<[Sending]>([])
-    private let answer: @Sendable (Sending, Int) async -> Delivery
+    private let answer: @Sendable (Sending, Int) async -> NoticeOutcome
 
     init(
         _ name: String = "apns",
-        _ answer: @escaping @Sendable (Sending, Int) async -> Delivery = { _, _ in .accepted(id: "1") }
+        _ answer: @escaping @Sendable (Sending, Int) async -> NoticeOutcome = { _, _ in .accepted(id: "1") }
     ) {
         self.name = name
         self.answer = answer
@@ -120,7 +122,7 @@ final class ScriptedCourier: Courier {
 
     var sendings: [Sending] { brought.withLock { $0 } }
 
-    func send(_ sending: Sending, _ words: Words, call: Call) async -> Delivery {
+    func send(_ sending: Sending, _ words: NoticeWords, call: Call) async -> NoticeOutcome {
         let number = brought.withLock { brought in
             brought.append(sending)
             return brought.count

@@ -13,24 +13,24 @@ import Testing
 @Suite struct PushTests {
     private static func apns(
         _ fake: FakeAPNs, _ bench: NoticeBench, base: String? = nil, client: HTTPClient = HTTPClient()
-    ) throws -> APNs {
+    ) throws -> APNsProvider {
         let pem = Array(fake.keys.pem.utf8)
-        var configuration = APNs.Configuration(
+        var configuration = APNsProvider.Configuration(
             key: try SigningKey(pem: pem), keyBytes: pem, keyID: fake.keyID, team: fake.team, topic: "com.example.app")
         configuration.base = base ?? fake.url
         configuration.timeout = .seconds(60)
-        return try APNs(configuration, client: client, pool: bench.pool)
+        return try APNsProvider(configuration, client: client, pool: bench.pool)
     }
 
     private static func send(
-        _ courier: any Courier, to device: String = "token-0001", alarm: Bool = true, platform: String = "apns",
+        _ courier: any NoticeProvider, to device: String = "token-0001", alarm: Bool = true, platform: String = "apns",
         id: String = UUID().uuidString.lowercased(), supervisor: Supervisor = NoticeBench.supervisor()
-    ) async throws -> Delivery {
+    ) async throws -> NoticeOutcome {
         let sending = Sending(
             id: id, person: "ada", kind: "alarm.raised", data: Facts(["name": "Ben"]), channel: "push",
             address: device, isAlarm: alarm, platform: platform)
         return try await supervisor.call(courier.name) { call in
-            await courier.send(sending, Words(title: "T", body: "B"), call: call)
+            await courier.send(sending, NoticeWords(title: "T", body: "B"), call: call)
         }
     }
 
@@ -62,7 +62,7 @@ import Testing
             fake.change { $0.always = FakeAPNs.no(status, reason, headers: ["Retry-After": "7"]) }
             let delivery = try await Self.send(Self.apns(fake, bench))
             let sending = Sending(id: "1", person: "a", kind: "k", channel: "push", address: "x")
-            let result = NoticeTable.Result(sending, provider: "apns", delivery, took: .zero)
+            let result = NoticeStore.Result(sending, provider: "apns", delivery, took: .zero)
             #expect(result.outcome == (status == 429 && reason.hasPrefix("TooManyProvider") ? "throttled" : outcome))
             #expect(result.code == "\(status) \(reason)" && result.class != nil)
             if status >= 429 { #expect(result.wait == 7) }
@@ -112,7 +112,7 @@ import Testing
             fake.change { $0.tokens = 10 }
             func wave() async throws {
                 // Each a worker that has just begun.
-                try await withThrowingTaskGroup(of: Delivery.self) { group in
+                try await withThrowingTaskGroup(of: NoticeOutcome.self) { group in
                     for _ in 0..<8 {
                         let worker = try Self.apns(fake, bench)
                         for _ in 0..<3 { group.addTask { try await Self.send(worker) } }
@@ -176,10 +176,10 @@ import Testing
                 let version = try await client.send(
                     worker.request(
                         for: Sending(id: "1", person: "a", kind: "k", channel: "push", address: "token-0001"),
-                        Words(title: "T", body: "B"), token: "x")
+                        NoticeWords(title: "T", body: "B"), token: "x")
                 ).head.version
                 #expect(version == "2")
-                try await withThrowingTaskGroup(of: Delivery.self) { group in
+                try await withThrowingTaskGroup(of: NoticeOutcome.self) { group in
                     for _ in 0..<50 { group.addTask { try await Self.send(worker) } }
                     for try await delivery in group {
                         guard case .accepted = delivery else {
@@ -211,10 +211,10 @@ import Testing
         try await withNotices { bench in
             let fake = try FakeFCM()
             let credentials = try GoogleCredentials(json: Array(fake.credentials.utf8))
-            var configuration = FCM.Configuration(credentials: credentials)
+            var configuration = FCMProvider.Configuration(credentials: credentials)
             configuration.base = fake.url
-            let fcm = FCM(configuration, client: HTTPClient())
-            try await withThrowingTaskGroup(of: Delivery.self) { group in
+            let fcm = FCMProvider(configuration, client: HTTPClient())
+            try await withThrowingTaskGroup(of: NoticeOutcome.self) { group in
                 for _ in 0..<20 { group.addTask { try await Self.send(fcm, platform: "fcm") } }
                 for try await delivery in group {
                     #expect(delivery == .accepted(id: "projects/an-app/messages/1"))
@@ -260,16 +260,16 @@ import Testing
             default: PushAnswer(201, #"{"sid": "SM\#(number)"}"#)
             }
         }
-        var configuration = TextGateway.Configuration(url: "\(fake.url)/{{channel}}")
+        var configuration = TextProvider.Configuration(url: "\(fake.url)/{{channel}}")
         configuration.headers = [("Authorization", "Basic abc")]
-        let plain = TextGateway(.sms, configuration, client: HTTPClient())
+        let plain = TextProvider(.sms, configuration, client: HTTPClient())
         configuration.headers.append(("Content-Type", "application/x-www-form-urlencoded"))
         configuration.body = "To={{to}}&Body={{text}}&x={{y}}"
-        let form = TextGateway(.voice, configuration, client: HTTPClient())
-        func send(_ gateway: TextGateway) async throws -> Delivery {
+        let form = TextProvider(.voice, configuration, client: HTTPClient())
+        func send(_ gateway: TextProvider) async throws -> NoticeOutcome {
             let sending = Sending(id: "n1", person: "a", kind: "k", channel: "sms", address: "+4930123456")
             return try await NoticeBench.supervisor().call(gateway.name) { call in
-                await gateway.send(sending, Words(title: "Say \"hi\"", body: "ü & more"), call: call)
+                await gateway.send(sending, NoticeWords(title: "Say \"hi\"", body: "ü & more"), call: call)
             }
         }
         #expect(try await send(plain) == .accepted(id: "SM1"))

@@ -184,8 +184,8 @@ import Testing
             let bad = try await bench.put("mail", "no address", key: "b")
             let taken = try await bench.take(alarms: true)
             #expect(taken.count == 2)
-            let done = try await NoticeTable.handOver(
-                taken.map { NoticeTable.Letter(id: $0.id, subject: "Ben may need help", body: "Look.\n") }, holder: 1,
+            let done = try await NoticeStore.handOver(
+                taken.map { NoticeStore.Letter(id: $0.id, subject: "Ben may need help", body: "Look.\n") }, holder: 1,
                 on: bench.connection)
             #expect(done == 1)
             #expect(

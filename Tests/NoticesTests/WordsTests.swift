@@ -7,8 +7,8 @@ import Testing
 @Suite struct WordsTests {
     private func words(
         _ kind: String, _ data: [String: String] = [:], locale: String? = nil, person: String = "ada"
-    ) -> Words {
-        Words.of(
+    ) -> NoticeWords {
+        NoticeWords.of(
             Sending(
                 id: "1", person: person, kind: kind, data: Facts(data), channel: "push", address: "x", locale: locale),
             app: "Shop", defaultLocale: "en")
@@ -18,7 +18,7 @@ import Testing
         let links = Links(publicURL: "https://x.example", secrets: ["a secret of ours"])
         let ref = "0b8c2f6e-5f0a-4d5f-9d53-6f3a6d1c7a10"
         func link(_ kind: String) -> String? {
-            Words.of(
+            NoticeWords.of(
                 Sending(
                     id: "1", person: "ada", kind: kind, data: Facts(["ref": ref, "alarm": ref]), channel: "push",
                     address: "x", locale: nil), app: "Shop", defaultLocale: "en", links: links
@@ -33,7 +33,7 @@ import Testing
         #expect(words("alarm.raised", ["name": "Ben"], locale: "de-AT").title == "Ben braucht vielleicht Hilfe")
         #expect(words("alarm.raised", ["name": "Ben"], locale: "fr").title == "Ben may need help")
         #expect(words("alarm.raised", ["title": "Look", "body": "now"]).line == "Look\nnow")
-        #expect(words("receipt", ["text": "Thank you"]) == Words(title: "Shop", body: "Thank you"))
+        #expect(words("receipt", ["text": "Thank you"]) == NoticeWords(title: "Shop", body: "Thank you"))
         #expect(words("receipt").body == "There is something new for you.")
         for kind in [
             "alarm.warning", "alarm.raised", "alarm.escalated", "alarm.acknowledged", "alarm.resolved", "summary",
@@ -65,15 +65,15 @@ import Testing
             id: "1", person: "ada", kind: "alarm.raised",
             data: Facts(["big": String(repeating: "\"ü", count: 3000), "name": "Ben"]), channel: "push", address: "x",
             isAlarm: true)
-        let long = Words(title: "T", body: String(repeating: "\u{1F600}", count: 1500))
-        for payload in [APNsPayload(sending, long, isCritical: false).bytes, FCM.body(sending, long)] {
+        let long = NoticeWords(title: "T", body: String(repeating: "\u{1F600}", count: 1500))
+        for payload in [APNsPayload(sending, long, isCritical: false).bytes, FCMProvider.body(sending, long)] {
             #expect(payload.count <= 4096 && payload.count > 1000)
         }
         let short = String(
-            decoding: APNsPayload(sending, Words(title: "T", body: "b"), isCritical: true).bytes, as: UTF8.self)
+            decoding: APNsPayload(sending, NoticeWords(title: "T", body: "b"), isCritical: true).bytes, as: UTF8.self)
         #expect(short.contains(#""interruption-level":"critical""#) && short.contains(#""critical":1"#))
         let usual = String(
-            decoding: APNsPayload(sending, Words(title: "T", body: "b"), isCritical: false).bytes, as: UTF8.self)
+            decoding: APNsPayload(sending, NoticeWords(title: "T", body: "b"), isCritical: false).bytes, as: UTF8.self)
         #expect(usual.contains(#""interruption-level":"time-sensitive""#) && usual.contains(#""sound":"default""#))
     }
 

@@ -37,32 +37,33 @@ import Testing
 
     @Test func `what an engine says is within what there can be`() throws {
         let word = Word("one", Box(0, 0, 10, 10))
-        var text = PageText(origin: .read, width: 100, height: 100, dpi: 200, blocks: [Block([Line([word])])])
+        var text = PageText(origin: .read, width: 100, height: 100, dpi: 200, blocks: [Block([TextLine([word])])])
         try text.check()
         text.rotation = 45
-        #expect(throws: Refusal.self) { try text.check() }
+        #expect(throws: DocumentRefusal.self) { try text.check() }
         text.rotation = 90
         text.blocks[0].lines[0].words[0].box.right = -5
-        #expect(throws: Refusal.self) { try text.check() }
+        #expect(throws: DocumentRefusal.self) { try text.check() }
         text.blocks[0].lines[0].words = [Word](repeating: word, count: PageText.mostWords + 1)
-        #expect(throws: Refusal.self) { try text.check() }
+        #expect(throws: DocumentRefusal.self) { try text.check() }
     }
 
     @Test func `a packet is as long as it says`() throws {
-        let bytes = try Packet.make(Box(1, 2, 3, 4), [7, 8])
-        let (box, body) = try Packet.open(bytes, as: Box.self)
+        let bytes = try FramePayload.make(Box(1, 2, 3, 4), [7, 8])
+        let (box, body) = try FramePayload.open(bytes, as: Box.self)
         #expect(box == Box(1, 2, 3, 4) && Array(body) == [7, 8])
         for length in [0, 3, 10] {
-            #expect(throws: Refusal.self) { try Packet.open(Array(bytes.prefix(length)), as: Box.self) }
+            #expect(throws: DocumentRefusal.self) { try FramePayload.open(Array(bytes.prefix(length)), as: Box.self) }
         }
-        #expect(throws: Refusal.self) { try Packet.open([0xff, 0xff, 0xff, 0xff, 1], as: Box.self) }
+        #expect(throws: DocumentRefusal.self) { try FramePayload.open([0xff, 0xff, 0xff, 0xff, 1], as: Box.self) }
     }
 
     @Test func `a page's own text comes out as it was packed, and no shorter`() throws {
         var text = PageText(
             origin: .own, width: 595, height: 842, dpi: 72,
             blocks: [
-                Block([Line([Word("añ𝒳", Box(1.5, 2, 3, 4)), Word("b", Box(5, 2, 6, 4))]), Line([])]), Block([]),
+                Block([TextLine([Word("añ𝒳", Box(1.5, 2, 3, 4)), Word("b", Box(5, 2, 6, 4))]), TextLine([])]),
+                Block([]),
             ])
         for flow in [nil, "", "añ𝒳 b"] as [String?] {
             text.flow = flow
@@ -70,15 +71,15 @@ import Testing
             let bytes = own.packed()
             #expect(try OwnText(packed: bytes) == own)
             for length in 0..<bytes.count {
-                #expect(throws: Refusal.self) { try OwnText(packed: Array(bytes.prefix(length))) }
+                #expect(throws: DocumentRefusal.self) { try OwnText(packed: Array(bytes.prefix(length))) }
             }
-            #expect(throws: Refusal.self) { try OwnText(packed: bytes + [0]) }
+            #expect(throws: DocumentRefusal.self) { try OwnText(packed: bytes + [0]) }
         }
         #expect(try OwnText(packed: OwnText(page: 1, text: nil).packed()) == OwnText(page: 1, text: nil))
         // A count that nothing could follow asks for no memory.
         var bytes = OwnText(page: 1, text: PageText(origin: .own, width: 1, height: 1, dpi: 72, blocks: [])).packed()
         bytes.replaceSubrange(bytes.count - 4..<bytes.count, with: [0xff, 0xff, 0xff, 0xff])
-        #expect(throws: Refusal.self) { try OwnText(packed: bytes) }
+        #expect(throws: DocumentRefusal.self) { try OwnText(packed: bytes) }
     }
 
     @Test func `what a page says itself is painted over, and what is read beside it stands in the page's own measure`()
@@ -92,7 +93,7 @@ import Testing
             head: .init(width: 200, height: 200, dpi: 144), pixels: pixels[...], mostPixels: 40_000)
         let own = PageText(
             origin: .own, width: 100, height: 100, dpi: 72,
-            blocks: [Block([Line([Word("stamp", Box(10, 10, 40, 15))])])])
+            blocks: [Block([TextLine([Word("stamp", Box(10, 10, 40, 15))])])])
         let (masked, share) = Remainder.of(raster, own, on: page)
         #expect(share > 0.9 && share < 1)
         #expect(masked.pixels[25 * 200 + 50] == 250 && masked.pixels[120 * 200 + 50] == 0)
@@ -104,7 +105,7 @@ import Testing
         let unsure = Word("~", Box(0, 0, 4, 4), confidence: 20)
         let read = PageText(
             origin: .read, width: 200, height: 200, dpi: 144,
-            blocks: [Block([Line([sure, unsure], baseline: [138, 138])])])
+            blocks: [Block([TextLine([sure, unsure], baseline: [138, 138])])])
         let both = PageText(own: own, read: read, on: page)
         #expect(both.origin == .mixed && both.text == "stamp\n\nletter" && both.width == 100)
         #expect(both.layer?.words.map(\.box) == [Box(10, 50, 90, 70)] && own.layer == nil && read.layer == read)
@@ -114,7 +115,7 @@ import Testing
     }
 
     @Test func `a layer says each character once, and words in the order they are read`() {
-        let line = Line([Word("añ𝒳", Box(10, 10, 40, 30)), Word("a", Box(50, 10, 60, 30))], baseline: [28, 28])
+        let line = TextLine([Word("añ𝒳", Box(10, 10, 40, 30)), Word("a", Box(50, 10, 60, 30))], baseline: [28, 28])
         let text = PageText(origin: .read, width: 200, height: 100, dpi: 72, blocks: [Block([line])])
         var layer = TextLayer()
         let content = layer.content(text, on: .init(width: 200, height: 100), isPixels: false, dpi: 72)
@@ -124,7 +125,7 @@ import Testing
     }
 
     @Test func `what turns the page turns the words back`() {
-        let line = Line([Word("up", Box(10, 20, 40, 40))], baseline: [40, 40])
+        let line = TextLine([Word("up", Box(10, 20, 40, 40))], baseline: [40, 40])
         func place(_ rotation: Int, _ pageRotation: Int) -> String {
             let isTurned = rotation % 180 != 0
             var text = PageText(
@@ -148,17 +149,17 @@ import Testing
 
     @Test func `what is on a page is told apart`() throws {
         var page = Inspection.Page(width: 595, height: 842)
-        let word = Line([Word("one", Box(0, 0, 10, 10))])
+        let word = TextLine([Word("one", Box(0, 0, 10, 10))])
         let own = PageText(origin: .own, width: 595, height: 842, dpi: 72, blocks: [Block([word])])
-        #expect(Leaf(page, own: own) == .text && Leaf(page, own: nil) == .image)
+        #expect(PageAssessment(page, own: own) == .text && PageAssessment(page, own: nil) == .image)
         (page.pictures, page.dpi) = (1, 200)
-        #expect(Leaf(page, own: own) == .mixed)
+        #expect(PageAssessment(page, own: own) == .mixed)
         var pixels = [UInt8](repeating: 240, count: 600 * 600)
         func drawn() throws -> Raster {
             try Raster(head: .init(width: 600, height: 600, dpi: 150), pixels: pixels[...], mostPixels: 360_000)
         }
-        #expect(Leaf(page, own: nil, drawn: try drawn()) == .blank)
+        #expect(PageAssessment(page, own: nil, drawn: try drawn()) == .blank)
         for row in 100..<104 { for column in 100..<110 { pixels[row * 600 + column] = 60 } }
-        #expect(Leaf(page, own: nil, drawn: try drawn()) == .image)
+        #expect(PageAssessment(page, own: nil, drawn: try drawn()) == .image)
     }
 }

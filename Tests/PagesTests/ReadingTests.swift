@@ -2,9 +2,9 @@ import Pages
 import Testing
 
 @Suite struct ReadingTests {
-    private func line(_ text: String, x: Double, y: Double) -> Line {
+    private func line(_ text: String, x: Double, y: Double) -> TextLine {
         var left = x
-        return Line(
+        return TextLine(
             text.split(separator: " ").map { word in
                 let width = Double(word.count) * 10
                 defer { left += width + 10 }
@@ -19,7 +19,7 @@ import Testing
             Block((0..<5).map { line("\($0).50", x: 700, y: Double($0) * 40 - 1) }),
         ]
         let heading = Block([line("An invoice of some length that is no row", x: 100, y: -100)])
-        let arranged = Reading.arranged([heading] + columns)
+        let arranged = ReadingOrder.arranged([heading] + columns)
         #expect(arranged.count == 2)
         #expect(arranged[0] == heading)
         #expect(arranged[1].form == .table)
@@ -29,7 +29,7 @@ import Testing
     @Test func `columns of prose stay columns`() {
         let prose = "many words stand in every line of a column of prose"
         let columns = [100.0, 900.0].map { x in Block((0..<8).map { line(prose, x: x, y: Double($0) * 40) }) }
-        #expect(Reading.arranged(columns) == columns)
+        #expect(ReadingOrder.arranged(columns) == columns)
     }
 
     @Test func `nothing is lost and nothing comes twice`() {
@@ -38,13 +38,13 @@ import Testing
             Block([line("before", x: 300, y: -300)] + (0..<6).map { line("c\($0)", x: 300, y: Double($0) * 40) }),
         ]
         let words = { (blocks: [Block]) in blocks.flatMap(\.lines).flatMap(\.words).map(\.text).sorted() }
-        let arranged = Reading.arranged(blocks)
+        let arranged = ReadingOrder.arranged(blocks)
         #expect(words(arranged) == words(blocks))
         #expect(arranged.contains { $0.form == .table && $0.lines.count == 6 })
     }
 
     @Test func `words in a row make a line`() {
         let words = [line("one two", x: 0, y: 0), line("three", x: 0, y: 30)].flatMap(\.words)
-        #expect(Reading.lines(of: words).map(\.text) == ["one two", "three"])
+        #expect(ReadingOrder.lines(of: words).map(\.text) == ["one two", "three"])
     }
 }

@@ -6,13 +6,13 @@ import Testing
 @Suite struct HearingTests {
     /// What one room was told, in order.
     private final class Room: Sendable {
-        private let news = Mutex<[Hearing.News]>([])
+        private let news = Mutex<[NotificationHub.News]>([])
 
-        init(_ channels: Set<String>, _ hearing: Hearing) {
+        init(_ channels: Set<String>, _ hearing: NotificationHub) {
             hearing.heed(channels) { one in self.news.withLock { $0.append(one) } }
         }
 
-        var heard: [Hearing.News] { news.withLock { $0 } }
+        var heard: [NotificationHub.News] { news.withLock { $0 } }
     }
 
     private static let listening =
@@ -21,7 +21,7 @@ import Testing
     @Test func `rooms hear what is said on their channels, all by one connection`() async throws {
         try await withDatabase(.empty) { database in
             let connection = try await database.connect()
-            let hearing = Hearing(database.options)
+            let hearing = NotificationHub(database.options)
             let (one, two) = (Room(["a", "b"], hearing), Room(["c"], hearing))
             #expect(!hearing.isOpen)
             let runs = (1...3).map { _ in Task { await hearing.run() } }
@@ -43,7 +43,7 @@ import Testing
     @Test func `a connection that is lost is told of, and so is the next`() async throws {
         try await withDatabase(.empty) { database in
             let connection = try await database.connect()
-            let hearing = Hearing(database.options)
+            let hearing = NotificationHub(database.options)
             let room = Room(["a"], hearing)
             let run = Task { await hearing.run() }
             try await eventually("it hears") { hearing.isOpen }
@@ -61,7 +61,7 @@ import Testing
     func `behind a transaction pooler nobody waits for what is never heard`() async throws {
         try await withDatabase(.empty) { database in
             try await withPooler(to: database) { options in
-                let hearing = Hearing(options)
+                let hearing = NotificationHub(options)
                 let room = Room(["a"], hearing)
                 await hearing.run()
                 #expect(room.heard.isEmpty && !hearing.isOpen)
@@ -73,7 +73,7 @@ import Testing
         try await withDatabase(.empty) { database in
             let connection = try await database.connect()
             let speaker = try await database.connect()
-            let hearing = Hearing(database.options)
+            let hearing = NotificationHub(database.options)
             let room = Room(["a"], hearing)
             #expect(hearing.host() && !hearing.host())
             await hearing.run()  // ends at once: it has a host

@@ -46,7 +46,7 @@ extension Connection {
 
     func findings(_ repair: Bool = false) async throws -> [Discrepancy] {
         var found: [Discrepancy] = []
-        _ = try await QuestOffice.verify(only: nil, repair: repair, on: self) { found.append($0) }
+        _ = try await QuestAdmin.verify(only: nil, repair: repair, on: self) { found.append($0) }
         return found
     }
 }

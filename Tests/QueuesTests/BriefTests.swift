@@ -8,7 +8,7 @@ import Testing
 @Suite struct BriefTests {
     private struct Ask {
         var kinds: [Int32]
-        var stretches: [Stretch]
+        var stretches: [ClaimRange]
         var short: [Int32]
         var long: [Int32]
     }
@@ -22,7 +22,7 @@ import Testing
         return Ask(
             kinds: try await ids("select id from millrace.kind order by id"),
             stretches: (0..<40).flatMap { code in
-                queues.map { Stretch(lane: Lane(queue: $0, code: Int32(code)), floor: 0, limit: 100) }
+                queues.map { ClaimRange(lane: Lane(queue: $0, code: Int32(code)), floor: 0, limit: 100) }
             },
             short: try await ids("select id from millrace.queue where retention = 0"),
             long: try await ids("select id from millrace.queue where retention = 2"))
@@ -30,7 +30,7 @@ import Testing
 
     private func claim(
         _ ask: Ask, limited: Bool, wanted: Int = 100, _ connection: Connection
-    ) async throws -> Catch {
+    ) async throws -> ClaimResult {
         try await Queue.claim(
             on: connection, session: 1, number: 8, kinds: ask.kinds, from: ask.stretches, wanted: wanted,
             shortQueues: ask.short, longQueues: ask.long, limited: limited)

@@ -28,9 +28,9 @@ import Testing
         return (300, large)
     }
 
-    private func stretches(_ connection: Connection) async throws -> [Stretch] {
+    private func stretches(_ connection: Connection) async throws -> [ClaimRange] {
         try await connection.column("select id from millrace.queue order by id").compactMap { Int32($0) }.map {
-            Stretch(lane: Lane(queue: $0, code: 17), floor: 0, limit: 2000)
+            ClaimRange(lane: Lane(queue: $0, code: 17), floor: 0, limit: 2000)
         }
     }
 
@@ -94,7 +94,8 @@ import Testing
                 let job = try #require(
                     try await Queue.claimOne(
                         on: connection, session: 1, number: 9 + Int64(carry) * 8, kinds: [kind],
-                        from: Stretch(lane: Lane(queue: 1, code: 17), floor: 0, limit: 1), loose: false, carry: carry))
+                        from: ClaimRange(lane: Lane(queue: 1, code: 17), floor: 0, limit: 1), loose: false, carry: carry
+                    ))
                 #expect(job.id == Int64(id) && job.isUnread == (carry == 1000) && job.args.isEmpty == job.isUnread)
             }
         }

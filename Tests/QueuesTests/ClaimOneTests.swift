@@ -16,7 +16,7 @@ import Testing
         let line = try await connection.int("select min(id) from millrace.queue")
         return try await Queue.claimOne(
             on: connection, session: 1, number: number, kinds: known,
-            from: Stretch(lane: Lane(queue: queue ?? Int32(line), code: code), floor: floor, limit: 1), loose: loose)
+            from: ClaimRange(lane: Lane(queue: queue ?? Int32(line), code: code), floor: floor, limit: 1), loose: loose)
     }
 
     @Test func `one job is claimed with all that a claim of many says of it`() async throws {
@@ -33,7 +33,7 @@ import Testing
             let kind = Int32(try await connection.int("select id from millrace.kind"))
             let many = try await Queue.claim(
                 on: connection, session: 1, number: 16, kinds: [kind],
-                from: [Stretch(lane: Lane(queue: 1, code: 17), floor: 0, limit: 1)], wanted: 1, shortQueues: [],
+                from: [ClaimRange(lane: Lane(queue: 1, code: 17), floor: 0, limit: 1)], wanted: 1, shortQueues: [],
                 longQueues: [])
             let one = try #require(try await claimOne(connection))
             let other = try #require(many.jobs.first)

@@ -46,7 +46,7 @@ import Testing
         let queues = try await connection.column("select id from millrace.queue order by id").compactMap { Int32($0) }
         let catched = try await Queue.claim(
             on: connection, session: 1, number: 8, kinds: kinds,
-            from: queues.map { Stretch(lane: Lane(queue: $0, code: 17), floor: 0, limit: 2000) }, wanted: 2000,
+            from: queues.map { ClaimRange(lane: Lane(queue: $0, code: 17), floor: 0, limit: 2000) }, wanted: 2000,
             shortQueues: [], longQueues: [], limited: true, loose: apart)
         var result = Result()
         #expect(apart ? catched.jobs.isEmpty : catched.parcels.isEmpty)
@@ -120,7 +120,8 @@ import Testing
             let queue = Int32(try await connection.int("select id from millrace.queue where keyed"))
             let found = try await Queue.claim(
                 on: connection, session: 1, number: 8, kinds: [kind],
-                from: [Stretch(lane: Lane(queue: queue, code: 17), floor: 0, limit: 600)], wanted: 600, shortQueues: [],
+                from: [ClaimRange(lane: Lane(queue: queue, code: 17), floor: 0, limit: 600)], wanted: 600,
+                shortQueues: [],
                 longQueues: [], limited: true)
             #expect(found.jobs.count == 1)
             #expect(try await connection.int("select count(*) from millrace.slot") < 20)

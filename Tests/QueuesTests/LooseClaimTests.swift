@@ -12,7 +12,7 @@ import Testing
         let found = try await Queue.claim(
             on: connection, session: 1, number: 8, kinds: kinds,
             from: queues.flatMap { queue in
-                (0..<40).map { Stretch(lane: Lane(queue: queue, code: $0), floor: 0, limit: 9) }
+                (0..<40).map { ClaimRange(lane: Lane(queue: queue, code: $0), floor: 0, limit: 9) }
             },
             wanted: 9, shortQueues: [], longQueues: [], limited: limited, loose: loose)
         #expect(found.count > 0)
@@ -61,14 +61,14 @@ import Testing
             try await connection.openSession(2)
             let kind = Int32(try await connection.int("select id from millrace.kind"))
             let queue = Int32(try await connection.int("select id from millrace.queue where keyed"))
-            let stretch = Stretch(lane: Lane(queue: queue, code: 17), floor: 0, limit: 9)
+            let stretch = ClaimRange(lane: Lane(queue: queue, code: 17), floor: 0, limit: 9)
             let found = try await Queue.claim(
                 on: connection, session: 1, number: 8, kinds: [kind], from: [stretch], wanted: 9, shortQueues: [],
                 longQueues: [], limited: true, loose: true)
             let lane = Lane(queue: queue, code: 17)
             let id = Int64(try await connection.int("select id from millrace.job"))
-            #expect(found.parcels == [Parcel(number: 9, lane: lane, ids: [id], seqs: [id])] && found.jobs.isEmpty)
-            let forgotten = Parcel(number: 17, lane: lane, ids: [id + 1], seqs: [id + 1])
+            #expect(found.parcels == [UnreadLease(number: 9, lane: lane, ids: [id], seqs: [id])] && found.jobs.isEmpty)
+            let forgotten = UnreadLease(number: 17, lane: lane, ids: [id + 1], seqs: [id + 1])
             let written = try await connection.value("pg_current_wal_insert_lsn()") ?? ""
             let jobs = try await Queue.readLeases(on: connection, session: 1, of: found.parcels + [forgotten])
             #expect(jobs.map(\.id) == [id] && jobs.map(\.number) == [9])
@@ -104,7 +104,7 @@ import Testing
             let kinds = try await connection.column("select id from millrace.kind").compactMap { Int32($0) }
             let queues = try await connection.column("select id from millrace.queue").compactMap { Int32($0) }
             let stretches = queues.flatMap { queue in
-                (0..<40).map { Stretch(lane: Lane(queue: queue, code: $0), floor: 0, limit: 20) }
+                (0..<40).map { ClaimRange(lane: Lane(queue: queue, code: $0), floor: 0, limit: 20) }
             }
             var answers: [[[String]]] = []
             for isApart in [false, true] {

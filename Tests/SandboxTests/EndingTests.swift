@@ -4,8 +4,8 @@ import Synchronization
 import Testing
 
 @Suite struct EndingTests {
-    private func limits(_ change: (inout Child.Limits) -> Void) -> Child.Limits {
-        var limits = Child.Limits()
+    private func limits(_ change: (inout SandboxedChild.Limits) -> Void) -> SandboxedChild.Limits {
+        var limits = SandboxedChild.Limits()
         change(&limits)
         return limits
     }
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test func `a warm child answers one after the other, and says what it has used`() async throws {
-        let child = try await Child.start(prisoner())
+        let child = try await SandboxedChild.start(prisoner())
         for number in 0..<50 {
             let answer = try await child.ask(Array("echo \(number)".utf8))
             #expect(answer.payload == Array("\(number)".utf8))
@@ -80,7 +80,7 @@ import Testing
 
     @Test func `notes come in their order, before the answer`() async throws {
         let seen = Mutex<[String]>([])
-        _ = try await Child.run(
+        _ = try await SandboxedChild.run(
             prisoner(), Array("notes 200".utf8),
             note: { note in seen.withLock { $0.append(String(decoding: note, as: UTF8.self)) } })
         #expect(seen.withLock { $0 } == (1...200).map(String.init))
@@ -88,7 +88,7 @@ import Testing
 
     @Test func `whoever does not wait any more leaves no child behind`() async throws {
         for request in ["sleep", "spin"] {
-            let child = try await Child.start(prisoner())
+            let child = try await SandboxedChild.start(prisoner())
             let asking = Task { try await child.ask(Array(request.utf8)) }
             try await Task.sleep(for: .milliseconds(50))
             asking.cancel()
@@ -97,7 +97,7 @@ import Testing
             let ending = await child.end()
             #expect(ending?.status == SIGKILL)
         }
-        let starting = Task { try await Child.start(prisoner("says-nothing")) }
+        let starting = Task { try await SandboxedChild.start(prisoner("says-nothing")) }
         try await Task.sleep(for: .milliseconds(50))
         starting.cancel()
         let outcome = await starting.result
@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test func `one that is killed from outside is no fault of its input`() async throws {
-        let child = try await Child.start(prisoner())
+        let child = try await SandboxedChild.start(prisoner())
         let pid = try #require(child.pid)
         let asking = Task { try await child.ask(Array("sleep".utf8)) }
         try await Task.sleep(for: .milliseconds(50))
@@ -119,7 +119,7 @@ import Testing
 
     @Test func `what can not be started is said`() async {
         await #expect(throws: ChildFailure.self) {
-            try await Child.start(Child.Program("/nonexistent/child"))
+            try await SandboxedChild.start(SandboxedChild.Program("/nonexistent/child"))
         }
         #expect(
             await failure(of: "echo", ["says-nothing"], limits { $0.start = .milliseconds(100) })?.reason == .timeout)

@@ -48,7 +48,7 @@ import Testing
 
     @Test(arguments: [[], ["without-layers"]])
     func `it does nothing to another process, nor by way of a descriptor`(_ arguments: [String]) async throws {
-        let child = try await Child.start(Child.Program(prisoner().path, arguments))
+        let child = try await SandboxedChild.start(SandboxedChild.Program(prisoner().path, arguments))
         for deed in Self.deeds {
             let answer = try await child.ask(Array("call \(deed.number) \(deed.arguments)".utf8)).payload
             #expect(String(decoding: answer, as: UTF8.self) == "Operation not permitted", "\(deed.name)")
@@ -66,7 +66,7 @@ import Testing
 
     @Test func `one that root starts has a user of its own, which no other child has`() async throws {
         guard getuid() == 0 else { return }
-        func owner(_ child: Child) throws -> uid_t {
+        func owner(_ child: SandboxedChild) throws -> uid_t {
             var about = stat()
             try #require(stat("/proc/\(try #require(child.pid))/status", &about) == 0)
             let status = try String(contentsOfFile: "/proc/\(try #require(child.pid))/status", encoding: .utf8)
@@ -75,8 +75,8 @@ import Testing
             try #require(users.count == 1)
             return try #require(users.first)
         }
-        let first = try await Child.start(prisoner())
-        let second = try await Child.start(prisoner())
+        let first = try await SandboxedChild.start(prisoner())
+        let second = try await SandboxedChild.start(prisoner())
         let users = [try owner(first), try owner(second)]
         #expect(!users.contains(0) && users[0] != users[1], "\(users)")
         #expect(first.refusedLayers & 2 == 0)
@@ -133,23 +133,23 @@ import Testing
 
     @Test func `it stands back for others as far as it was told to, and never less than we do`() async throws {
         let ours = getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
-        var limits = Child.Limits()
+        var limits = SandboxedChild.Limits()
         limits.niceness = 7
-        let child = try await Child.start(prisoner(), limits: limits)
+        let child = try await SandboxedChild.start(prisoner(), limits: limits)
         let pid = try #require(child.pid)
         #expect(getpriority(__priority_which_t(PRIO_PROCESS.rawValue), id_t(pid)) == max(7, ours))
         #expect(sched_getscheduler(pid) == SCHED_OTHER)
         await child.end()
         limits.niceness = 20
-        let last = try await Child.start(prisoner(), limits: limits)
+        let last = try await SandboxedChild.start(prisoner(), limits: limits)
         #expect(sched_getscheduler(try #require(last.pid)) == 5, "SCHED_IDLE")
         await last.end()
     }
 
     @Test func `what the kernel refuses is known, and what is left holds`() async throws {
-        let whole = try await Child.run(prisoner(), Array("echo".utf8))
+        let whole = try await SandboxedChild.run(prisoner(), Array("echo".utf8))
         #expect(whole.refusedLayers == 0, "this kernel lacks layers: \(whole.refusedLayers)")
-        let without = try await Child.run(prisoner("without-layers"), Array("echo".utf8))
+        let without = try await SandboxedChild.run(prisoner("without-layers"), Array("echo".utf8))
         #expect(without.refusedLayers == 8 | 16)  // namespaces and files
     }
 }

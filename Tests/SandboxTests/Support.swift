@@ -2,7 +2,7 @@ import Foundation
 import Sandbox
 
 /// The child that misbehaves on request.
-func prisoner(_ arguments: String...) -> Child.Program {
+func prisoner(_ arguments: String...) -> SandboxedChild.Program {
     let directory = Bundle.main.executableURL?.deletingLastPathComponent() ?? URL(fileURLWithPath: ".build/debug")
     let beside = directory.appendingPathComponent("Prisoner").path
     let path =
@@ -10,21 +10,21 @@ func prisoner(_ arguments: String...) -> Child.Program {
         ? beside
         : URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appendingPathComponent(".build/debug/Prisoner").path
-    return Child.Program(path, arguments)
+    return SandboxedChild.Program(path, arguments)
 }
 
 func ask(
-    _ request: String, _ arguments: [String] = [], _ limits: Child.Limits = .init(), files: [Int32] = []
+    _ request: String, _ arguments: [String] = [], _ limits: SandboxedChild.Limits = .init(), files: [Int32] = []
 ) async throws -> String {
     var program = prisoner()
     program.arguments = arguments
-    let (answer, _, _) = try await Child.run(program, Array(request.utf8), limits: limits, files: files)
+    let (answer, _, _) = try await SandboxedChild.run(program, Array(request.utf8), limits: limits, files: files)
     return String(decoding: answer.payload, as: UTF8.self)
 }
 
 /// How it failed; nil when it did not.
 func failure(
-    of request: String, _ arguments: [String] = [], _ limits: Child.Limits = .init(), files: [Int32] = []
+    of request: String, _ arguments: [String] = [], _ limits: SandboxedChild.Limits = .init(), files: [Int32] = []
 ) async -> ChildFailure? {
     do {
         _ = try await ask(request, arguments, limits, files: files)

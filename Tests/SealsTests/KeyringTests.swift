@@ -37,23 +37,23 @@ import Testing
         let both = try Keyring("\(Self.two), \(Self.one) ")
         #expect(try both.open(old, kind: "a") == Self.args)
         let new = try both.seal(Self.args, kind: "a")
-        #expect(try Envelope(new)?.key == "two")
+        #expect(try SealedEnvelope(new)?.key == "two")
         #expect(throws: SealError.missingKey("two")) { try Keyring(Self.one).open(new, kind: "a") }
     }
 
     @Test func `a change of any byte is noticed`() throws {
         let ring = try Keyring(Self.one)
-        let envelope = try #require(try Envelope(try ring.seal(Self.args, kind: "a")))
+        let envelope = try #require(try SealedEnvelope(try ring.seal(Self.args, kind: "a")))
         for index in envelope.data.indices {
             for bit in [UInt8(1), 0x80] {
                 var data = envelope.data
                 data[index] ^= bit
-                let changed = Envelope(key: envelope.key, data: data).json
+                let changed = SealedEnvelope(key: envelope.key, data: data).json
                 #expect(throws: SealError.damaged(key: "one")) { try ring.open(changed, kind: "a") }
             }
         }
         for count in 0..<envelope.data.count {
-            let cut = Envelope(key: envelope.key, data: Array(envelope.data.prefix(count))).json
+            let cut = SealedEnvelope(key: envelope.key, data: Array(envelope.data.prefix(count))).json
             #expect(throws: SealError.self) { try ring.open(cut, kind: "a") }
         }
     }

@@ -53,7 +53,7 @@ import Testing
             out.append((permit, Moment(nanoseconds: .max)))
         }
 
-        func record(_ index: Int, _ mark: Mark, jitter: Double) {
+        func record(_ index: Int, _ mark: CallOutcome, jitter: Double) {
             let (permit, until) = out.remove(at: index)
             let before = (breaker.state, breaker.generation)
             let isCurrent = permit.generation == breaker.generation
@@ -99,7 +99,7 @@ import Testing
                 case 0...3: watch.admit()
                 case 4...7:
                     guard !watch.out.isEmpty else { continue }
-                    let mark: Mark =
+                    let mark: CallOutcome =
                         switch dice.below(12) {
                         case 0...4: .failing
                         case 5: .refusing

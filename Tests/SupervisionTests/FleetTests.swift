@@ -59,7 +59,7 @@ final class Fleet: Sendable {
                 if let fault { throw fault }
             }
             outcome = "ok"
-        } catch let refusal as Refusal {
+        } catch let refusal as CallRefusal {
             outcome = "refused \(refusal.why.rawValue)"
         } catch let fault as Fault {
             outcome = fault.kind.rawValue

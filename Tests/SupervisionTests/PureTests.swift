@@ -163,7 +163,7 @@ import Testing
 
     @Test func `a fleet's word comes before our own, and an operator's before both`() {
         var circuit = Circuit(Breaker.Settings())
-        func adopt(_ state: Mirror.State, _ generation: Int64, leases: [Int64] = []) {
+        func adopt(_ state: FleetView.State, _ generation: Int64, leases: [Int64] = []) {
             circuit.adopt(state, generation: generation, reason: nil, leases: leases, leaseUntil: .start.after(5000))
         }
         adopt(.open(until: .start.after(1000)), 2)

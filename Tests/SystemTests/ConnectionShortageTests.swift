@@ -24,8 +24,8 @@ import Workers
                     == others.count + 1
             }
 
-            let worker = Worker(
-                options: Worker.Options(database: options, name: "one"),
+            let worker = JobWorker(
+                options: JobWorker.Options(database: options, name: "one"),
                 handlers: [Handler(kind: "test") { _, _ in .done }], log: .silent)
             let running = Task { try await worker.run() }
             try await eventually("it says why it does not start") { worker.health.refusal != nil }

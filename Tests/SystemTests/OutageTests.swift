@@ -62,9 +62,9 @@ import Workers
             var connection = try await Connection.open(options)
             _ = try await Migrator().migrate(on: connection)
             let seen = Seen()
-            var workerOptions = Worker.Options(database: options, name: "one")
+            var workerOptions = JobWorker.Options(database: options, name: "one")
             workerOptions.cutOffAfter = .seconds(1)
-            let worker = Worker(
+            let worker = JobWorker(
                 options: workerOptions,
                 handlers: [
                     Handler(kind: "strict", whenCutOff: .cancel) { _, context in

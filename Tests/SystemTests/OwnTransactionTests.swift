@@ -16,8 +16,8 @@ import Workers
                 select millrace.enqueue_bulk('plain', array(select '{}' from generate_series(1, 20)))
                 """)
             let pool = Pool(database.options, size: 4)
-            let worker = Worker(
-                options: Worker.Options(database: database.options, name: "one"),
+            let worker = JobWorker(
+                options: JobWorker.Options(database: database.options, name: "one"),
                 handlers: [
                     Handler(kind: "own") { _, context in
                         let held = try await pool.withConnection { connection throws(PostgresError) in
@@ -55,8 +55,8 @@ import Workers
         try await withDatabase { database in
             let connection = try await database.connect()
             let id = try await connection.int("select millrace.enqueue('liar')")
-            let worker = Worker(
-                options: Worker.Options(database: database.options, name: "one"),
+            let worker = JobWorker(
+                options: JobWorker.Options(database: database.options, name: "one"),
                 handlers: [Handler(kind: "liar") { _, context in context.attempt == 1 ? .recorded : .done }],
                 log: .silent)
             let running = Task { try await worker.run() }

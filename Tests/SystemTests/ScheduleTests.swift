@@ -178,9 +178,9 @@ import Workers
         }
     }
 
-    private func makeWorker(_ name: String, _ database: TestDatabase) -> Worker {
-        Worker(
-            options: Worker.Options(database: database.options, name: name),
+    private func makeWorker(_ name: String, _ database: TestDatabase) -> JobWorker {
+        JobWorker(
+            options: JobWorker.Options(database: database.options, name: name),
             handlers: [Handler(kind: "tick") { _, _ in .done }], log: .silent)
     }
 }

@@ -15,8 +15,8 @@ import Workers
             let caller = try await database.connect()
             let other = try await database.connect()
             try await caller.run("set deadlock_timeout = '10ms'; \(before) commit; begin; select millrace.enqueue('b')")
-            let worker = Worker(
-                options: Worker.Options(database: database.options, name: "one"),
+            let worker = JobWorker(
+                options: JobWorker.Options(database: database.options, name: "one"),
                 handlers: ["a", "b"].map { Handler(kind: $0) { _, _ in .done } }, log: .silent)
             let running = Task { try await worker.run() }
             try await eventually("the worker waits for what the caller has named") {

@@ -63,8 +63,8 @@ import Workers
             let pool = Pool(database.options, size: 4)
             let stopped = Mutex<(error: String, reason: CancelReason?)?>(nil)
             let phase = Mutex(0)
-            let worker = Worker(
-                options: Worker.Options(database: database.options, name: "one"),
+            let worker = JobWorker(
+                options: JobWorker.Options(database: database.options, name: "one"),
                 handlers: [
                     Handler(kind: "ledger") { _, context in
                         let token = context.token
@@ -117,8 +117,8 @@ import Workers
         try await withDatabase { database in
             let connection = try await database.connect()
             let runs = Mutex(0)
-            let worker = Worker(
-                options: Worker.Options(database: database.options, name: "one"),
+            let worker = JobWorker(
+                options: JobWorker.Options(database: database.options, name: "one"),
                 handlers: [
                     Handler(kind: "long") { _, context in
                         try await context.step("first") {}
@@ -155,8 +155,8 @@ import Workers
         try await withDatabase { database in
             let connection = try await database.connect()
             let said = Mutex<[String]>([])
-            let worker = Worker(
-                options: Worker.Options(database: database.options, name: "one"),
+            let worker = JobWorker(
+                options: JobWorker.Options(database: database.options, name: "one"),
                 handlers: [
                     Handler(kind: "talks") { _, context in
                         for n in 1...300 {
@@ -199,8 +199,8 @@ import Workers
         try await withDatabase { database in
             let connection = try await database.connect()
             let phase = Mutex(0)
-            let worker = Worker(
-                options: Worker.Options(database: database.options, name: "one"),
+            let worker = JobWorker(
+                options: JobWorker.Options(database: database.options, name: "one"),
                 handlers: [
                     Handler(kind: "patient") { _, context in
                         try await context.step("before") {}
@@ -235,8 +235,8 @@ import Workers
     @Test func `a result that the database cannot keep makes its job dead, and no other`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()
-            let worker = Worker(
-                options: Worker.Options(database: database.options, name: "one"),
+            let worker = JobWorker(
+                options: JobWorker.Options(database: database.options, name: "one"),
                 handlers: [
                     Handler(kind: "bad") { _, context in
                         // half a character: no Swift text has it, other encoders may

@@ -14,8 +14,8 @@ import Workers
             let connection = try await database.connect()
             let ran = Mutex<[String]>([])
             let goOn = Mutex(false)
-            let worker = Worker(
-                options: Worker.Options(database: database.options, name: "one"),
+            let worker = JobWorker(
+                options: JobWorker.Options(database: database.options, name: "one"),
                 handlers: [
                     Handler(kind: "page") { args, _ in
                         ran.withLock { $0.append(String(decoding: args, as: UTF8.self)) }

@@ -18,18 +18,18 @@ struct Bench {
     /// - Parameter allow: nil: nothing but the public internet.
     func dispatch(
         _ receivers: [FakeReceiver], keys: Keyring = .empty, timeout: Duration = .seconds(60), knowsOrigin: Bool = true,
-        change: (inout Dispatch.Options) -> Void = { _ in }
-    ) throws -> Dispatch {
+        change: (inout WebhookService.Options) -> Void = { _ in }
+    ) throws -> WebhookService {
         let allowed = try AllowedHosts(receivers.map(\.allowance).joined(separator: ","))
-        var options = Dispatch.Options()
+        var options = WebhookService.Options()
         options.keys = keys
         change(&options)
         var supervision = Supervisor.Options()
         supervision.breaker.failures = 1_000_000  // the breaker has tests of its own
-        let caller = Caller(
+        let caller = WebhookClient(
             client: HTTPClient(.strict(allowed)), supervisor: Supervisor(supervision, log: .silent),
             origin: "events.example", knowsOrigin: knowsOrigin, timeout: timeout)
-        return Dispatch(
+        return WebhookService(
             pool: Pool(database.options, size: 4), caller: caller, options: options, log: .silent)
     }
 

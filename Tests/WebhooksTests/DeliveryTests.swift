@@ -262,7 +262,7 @@ import Webhooks
             defer { receiver.stop() }
             let keys = try Keyring([.random(id: "k1")])
             let plain = try await bench.add(receiver.url, handshake: false)
-            let added = try await WebhookDesk.add(
+            let added = try await WebhookAdmin.add(
                 receiver.url + "/b", types: ["*"], mode: "binary", tenant: nil, handshake: false, keys: keys,
                 on: bench.connection)
             let dispatch = try bench.dispatch([receiver], keys: keys)
@@ -285,7 +285,7 @@ import Webhooks
             #expect(
                 try await bench.connection.column("select distinct secret ->> 'key' from millrace.webhook_secret")
                     == ["k2"])
-            let state = try await WebhookDesk.state(on: bench.connection, deadline: .seconds(60))
+            let state = try await WebhookAdmin.state(on: bench.connection, deadline: .seconds(60))
             #expect(state.unsealed == 0 && state.keys == ["k2"] && state.targets == 2)
         }
     }
@@ -360,7 +360,7 @@ import Webhooks
             #expect(try await bench.deliveries() == ["delivered"])
             #expect(receiver.requests.count == handshakes + 1, "an event, and no question")
         }
-        let strange = Consent(
+        let strange = TargetConsent(
             status: 200, allowedOrigins: ["events.example"], allowedRate: nil, retryAfter: nil, origin: "box",
             knowsOrigin: false)
         guard case .passed = strange else { Issue.record("\(strange)"); return }

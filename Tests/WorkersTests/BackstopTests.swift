@@ -7,7 +7,7 @@ import Testing
 
     /// Looks piece by piece through a world in which each unit costs what `cost` says, until the round is over.
     static func round(
-        of backstop: inout Backstop, below bottom: Double, cost: (_ above: Double, _ upTo: Double) -> Duration
+        of backstop: inout BelowFloorScan, below bottom: Double, cost: (_ above: Double, _ upTo: Double) -> Duration
     ) -> [(above: Double, upTo: Double)] {
         var pieces: [(above: Double, upTo: Double)] = []
         repeat {
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test func `looks are whole until one is dear`() {
-        var backstop = Backstop(firstReach: 10, end: 0)
+        var backstop = BelowFloorScan(firstReach: 10, end: 0)
         #expect(!backstop.isDear)
         backstop.lookedWhole(took: .milliseconds(5))
         #expect(!backstop.isDear)
@@ -30,7 +30,7 @@ import Testing
     @Test(arguments: 0..<50 as Range<UInt64>)
     func `a round leaves nothing out, whatever its pieces cost`(seed: UInt64) {
         var random = Seeded(seed)
-        var backstop = Backstop(firstReach: 10, end: 0)
+        var backstop = BelowFloorScan(firstReach: 10, end: 0)
         backstop.lookedWhole(took: Self.dear)
         for _ in 0..<3 {
             let pieces = Self.round(of: &backstop, below: 12_345) { _, _ in
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test func `a piece is the same until it has been looked at`() {
-        var backstop = Backstop(firstReach: 10, end: 0)
+        var backstop = BelowFloorScan(firstReach: 10, end: 0)
         let piece = backstop.piece(below: 1000)
         #expect(backstop.piece(below: 2000) == piece)
         backstop.lookedAtPiece(took: .zero)
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test func `pieces come to take what is enough, where the ground is even and where it changes`() {
-        var backstop = Backstop(firstReach: 10_000, end: 0)
+        var backstop = BelowFloorScan(firstReach: 10_000, end: 0)
         backstop.lookedWhole(took: .seconds(2))
         // Half a microsecond for each place, and ten times as much in a stretch.
         let pieces = Self.round(of: &backstop, below: 5_000_000) { above, upTo in
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test func `they are whole again once a round has cost next to nothing`() {
-        var backstop = Backstop(firstReach: 1, end: -6e10)
+        var backstop = BelowFloorScan(firstReach: 1, end: -6e10)
         backstop.lookedWhole(took: .seconds(2))
         var count = 0
         while backstop.isDear, count < 100 {

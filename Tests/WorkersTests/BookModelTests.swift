@@ -8,7 +8,7 @@ import Testing
     /// The database's side: which leases live, and what is left in each.
     struct Model {
         var random: Seeded
-        var book: Book
+        var book: WorkerState
         var left: [Int64: Set<Int64>] = [:]
         var completed: Set<Int64> = []
         var lost: Set<Int64> = []
@@ -24,7 +24,7 @@ import Testing
 
         init(seed: UInt64, slots: Int, bounds: [Int32: Int]) {
             random = Seeded(seed)
-            book = Book(slots: slots, bounds: bounds)
+            book = WorkerState(slots: slots, bounds: bounds)
             self.slots = slots
             self.bounds = bounds
         }

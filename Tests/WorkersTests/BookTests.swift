@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct BookTests {
     @Test func `jobs of a loose claim start when their lease is read, and what was forgotten never does`() throws {
-        var book = Book(slots: 9)
+        var book = WorkerState(slots: 9)
         let jobs = (1...2).map { claimed($0, number: 8) }
         book.expect(taken(jobs + [claimed(3, number: 9)]), gates: [7])
         #expect(holds(book.next() == nil) && book.held == 3 && book.atHand == 0)
@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test func `what waits to be recorded counts as work at hand, beyond two flushes`() throws {
-        var book = Book(slots: 20_000)
+        var book = WorkerState(slots: 20_000)
         book.accept((1...10_000).map { claimed($0) })
         for n in 1...10_000 {
             let run = makeRun(try some(book.next()))
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test func `a loose claim that was lost before it was read does not start`() {
-        var book = Book(slots: 9, bounds: [1: 5])
+        var book = WorkerState(slots: 9, bounds: [1: 5])
         book.expect(taken([claimed(1, number: 8)]))
         #expect(book.room == [1: 4])
         #expect(book.lose([8]).isEmpty && book.held == 0 && book.leaseNumbers.isEmpty)
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test func `what a loose claim took goes back with the rest, when it has been read`() throws {
-        var book = Book(slots: 9)
+        var book = WorkerState(slots: 9)
         book.accept([claimed(1)])
         book.expect(taken([claimed(2, number: 16)]))
         book.stopped = true
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test func `a lease is complete only when its other finishes are acknowledged`() throws {
-        var book = Book(slots: 2)
+        var book = WorkerState(slots: 2)
         book.accept([claimed(1), claimed(2)])
         let runs = try (0..<2).map { _ in makeRun(try some(book.next())) }
         for run in runs { _ = book.started(run) }
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test func `the first ends of a lease wait for the rest of it where others go, and only once`() throws {
-        var book = Book(slots: 9)
+        var book = WorkerState(slots: 9)
         book.accept((1...3).map { claimed($0, number: 8) } + (4...6).map { claimed($0, number: 16) })
         func end(_ count: Int) throws {
             for _ in 0..<count {
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test func `where few others go, the first ends of a lease do not wait`() throws {
-        var book = Book(slots: 9)
+        var book = WorkerState(slots: 9)
         book.accept((1...3).map { claimed($0, number: 8) } + (4...6).map { claimed($0, number: 16) })
         for _ in 1...4 {
             let run = makeRun(try some(book.next()))
@@ -122,7 +122,7 @@ import Testing
     }
 
     @Test func `a refused finish loses the whole lease and counts as refused`() throws {
-        var book = Book(slots: 2)
+        var book = WorkerState(slots: 2)
         book.accept([claimed(1), claimed(2), claimed(3)])
         let first = makeRun(try some(book.next()))
         let second = makeRun(try some(book.next()))
@@ -140,7 +140,7 @@ import Testing
     }
 
     @Test func `what has ended and is not recorded yet is refused with its lease, and said to be`() throws {
-        var book = Book(slots: 2)
+        var book = WorkerState(slots: 2)
         book.accept([claimed(1), claimed(2), claimed(3, number: 16)])
         for _ in 1...2 {
             let run = makeRun(try some(book.next()))
@@ -154,7 +154,7 @@ import Testing
     }
 
     @Test func `a run whose lease was lost before it began must not begin`() throws {
-        var book = Book(slots: 1)
+        var book = WorkerState(slots: 1)
         book.accept([claimed(1)])
         let run = makeRun(try some(book.next()))
         #expect(holds(book.lose([8]).isEmpty))
@@ -162,7 +162,7 @@ import Testing
     }
 
     @Test func `jobs of a queue at its bound are passed over, and start when a slot of theirs is free`() throws {
-        var book = Book(slots: 10, bounds: [2: 1])
+        var book = WorkerState(slots: 10, bounds: [2: 1])
         let narrow = Lane(queue: 2, priority: 0, line: .normal)
         book.accept([claimed(1, lane: narrow), claimed(2, lane: narrow), claimed(3)])
         let first = makeRun(try some(book.next()))
@@ -182,7 +182,7 @@ import Testing
 
     /// A tenant's jobs stand in a line of their own, which has no bound: its queue has.
     @Test func `a queue at its bound by the jobs of a tenant is told of when one ends`() throws {
-        var book = Book(slots: 10)
+        var book = WorkerState(slots: 10)
         book.setBound(1, line: 20, of: 2)
         book.accept([claimed(1, lane: Lane(queue: 20, priority: 0, line: .normal))])
         #expect(book.room == [2: 0])
@@ -193,7 +193,7 @@ import Testing
     }
 
     @Test func `suspects are counted, and a lone one excludes all others`() throws {
-        var book = Book(slots: 100)
+        var book = WorkerState(slots: 100)
         #expect(book.allowance.suspects == 16 && book.allowance.lone)
         book.accept((1...16).map { claimed($0, lane: Lane(queue: 1, priority: 4, line: .suspect)) })
         #expect(book.allowance.suspects == 0 && !book.allowance.lone)
@@ -204,7 +204,7 @@ import Testing
     }
 
     @Test func `what has not started is handed back in one flush, without an attempt`() throws {
-        var book = Book(slots: 1)
+        var book = WorkerState(slots: 1)
         book.accept([claimed(1), claimed(2), claimed(3)])
         let run = makeRun(try some(book.next()))
         _ = book.started(run)
@@ -218,7 +218,7 @@ import Testing
     }
 
     @Test func `what was claimed for a pace that has not lasted goes back`() throws {
-        var book = Book(slots: 2)
+        var book = WorkerState(slots: 2)
         book.accept((1...6).map { claimed($0, number: 8) })
         var runs: [Run] = []
         func start() throws {
@@ -246,7 +246,7 @@ import Testing
     }
 
     @Test func `an abandoned run's job goes back, and its late end is not told`() throws {
-        var book = Book(slots: 1)
+        var book = WorkerState(slots: 1)
         book.accept([claimed(1)])
         let run = makeRun(try some(book.next()))
         _ = book.started(run)
@@ -259,7 +259,7 @@ import Testing
     }
 
     @Test func `tallies count what was recorded, and come back when they could not be sent`() throws {
-        var book = Book(slots: 9)
+        var book = WorkerState(slots: 9)
         book.accept((1...6).map { claimed($0) })
         for outcome in Outcome.allCases {
             let run = makeRun(try some(book.next()))
@@ -269,7 +269,7 @@ import Testing
         _ = book.flushed(try some(book.takeFlush()), live: [8])
         let key = TallyKey(queue: 1, kind: 1)
         let taken = book.takeTallies()
-        var expected = Tally()
+        var expected = RunTally()
         expected.succeeded = 1
         expected.cancelled = 1
         expected.dead = 1

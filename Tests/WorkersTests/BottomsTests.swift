@@ -19,7 +19,7 @@ import Testing
         var writers: [Writer] = []
         /// Committed and not taken for good: what a look sees, also while a claim holds it.
         var visible: [Lane: Set<Int64>] = [:]
-        var bottoms = Bottoms()
+        var bottoms = EmptyBelow()
 
         mutating func step() {
             switch Int.random(in: 0..<8, using: &random) {
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test func `bottoms follow what was consumed, up to the oldest writer`() {
-        var bottoms = Bottoms()
+        var bottoms = EmptyBelow()
         let lane = Self.lanes[0]
         bottoms.sample(Horizon(seq: 10, writers: [5]))
         bottoms.looked(at: Self.lanes, found: [:])
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test func `a server that knows less starts them anew`() {
-        var bottoms = Bottoms()
+        var bottoms = EmptyBelow()
         bottoms.sample(Horizon(seq: 100, writers: []))
         bottoms.looked(at: Self.lanes, found: [:])
         bottoms.sample(Horizon(seq: 90, writers: []))
@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test func `every lane of a queue is among those looked at`() {
-        let lanes = Bottoms.lanes(of: [3])
+        let lanes = EmptyBelow.lanes(of: [3])
         #expect(lanes.count == 40)
         for priority in Int32(0)...9 {
             for line in Lane.Line.allCases {

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct DemandTests {
     @Test func `without a past, free slots are what is wanted`() {
-        let demand = Demand()
+        let demand = ClaimDemand()
         #expect(demand.wanted(slots: 10, held: 0) == 10)
         #expect(demand.wanted(slots: 10, held: 7) == 3)
         #expect(demand.wanted(slots: 10, held: 10) == 0)
@@ -12,37 +12,37 @@ import Testing
     }
 
     @Test func `no claim takes more than two thousand`() {
-        #expect(Demand().wanted(slots: 5000, held: 0) == Demand.most)
+        #expect(ClaimDemand().wanted(slots: 5000, held: 0) == ClaimDemand.most)
     }
 
     @Test func `fast jobs are claimed a little ahead`() {
-        var demand = Demand()
+        var demand = ClaimDemand()
         var now = ContinuousClock.now
         for _ in 0..<200 {
             now += .milliseconds(10)
             demand.ended(100, at: now)
         }
         #expect(demand.rate > 9000 && demand.rate < 11000)
-        let ahead = 10_000 * Demand.ahead
+        let ahead = 10_000 * ClaimDemand.ahead
         #expect(demand.wanted(slots: 100, held: 100) > Int(ahead * 0.85))
         #expect(demand.wanted(slots: 100, held: 100) < Int(ahead * 1.15))
         #expect(demand.wanted(slots: 100, held: 100 + Int(ahead * 0.7)) == 0, "a small claim is put off")
     }
 
     @Test func `what is held ahead lasts while the next is claimed`() {
-        var demand = Demand()
+        var demand = ClaimDemand()
         var now = ContinuousClock.now
         for _ in 0..<500 {
             now += .milliseconds(10)
             demand.ended(1000, at: now)
         }
         // A hundred thousand a second: two claims' worth is left when the third is asked for.
-        #expect(demand.wanted(slots: 100, held: 100 + 2 * Demand.most) == Demand.most)
-        #expect(demand.wanted(slots: 100, held: 100 + 5 * Demand.most / 2) == 0)
+        #expect(demand.wanted(slots: 100, held: 100 + 2 * ClaimDemand.most) == ClaimDemand.most)
+        #expect(demand.wanted(slots: 100, held: 100 + 5 * ClaimDemand.most / 2) == 0)
     }
 
     @Test func `slow jobs are not claimed ahead`() {
-        var demand = Demand()
+        var demand = ClaimDemand()
         var now = ContinuousClock.now
         for _ in 0..<50 {
             now += .seconds(1)
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test func `the rate follows when jobs become slower`() {
-        var demand = Demand()
+        var demand = ClaimDemand()
         var now = ContinuousClock.now
         for _ in 0..<200 {
             now += .milliseconds(10)
@@ -66,17 +66,17 @@ import Testing
     }
 
     @Test func `many ends in one instant do not make an infinite rate`() {
-        var demand = Demand()
+        var demand = ClaimDemand()
         let now = ContinuousClock.now
         for _ in 0..<10_000 { demand.ended(1, at: now) }
         #expect(demand.rate == 0)
         demand.ended(1, at: now + .milliseconds(10))
         #expect(demand.rate.isFinite)
-        #expect(demand.wanted(slots: 10, held: 0) <= Demand.most)
+        #expect(demand.wanted(slots: 10, held: 0) <= ClaimDemand.most)
     }
 
     @Test func `a claim waits its turn while what is held ahead lasts, for the disk below a quarter`() {
-        var demand = Demand()
+        var demand = ClaimDemand()
         func isLoose(slots: Int, held: Int, wanted: Int = 100) -> Bool {
             demand.isLoose(wanted: wanted, slots: slots, held: held)
         }
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test func `a young average rises fast, and one that has slept is young again`() {
-        var demand = Demand()
+        var demand = ClaimDemand()
         var now = ContinuousClock.now
         demand.ended(0, at: now)
         func work() {
@@ -119,7 +119,7 @@ import Testing
 
     @Test func `only a stream is gathered, and the faster it is the longer, up to a bound`() {
         func stream(perSecond rate: Int) -> (pause: Double?, enough: Int) {
-            var demand = Demand()
+            var demand = ClaimDemand()
             var now = ContinuousClock.now
             demand.ended(0, at: now)
             for _ in 0..<100 {

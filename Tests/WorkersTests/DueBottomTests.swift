@@ -19,7 +19,7 @@ import Testing
         var writers: [Writer] = []
         /// Committed and not moved.
         var visible: [Date] = []
-        var bottom = DueBottom()
+        var bottom = NothingDueBefore()
 
         mutating func step() {
             clock.addTimeInterval(0.1)
@@ -64,7 +64,7 @@ import Testing
 
     @Test func `the bottom follows the looks, up to the oldest writer`() {
         func at(_ seconds: Double) -> Date { Date(timeIntervalSince1970: seconds) }
-        var bottom = DueBottom()
+        var bottom = NothingDueBefore()
         #expect(bottom.bottom == nil)
         bottom.sample(Horizon(seq: 0, writers: [5]), at: at(10))
         bottom.looked()
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test func `a clock that goes back starts it anew`() {
-        var bottom = DueBottom()
+        var bottom = NothingDueBefore()
         bottom.sample(Horizon(seq: 0, writers: []), at: Date(timeIntervalSince1970: 100))
         bottom.looked()
         bottom.sample(Horizon(seq: 0, writers: []), at: Date(timeIntervalSince1970: 90))

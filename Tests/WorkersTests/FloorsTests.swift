@@ -67,18 +67,18 @@ import Testing
 
         /// A claim sees one moment; what happens until its answer is taken in is not in it.
         mutating func claim(wanted: Int, limit: Int32 = 1000, meanwhile: (inout World) -> Void = { _ in }) {
-            var stretches: [Stretch] = []
+            var stretches: [ClaimRange] = []
             floors.planned()
             for lane in [FloorsTests.lane, FloorsTests.other] {
                 if let sweep = floors.pendingSweep(of: lane) {
-                    stretches.append(Stretch(lane: lane, floor: sweep.lower, ceiling: sweep.upper, limit: limit))
+                    stretches.append(ClaimRange(lane: lane, floor: sweep.lower, ceiling: sweep.upper, limit: limit))
                     if sweep.upper > sweep.lower {
                         for number in (sweep.lower + 1)...sweep.upper {
                             walks[lane, default: [:]][number, default: 0] += 1
                         }
                     }
                 }
-                stretches.append(Stretch(lane: lane, floor: floors.floor(of: lane), limit: limit))
+                stretches.append(ClaimRange(lane: lane, floor: floors.floor(of: lane), limit: limit))
             }
             var jobs: [Claimed] = []
             for stretch in stretches {
@@ -126,7 +126,7 @@ import Testing
         floors.sample(Horizon(seq: 8, writers: [7]))  // 7 has drawn 6 since
         floors.planned()
         floors.claimed(
-            [claimed(7), claimed(8)].places, from: [Stretch(lane: Self.lane, floor: 0, limit: 100)], wanted: 100)
+            [claimed(7), claimed(8)].places, from: [ClaimRange(lane: Self.lane, floor: 0, limit: 100)], wanted: 100)
         floors.sample(late)
         floors.sample(Horizon(seq: 8, writers: []))
         let sweep = floors.pendingSweep(of: Self.lane)
@@ -219,7 +219,7 @@ import Testing
 
     @Test func `after a reset everything is looked at from the bottom`() {
         var floors = Floors()
-        let stretch = Stretch(lane: Self.lane, floor: 0, limit: 10)
+        let stretch = ClaimRange(lane: Self.lane, floor: 0, limit: 10)
         floors.claimed([claimed(7)].places, from: [stretch], wanted: 10)
         #expect(floors.floor(of: Self.lane) == 7)
         floors.reset()
@@ -230,7 +230,7 @@ import Testing
     @Test func `a lane that gives nothing for long is no longer looked at, until somebody calls`() {
         var floors = Floors()
         floors.hint(Self.lane)
-        let stretch = Stretch(lane: Self.lane, floor: 0, limit: 10)
+        let stretch = ClaimRange(lane: Self.lane, floor: 0, limit: 10)
         for _ in 1..<Floors.patience { floors.claimed([], from: [stretch], wanted: 10) }
         #expect(floors.liveLanes == [Self.lane])
         floors.claimed([], from: [stretch], wanted: 10)
@@ -241,12 +241,12 @@ import Testing
 
     @Test func `a sweep that was cut short goes on where it stopped`() throws {
         var floors = Floors()
-        floors.claimed([claimed(100)].places, from: [Stretch(lane: Self.lane, floor: 0, limit: 10)], wanted: 10)
+        floors.claimed([claimed(100)].places, from: [ClaimRange(lane: Self.lane, floor: 0, limit: 10)], wanted: 10)
         floors.found(Self.lane, first: 10, last: 90)
         let sweep = try #require(floors.pendingSweep(of: Self.lane))
         #expect(sweep == (9, 90))
         floors.planned()
-        let stretches = [Stretch(lane: Self.lane, floor: 9, ceiling: 90, limit: 2)]
+        let stretches = [ClaimRange(lane: Self.lane, floor: 9, ceiling: 90, limit: 2)]
         floors.claimed([claimed(10), claimed(20)].places, from: stretches, wanted: 2)
         let rest = try #require(floors.pendingSweep(of: Self.lane))
         #expect(rest == (20, 90))
@@ -257,13 +257,13 @@ import Testing
         var floors = Floors()
         floors.claimed(
             [claimed(100), claimed(100, lane: Self.other)].places,
-            from: [Stretch(lane: Self.lane, floor: 0, limit: 9), Stretch(lane: Self.other, floor: 0, limit: 9)],
+            from: [ClaimRange(lane: Self.lane, floor: 0, limit: 9), ClaimRange(lane: Self.other, floor: 0, limit: 9)],
             wanted: 9)
         floors.found(Self.other, first: 5, last: 50)
         floors.planned()
         let stretches = [
-            Stretch(lane: Self.lane, floor: 100, limit: 2),
-            Stretch(lane: Self.other, floor: 4, ceiling: 50, limit: 2),
+            ClaimRange(lane: Self.lane, floor: 100, limit: 2),
+            ClaimRange(lane: Self.other, floor: 4, ceiling: 50, limit: 2),
         ]
         floors.claimed([claimed(101), claimed(102)].places, from: stretches, wanted: 2)
         let sweep = try #require(floors.pendingSweep(of: Self.other))

@@ -4,28 +4,29 @@ import Testing
 
 @Suite struct FormerTests {
     @Test func `a full round is a chunk at once, in the order of joining`() {
-        var former = Former(size: 3)
+        var former = ChunkAssembler(size: 3)
         let tickets = (0..<4).map { _ in former.ticket() }
         #expect(holds(former.join(tickets[0]) == .first(round: 0)))
         #expect(holds(former.join(tickets[2]) == .joined))
         #expect(
             holds(
-                former.join(tickets[1]) == .full(Former.Chunk(id: 0, tickets: [tickets[0], tickets[2], tickets[1]]))))
+                former.join(tickets[1])
+                    == .full(ChunkAssembler.Chunk(id: 0, tickets: [tickets[0], tickets[2], tickets[1]]))))
         #expect(holds(former.join(tickets[3]) == .first(round: 1)))
         #expect(holds(former.close(round: 0) == nil), "its time is up, but it has gone already")
-        #expect(holds(former.close(round: 1) == Former.Chunk(id: 1, tickets: [tickets[3]])))
+        #expect(holds(former.close(round: 1) == ChunkAssembler.Chunk(id: 1, tickets: [tickets[3]])))
     }
 
     @Test func `a size of one, or a senseless one, makes chunks of one`() {
         for size in [1, 0, -5] {
-            var former = Former(size: size)
+            var former = ChunkAssembler(size: size)
             let ticket = former.ticket()
-            #expect(holds(former.join(ticket) == .full(Former.Chunk(id: 0, tickets: [ticket]))))
+            #expect(holds(former.join(ticket) == .full(ChunkAssembler.Chunk(id: 0, tickets: [ticket]))))
         }
     }
 
     @Test func `who is cancelled before the chunk begins is not in it`() {
-        var former = Former(size: 3)
+        var former = ChunkAssembler(size: 3)
         let tickets = (0..<3).map { _ in former.ticket() }
         for ticket in tickets[..<2] { _ = former.join(ticket) }
         #expect(holds(former.cancel(tickets[0]) == .left))
@@ -35,7 +36,7 @@ import Testing
     }
 
     @Test func `when all have left a round, the next to come gets its whole time`() {
-        var former = Former(size: 3)
+        var former = ChunkAssembler(size: 3)
         let first = former.ticket()
         let second = former.ticket()
         _ = former.join(first)
@@ -45,7 +46,7 @@ import Testing
     }
 
     @Test func `a chunk is unwanted only when each of its jobs is cancelled`() {
-        var former = Former(size: 2)
+        var former = ChunkAssembler(size: 2)
         let tickets = [former.ticket(), former.ticket()]
         for ticket in tickets { _ = former.join(ticket) }
         #expect(holds(former.cancel(tickets[1]) == .othersRemain))
@@ -57,7 +58,7 @@ import Testing
     }
 
     @Test func `a drain gives back who has not begun, and lets nobody in`() {
-        var former = Former(size: 2)
+        var former = ChunkAssembler(size: 2)
         let tickets = (0..<4).map { _ in former.ticket() }
         for ticket in tickets[..<3] { _ = former.join(ticket) }
         #expect(holds(former.drain() == [tickets[2]]))
@@ -69,11 +70,11 @@ import Testing
     @Test(arguments: 0..<60 as Range<UInt64>)
     func `whatever happens, each run is in one chunk, or left, or given back`(seed: UInt64) {
         var random = Seeded(seed)
-        var former = Former(size: 4)
+        var former = ChunkAssembler(size: 4)
         var joined: Set<Int> = []
         var settled: [Int] = []
         var round = 0
-        func took(_ chunk: Former.Chunk?) {
+        func took(_ chunk: ChunkAssembler.Chunk?) {
             settled += chunk?.tickets ?? []
             #expect((chunk?.tickets.count ?? 1) <= 4)
         }

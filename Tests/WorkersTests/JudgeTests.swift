@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct JudgeTests {
     struct Case: Sendable, CustomTestStringConvertible {
-        var said: Judge.Said
+        var said: OutcomeMapper.Said
         var reason: CancelReason?
         var attempt: Int16 = 0
         /// nil: there is nothing to tell.
@@ -17,9 +17,10 @@ import Testing
         var testDescription: String { "\(said), \(reason.map(\.rawValue) ?? "not cancelled"), attempt \(attempt)" }
     }
 
-    static let judge = Judge(retries: RetryPolicy(attempts: 3, base: .seconds(1), cap: .seconds(100)), maxAttempts: 3)
+    static let judge = OutcomeMapper(
+        retries: RetryPolicy(attempts: 3, base: .seconds(1), cap: .seconds(100)), maxAttempts: 3)
 
-    static let failed = Judge.Said.threw("broken", .usual)
+    static let failed = OutcomeMapper.Said.threw("broken", .usual)
 
     static let table: [Case] = [
         Case(said: .verdict(.done), outcome: .succeeded),
@@ -71,7 +72,7 @@ import Testing
     }
 
     @Test func `a run of a kind with one attempt dies with its reason alone`() {
-        let judge = Judge(retries: .never, maxAttempts: 1)
+        let judge = OutcomeMapper(retries: .never, maxAttempts: 1)
         let end = judge.end(claimed(1), said: Self.failed, cancelled: nil, milliseconds: 0, jitter: 1)
         #expect(end?.outcome == .dead && end?.error == "broken")
     }
@@ -80,19 +81,19 @@ import Testing
     @Test(arguments: [Duration.seconds(Int64.max), .days(1_000_000)])
     func `no pause is longer than the database can count`(pause: Duration) {
         for said in [
-            Judge.Said.verdict(.snooze(for: pause)), .verdict(.retry(after: pause)), .threw("x", .after(pause)),
+            OutcomeMapper.Said.verdict(.snooze(for: pause)), .verdict(.retry(after: pause)), .threw("x", .after(pause)),
         ] {
             let end = Self.judge.end(claimed(1), said: said, cancelled: nil, milliseconds: 0, jitter: 1)
-            #expect(end?.wait == Judge.longestWait)
+            #expect(end?.wait == OutcomeMapper.longestWait)
         }
     }
 
     @Test func `what is kept of an error is bounded, and Postgres can store it`() {
-        #expect(Judge.bounded("short") == "short")
-        #expect(Judge.bounded("nul\0nul") == "nul␀nul")
-        let long = Judge.bounded(String(repeating: "x", count: 10_000))
+        #expect(OutcomeMapper.bounded("short") == "short")
+        #expect(OutcomeMapper.bounded("nul\0nul") == "nul␀nul")
+        let long = OutcomeMapper.bounded(String(repeating: "x", count: 10_000))
         #expect(long.count == 4001 && long.hasSuffix("…"))
-        let flags = Judge.bounded(String(repeating: "🇨🇭", count: 10_000))
+        let flags = OutcomeMapper.bounded(String(repeating: "🇨🇭", count: 10_000))
         #expect(flags.count == 4001)
     }
 }

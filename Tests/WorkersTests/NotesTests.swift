@@ -7,12 +7,12 @@ import Testing
 @Suite struct NotesTests {
     private let start = ContinuousClock.now
 
-    private func key(_ id: Int64) -> Notes.Key { Notes.Key(session: 1, number: 8, id: id) }
+    private func key(_ id: Int64) -> ReportBuffer.Key { ReportBuffer.Key(session: 1, number: 8, id: id) }
 
     private func line(_ text: String) -> LogLine { LogLine(text, .info) }
 
     @Test func `the latest progress of each run is what is written, with its age`() throws {
-        var notes = Notes()
+        var notes = ReportBuffer()
         notes.progress(JobProgress(fraction: 0.1), of: key(1), attempt: 2, at: start)
         notes.progress(JobProgress(fraction: 0.2, stage: "b"), of: key(1), attempt: 2, at: start + .seconds(1))
         notes.progress(JobProgress(fraction: 0.3), of: key(2), attempt: 1, at: start)
@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test func `one write is under way at a time, and what comes meanwhile is in the next`() throws {
-        var notes = Notes()
+        var notes = ReportBuffer()
         notes.line(line("a"), of: key(1), attempt: 1, at: start)
         _ = try some(notes.take(at: start))
         #expect(notes.isEmpty && notes.holds(key(1)))
@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test func `what failed goes before what came meanwhile`() throws {
-        var notes = Notes()
+        var notes = ReportBuffer()
         notes.progress(JobProgress(fraction: 0.1), of: key(1), attempt: 1, at: start)
         notes.line(line("a"), of: key(1), attempt: 1, at: start)
         notes.progress(JobProgress(fraction: 0.1), of: key(2), attempt: 1, at: start)
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test func `of a write only what was held back comes again`() throws {
-        var notes = Notes()
+        var notes = ReportBuffer()
         for id in 1...3 { notes.line(line("a"), of: key(Int64(id)), attempt: 1, at: start) }
         _ = try some(notes.take(at: start))
         notes.written(except: [2])
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test func `without a database the newest lines stay, and those skipped are counted`() throws {
-        var notes = Notes()
+        var notes = ReportBuffer()
         for n in 1...250 { notes.line(line("\(n)"), of: key(1), attempt: 1, at: start) }
         _ = try some(notes.take(at: start))
         for n in 251...300 { notes.line(line("\(n)"), of: key(1), attempt: 1, at: start) }
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test func `a statement takes no more than a megabyte, and all have their turn`() throws {
-        var notes = Notes()
+        var notes = ReportBuffer()
         for id in 1...40 {
             for _ in 0..<16 {
                 notes.line(line(String(repeating: "x", count: 4000)), of: key(Int64(id)), attempt: 1, at: start)
@@ -82,7 +82,7 @@ import Testing
         var seen: Set<Int64> = []
         var writes = 0
         while let reports = notes.take(at: start) {
-            #expect(reports.reduce(0) { $0 + $1.lines.count * 4000 } <= Notes.mostAtOnce)
+            #expect(reports.reduce(0) { $0 + $1.lines.count * 4000 } <= ReportBuffer.mostAtOnce)
             seen.formUnion(reports.map(\.job))
             writes += 1
             notes.written()

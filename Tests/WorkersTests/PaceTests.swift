@@ -6,7 +6,7 @@ import Testing
     private let start = ContinuousClock.now
 
     @Test func `after a single job it lingers for 20 ms`() {
-        var pace = Pace(at: start)
+        var pace = ClaimPace(at: start)
         pace.sleeps()
         pace.worked(at: start + .seconds(60))
         #expect(pace.pause(at: start + .seconds(60)) == .milliseconds(2))
@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test func `a stream that has lasted is waited for longer`() {
-        var pace = Pace(at: start)
+        var pace = ClaimPace(at: start)
         for step in 0...400 { pace.worked(at: start + .milliseconds(step)) }
         let last = start + .milliseconds(400)
         #expect(pace.pause(at: last + .milliseconds(40)) == .milliseconds(4))
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test func `none is waited for longer than a quarter of a second`() {
-        var pace = Pace(at: start)
+        var pace = ClaimPace(at: start)
         pace.worked(at: start)
         pace.worked(at: start + .seconds(3600))
         #expect(pace.pause(at: start + .seconds(3600) + .milliseconds(249)) != nil)
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test func `a stream begins anew after sleep`() {
-        var pace = Pace(at: start)
+        var pace = ClaimPace(at: start)
         pace.worked(at: start + .seconds(10))
         pace.sleeps()
         pace.worked(at: start + .seconds(20))
@@ -40,14 +40,14 @@ import Testing
     }
 
     @Test func `work ends a careful look`() {
-        var pace = Pace(at: start)
+        var pace = ClaimPace(at: start)
         #expect(pace.careful, "the first look goes everywhere")
         pace.worked(at: start)
         #expect(!pace.careful)
     }
 
     @Test func `nobody sleeps longer than the poll interval, and not in step`() {
-        let naps = (0..<1000).map { _ in Pace.nap(.seconds(2)) }
+        let naps = (0..<1000).map { _ in ClaimPace.nap(.seconds(2)) }
         #expect(naps.allSatisfy { $0 <= .seconds(2) && $0 >= .milliseconds(1800) })
         #expect(Set(naps).count > 900)
     }

@@ -10,7 +10,7 @@ import Testing
         _ catchUp: Schedule.CatchUp, of expression: String = "0 * * * *", planned: Int64? = nil, from: Int64 = 0,
         now: Int64, anchor: Int64 = 0
     ) throws -> FirePlan {
-        let punctuality = Punctuality(
+        let punctuality = FiringRules(
             timetable: try Timetable(expression), zone: .utc, anchor: anchor, catchUp: catchUp)
         return try #require(punctuality.plan(planned: planned, from: from, now: now))
     }
@@ -89,7 +89,7 @@ import Testing
         let now: Int64 = 3 * 365 * 86_400
         let all = try plan(.all(limit: 1000), of: "* * * * * *", planned: 60, now: now)
         #expect(all.fires == Array((now - 999)...now))
-        #expect(all.missed == .init(first: 60, last: now - 1000, count: Punctuality.countLimit))
+        #expect(all.missed == .init(first: 60, last: now - 1000, count: FiringRules.countLimit))
         #expect(all.next == now + 1)
         let none = try plan(.none, of: "* * * * * *", planned: 60, now: now)
         #expect(none.missed?.last == now - 6 && none.fires.count == 6)

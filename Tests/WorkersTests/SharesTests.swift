@@ -5,13 +5,13 @@ import Testing
 
 @Suite struct SharesTests {
     /// Two tenants' lines of queue 1, and the queue itself.
-    static let lines: [Int32: Shares.Line] = [
+    static let lines: [Int32: FairShares.Line] = [
         1: .init(main: 1, weight: 1), 2: .init(main: 1, weight: 1), 3: .init(main: 1, weight: 3),
     ]
 
     /// Claims of `wanted` from lines that hold so many jobs each, as the database would answer; what each line gave.
     static func claims(
-        _ count: Int, wanted: Int, holding: [Int32: Int], plan: inout Plan, lines: [Int32: Shares.Line] = lines
+        _ count: Int, wanted: Int, holding: [Int32: Int], plan: inout ClaimPlan, lines: [Int32: FairShares.Line] = lines
     ) -> [Int32: Int] {
         var left = holding
         var given: [Int32: Int] = [:]
@@ -21,13 +21,13 @@ import Testing
             let stretches = plan.stretches(
                 floors: floors, queues: lines.keys.sorted(), lines: lines, room: [:], wanted: wanted,
                 allowance: .init(suspects: 16, lone: true), hurried: true)
-            var places: [Place] = []
+            var places: [QueuePosition] = []
             for stretch in stretches where stretch.lane.priority == 4 && stretch.lane.line == .normal {
                 let most = min(Int(stretch.limit), left[stretch.lane.queue] ?? 0, wanted - places.count)
                 guard most > 0 else { continue }
                 left[stretch.lane.queue]? -= most
                 given[stretch.lane.queue, default: 0] += most
-                places += Array(repeating: Place(lane: stretch.lane, seq: 1), count: most)
+                places += Array(repeating: QueuePosition(lane: stretch.lane, seq: 1), count: most)
             }
             plan.given(places, lines: lines)
         }
@@ -35,26 +35,26 @@ import Testing
     }
 
     @Test func `a tenant with a million jobs leaves the other its half, in every claim`() {
-        var plan = Plan()
+        var plan = ClaimPlan()
         let given = Self.claims(10, wanted: 100, holding: [1: 1_000_000, 2: 1_000_000], plan: &plan)
         #expect(given == [1: 500, 2: 500])
     }
 
     @Test func `a line that comes late with one job has it taken by the next claim`() {
-        var plan = Plan()
+        var plan = ClaimPlan()
         _ = Self.claims(50, wanted: 100, holding: [1: 1_000_000], plan: &plan)
         let given = Self.claims(1, wanted: 100, holding: [1: 1_000_000, 2: 1], plan: &plan)
         #expect(given[2] == 1)
     }
 
     @Test func `with one slot free at a time the lines take turns by their weights`() {
-        var plan = Plan()
+        var plan = ClaimPlan()
         let given = Self.claims(500, wanted: 1, holding: [1: 1000, 2: 1000, 3: 1000], plan: &plan)
         #expect(given == [1: 100, 2: 100, 3: 300])
     }
 
     @Test func `a line that was empty does not save up for later`() {
-        var plan = Plan()
+        var plan = ClaimPlan()
         _ = Self.claims(100, wanted: 10, holding: [1: 1_000_000], plan: &plan)
         // It may be ahead by one of the other's claims, and by no more.
         let given = Self.claims(100, wanted: 1, holding: [1: 1000, 2: 1000], plan: &plan)
@@ -62,22 +62,22 @@ import Testing
     }
 
     @Test func `a line alone gets everything`() {
-        var plan = Plan()
+        var plan = ClaimPlan()
         #expect(Self.claims(1, wanted: 100, holding: [3: 500], plan: &plan) == [3: 100])
     }
 
     @Test func `lines by the thousand have their turn, a bounded number in each claim`() {
-        var plan = Plan()
-        let many = Dictionary(uniqueKeysWithValues: (Int32(1)...2000).map { ($0, Shares.Line(main: 1, weight: 1)) })
+        var plan = ClaimPlan()
+        let many = Dictionary(uniqueKeysWithValues: (Int32(1)...2000).map { ($0, FairShares.Line(main: 1, weight: 1)) })
         let given = Self.claims(
             20, wanted: 256, holding: many.mapValues { _ in 1000 }, plan: &plan, lines: many)
         #expect(given.count == 2000)
     }
 
     @Test func `jobs that were turned away count, so that a shut gate's jobs do not hold up the rest`() {
-        var plan = Plan()
+        var plan = ClaimPlan()
         plan.given(
-            Array(repeating: Place(lane: Lane(queue: 2, priority: 4, line: .normal), seq: 1), count: 100),
+            Array(repeating: QueuePosition(lane: Lane(queue: 2, priority: 4, line: .normal), seq: 1), count: 100),
             lines: Self.lines)
         var floors = Floors()
         for queue in Int32(1)...2 { floors.hint(Lane(queue: queue, priority: 4, line: .normal)) }

@@ -33,9 +33,9 @@ func claimed(
 }
 
 /// What a claim says of jobs that it does not bring.
-func taken(_ jobs: [Claimed]) -> [Parcel] {
+func taken(_ jobs: [Claimed]) -> [UnreadLease] {
     Dictionary(grouping: jobs) { "\($0.number) \($0.lane)" }.values.map { jobs in
-        Parcel(number: jobs[0].number, lane: jobs[0].lane, ids: jobs.map(\.id), seqs: jobs.map(\.seq))
+        UnreadLease(number: jobs[0].number, lane: jobs[0].lane, ids: jobs.map(\.id), seqs: jobs.map(\.seq))
     }
 }
 
@@ -57,5 +57,5 @@ func some<Value>(_ value: Value?) throws -> Value {
 }
 
 extension [Claimed] {
-    var places: [Place] { map { Place(lane: $0.lane, seq: $0.seq) } }
+    var places: [QueuePosition] { map { QueuePosition(lane: $0.lane, seq: $0.seq) } }
 }

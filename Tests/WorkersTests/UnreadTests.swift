@@ -10,7 +10,7 @@ private func unread(_ id: Int64, number: Int64 = 8, queue: Int32 = 1) -> Claimed
 
 @Suite struct UnreadTests {
     @Test func `lines take turns to be read, however much stands in one`() {
-        var all = Unread()
+        var all = UnreadJobs()
         let none = all.sort(out: (1...200).map { unread($0) } + [unread(201, queue: 2), unread(202, queue: 3)])
         #expect(none?.isEmpty == true && all.count == 202)
         #expect(Set(all.next(4).map(\.id)) == [1, 201, 202, 2])
@@ -18,7 +18,7 @@ private func unread(_ id: Int64, number: Int64 = 8, queue: Int32 = 1) -> Claimed
     }
 
     @Test func `a line with many gets no more, and room again when some were read`() {
-        var all = Unread()
+        var all = UnreadJobs()
         _ = all.sort(out: (1...256).map { unread($0) })
         #expect(all.room == [1: 0])
         let first = all.next(10)
@@ -28,14 +28,14 @@ private func unread(_ id: Int64, number: Int64 = 8, queue: Int32 = 1) -> Claimed
     }
 
     @Test func `a line is as any other again when a claim brings none of them`() {
-        var all = Unread()
+        var all = UnreadJobs()
         _ = all.sort(out: [unread(1)])
         #expect(all.take([unread(1)]).jobs.count == 1 && all.room == [1: 256])
         #expect(all.sort(out: [claimed(2)]) == nil && all.room.isEmpty)
     }
 
     @Test func `the excess of a claim that did not know goes back, and what is lost is forgotten`() {
-        var all = Unread()
+        var all = UnreadJobs()
         _ = all.sort(out: (1...300).map { unread($0, number: $0 % 2) })
         #expect(all.removeExcess().map(\.id) == Array(257...300) && all.count == 256)
         #expect(all.remove(leases: [0]).count == 128 && all.count == 128)
@@ -43,7 +43,7 @@ private func unread(_ id: Int64, number: Int64 = 8, queue: Int32 = 1) -> Claimed
     }
 
     @Test func `unread jobs are held, do not keep the next claim from following, and go back when the worker drains`() {
-        var book = Book(slots: 10)
+        var book = WorkerState(slots: 10)
         book.accept([claimed(1), unread(2), unread(3), claimed(4)])
         #expect(book.held == 4 && book.narrow == [1: 254])
         #expect(book.next()?.id == 1 && book.next()?.id == 4 && book.next() == nil)
@@ -61,7 +61,7 @@ private func unread(_ id: Int64, number: Int64 = 8, queue: Int32 = 1) -> Claimed
     }
 
     @Test func `a lost lease takes its unread jobs with it`() {
-        var book = Book(slots: 10)
+        var book = WorkerState(slots: 10)
         book.accept([unread(1), unread(2, number: 16)])
         _ = book.lose([8])
         #expect(book.held == 1 && book.nextUnread(most: 9).map(\.id) == [2])
@@ -72,7 +72,7 @@ private func unread(_ id: Int64, number: Int64 = 8, queue: Int32 = 1) -> Claimed
 
 @Suite struct BiteTests {
     @Test func `what was too slow is asked for in halves, and in more again when that goes well`() {
-        var bite = Bite(100, least: 10)
+        var bite = BatchSize(100, least: 10)
         bite.failed()
         #expect(bite.size == 50)
         for _ in 0..<7 { bite.worked() }
@@ -81,7 +81,7 @@ private func unread(_ id: Int64, number: Int64 = 8, queue: Int32 = 1) -> Claimed
         #expect(bite.size == 100)
         for _ in 0..<9 { bite.failed() }
         #expect(bite.size == 10 && bite.isLeast)
-        bite = Bite(100, least: 0)
+        bite = BatchSize(100, least: 0)
         bite.gaveWay()
         #expect(bite.size == 0)
         for _ in 0..<8 { bite.worked() }

@@ -141,7 +141,7 @@ package struct S3Store: BlobStore {
         do {
             return try await pool.withConnection { connection throws(PostgresError) in
                 try await connection.transaction { connection throws(PostgresError) in
-                    guard try await Register.forget(id, grace: grace, on: connection) else { return false }
+                    guard try await BlobReferences.forget(id, grace: grace, on: connection) else { return false }
                     do {
                         let response = try await bucket.send { bucket.request("DELETE", key) }
                         guard [200, 204, 404].contains(response.status) else {

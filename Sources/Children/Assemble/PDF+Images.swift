@@ -3,14 +3,14 @@ import Pages
 
 extension PDF {
     /// A page for each frame of an image: its own bytes wherever a PDF may hold them, and else what it looks like, losslessly.
-    func addImages(of file: Bytes, _ request: AssemblyRequest, _ pixels: ArraySlice<UInt8>) throws(Refusal) {
+    func addImages(of file: Bytes, _ request: AssemblyRequest, _ pixels: ArraySlice<UInt8>) throws(DocumentRefusal) {
         var rest = pixels
         for (index, place) in request.inspection.pages.enumerated() {
             var picture: (object: Object, isTurned: Bool)?
             if let given = request.pictures.first(where: { $0.page == index + 1 }) {
                 let (pixels, overflow) = given.raster.width.multipliedReportingOverflow(by: given.raster.height)
                 guard !overflow, pixels > 0, pixels * given.raster.components <= rest.count else {
-                    throw Refusal(.internal, "the picture of page \(index + 1) is missing")
+                    throw DocumentRefusal(.internal, "the picture of page \(index + 1) is missing")
                 }
                 let bytes = rest.prefix(pixels * given.raster.components)
                 rest = rest.dropFirst(bytes.count)
@@ -21,7 +21,9 @@ extension PDF {
             } else if request.kind == .png {
                 picture = try png(file).map { ($0, false) }
             }
-            guard let picture else { throw Refusal(.internal, "page \(index + 1) has no picture to be put into a PDF") }
+            guard let picture else {
+                throw DocumentRefusal(.internal, "page \(index + 1) has no picture to be put into a PDF")
+            }
             let dpi = Raster.dpi(ofImage: place)
             // What is put in as it is may have to be turned by whoever shows it.
             let rotation = picture.isTurned ? 0 : place.rotation
@@ -38,7 +40,7 @@ extension PDF {
             set(objects, "/Picture", picture.object)
             set(page, "/Contents", stream("q \(round(width)) 0 0 \(round(height)) 0 0 cm /Picture Do Q\n".utf8))
             guard qpdf_add_page(handle, handle, page, QPDF_FALSE) & 2 == 0 else {
-                throw Refusal(.internal, "page \(index + 1) could not be added")
+                throw DocumentRefusal(.internal, "page \(index + 1) could not be added")
             }
         }
     }
@@ -58,11 +60,11 @@ extension PDF {
         return stream(bytes, dictionary: dictionary, filter: filter, parameters: parameters)
     }
 
-    private func jpeg(_ file: Bytes) throws(Refusal) -> Object {
+    private func jpeg(_ file: Bytes) throws(DocumentRefusal) -> Object {
         let header = try PictureHeader.jpeg(file)
         let space = [1: "/DeviceGray", 3: "/DeviceRGB", 4: "/DeviceCMYK"][header.components]
         guard let space, header.bits == 8 else {
-            throw Refusal(.unsupported, "the JPEG has colours that a PDF has not")
+            throw DocumentRefusal(.unsupported, "the JPEG has colours that a PDF has not")
         }
         // Four inks are written the other way around.
         return image(
@@ -71,7 +73,7 @@ extension PDF {
     }
 
     /// What a PNG holds is what a PDF can, but for what shines through and for rows in another order.
-    private func png(_ file: Bytes) throws(Refusal) -> Object? {
+    private func png(_ file: Bytes) throws(DocumentRefusal) -> Object? {
         guard let png = try PNGParts(file) else { return nil }
         let header = png.header
         let space =

@@ -4,12 +4,12 @@ import Pages
 
 extension PDF {
     /// Under each page that was read, what was.
-    func addLayer(_ request: AssemblyRequest) throws(Refusal) {
+    func addLayer(_ request: AssemblyRequest) throws(DocumentRefusal) {
         var layer = TextLayer()
         var contents: [(page: Int, content: String)] = []
         for page in request.pages {
             guard page.page >= 1, page.page <= request.inspection.pages.count, page.page <= pageCount else {
-                throw Refusal(.internal, "there is no page \(page.page) to lay a text under")
+                throw DocumentRefusal(.internal, "there is no page \(page.page) to lay a text under")
             }
             let place = request.inspection.pages[page.page - 1]
             let content = layer.content(
@@ -45,7 +45,7 @@ extension PDF {
                 set(page, "/Rotate", parse("\(rotation)"))
             }
             if qpdf_has_error(handle) != 0 {
-                throw Refusal(.malformed, "page \(number) could not be given its text")
+                throw DocumentRefusal(.malformed, "page \(number) could not be given its text")
             }
         }
     }

@@ -7,29 +7,31 @@ final class PDF {
 
     let handle: qpdf_data
 
-    private init(_ handle: qpdf_data?) throws(Refusal) {
-        guard let handle else { throw Refusal(.memory, "no memory for the PDF") }
+    private init(_ handle: qpdf_data?) throws(DocumentRefusal) {
+        guard let handle else { throw DocumentRefusal(.memory, "no memory for the PDF") }
         self.handle = handle
         qpdf_silence_errors(handle)
         qpdf_set_suppress_warnings(handle, QPDF_TRUE)
     }
 
     /// Without a page.
-    convenience init() throws(Refusal) {
+    convenience init() throws(DocumentRefusal) {
         try self.init(qpdf_init())
-        guard qpdf_empty_pdf(handle) & 2 == 0 else { throw Refusal(.internal, "an empty PDF could not be made") }
+        guard qpdf_empty_pdf(handle) & 2 == 0 else {
+            throw DocumentRefusal(.internal, "an empty PDF could not be made")
+        }
     }
 
-    convenience init(_ bytes: Bytes, password: String?) throws(Refusal) {
+    convenience init(_ bytes: Bytes, password: String?) throws(DocumentRefusal) {
         try self.init(qpdf_init())
         let start = bytes.memory.bindMemory(to: CChar.self).baseAddress
         guard qpdf_read_memory(handle, "document", start, UInt64(bytes.count), password) & 2 == 0,
             qpdf_push_inherited_attributes_to_page(handle) & 2 == 0
         else {
             if qpdf_get_error_code(handle, qpdf_get_error(handle)) == qpdf_e_password {
-                throw Refusal(password == nil ? .encrypted : .wrongPassword, "the PDF needs another password")
+                throw DocumentRefusal(password == nil ? .encrypted : .wrongPassword, "the PDF needs another password")
             }
-            throw Refusal(.malformed, "the PDF can not be read, nor repaired")
+            throw DocumentRefusal(.malformed, "the PDF can not be read, nor repaired")
         }
     }
 
@@ -84,17 +86,19 @@ final class PDF {
     }
 
     /// Into memory of qpdf's own, which is there for as long as this is: one more copy of a large document is more than the child may have.
-    func written(from original: File) throws(Refusal) -> UnsafeRawBufferPointer {
-        guard qpdf_init_write_memory(handle) & 2 == 0 else { throw Refusal(.internal, "the PDF could not be begun") }
+    func written(from original: File) throws(DocumentRefusal) -> UnsafeRawBufferPointer {
+        guard qpdf_init_write_memory(handle) & 2 == 0 else {
+            throw DocumentRefusal(.internal, "the PDF could not be begun")
+        }
         qpdf_set_preserve_encryption(handle, QPDF_FALSE)
         qpdf_set_object_stream_mode(handle, qpdf_o_generate)
         qpdf_set_compress_streams(handle, QPDF_TRUE)
         qpdf_set_deterministic_ID(handle, QPDF_TRUE)
         guard qpdf_write(handle) & 2 == 0 else {
-            throw Refusal(.malformed, "the PDF could not be written again")
+            throw DocumentRefusal(.malformed, "the PDF could not be written again")
         }
         original.release()  // before qpdf copies what it has written
-        guard let bytes = qpdf_get_buffer(handle) else { throw Refusal(.internal, "the PDF was not written") }
+        guard let bytes = qpdf_get_buffer(handle) else { throw DocumentRefusal(.internal, "the PDF was not written") }
         return UnsafeRawBufferPointer(start: bytes, count: qpdf_get_buffer_length(handle))
     }
 }

@@ -26,7 +26,7 @@ struct Scrubber {
         "/Sound", "/Hide", "/RichMediaExecute",
     ]
 
-    func scrub() throws(Refusal) -> Int {
+    func scrub() throws(DocumentRefusal) -> Int {
         var removed = 0
         var seen: Set<UInt64> = []
         var stack = [pdf.root]
@@ -34,7 +34,7 @@ struct Scrubber {
         while let object = stack.popLast() {
             steps += 1
             guard steps < 5_000_000, stack.count < 2_000_000 else {
-                throw Refusal(.quota, "the PDF has too many objects")
+                throw DocumentRefusal(.quota, "the PDF has too many objects")
             }
             let id = UInt64(UInt32(bitPattern: qpdf_oh_get_object_id(pdf.handle, object)))
             let isFirst =

@@ -11,8 +11,8 @@ import Pages
 _ = mallopt(M_MMAP_THRESHOLD, 1 << 20)
 Cage().enter()
 
-func assemble(_ bytes: [UInt8]) throws(Refusal) -> Assembled {
-    let (request, pixels) = try Packet.open(bytes, as: AssemblyRequest.self)
+func assemble(_ bytes: [UInt8]) throws(DocumentRefusal) -> Assembled {
+    let (request, pixels) = try FramePayload.open(bytes, as: AssemblyRequest.self)
     let file = try File(Cage.Descriptor.files)
     let pdf = request.kind == .pdf ? try PDF(file.bytes, password: request.password) : try PDF()
     if request.kind != .pdf { try pdf.addImages(of: file.bytes, request, pixels) }
@@ -22,16 +22,16 @@ func assemble(_ bytes: [UInt8]) throws(Refusal) -> Assembled {
     var done = 0
     while done < written.count {
         let count = write(Cage.Descriptor.files + 1, written.baseAddress.map { $0 + done }, written.count - done)
-        guard count > 0 || errno == EINTR else { throw Refusal(.internal, "the PDF could not be written") }
+        guard count > 0 || errno == EINTR else { throw DocumentRefusal(.internal, "the PDF could not be written") }
         done += max(0, count)
     }
     return Assembled(bytes: written.count, pages: pdf.pageCount, removed: removed)
 }
 
 while let bytes = Cage.request(longest: 1 << 30) {
-    do throws(Refusal) {
+    do throws(DocumentRefusal) {
         let assembled = try assemble(bytes)
-        Cage.answer(.result, try Packet.make(assembled))
+        Cage.answer(.result, try FramePayload.make(assembled))
     } catch {
         Cage.fail(error.reason.rawValue, error.sentence)
     }

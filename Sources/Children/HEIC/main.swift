@@ -17,13 +17,15 @@ final class Held {
     deinit { free() }
 }
 
-func raster(_ request: RasterRequest) throws(Refusal) -> [UInt8] {
+func raster(_ request: RasterRequest) throws(DocumentRefusal) -> [UInt8] {
     let file = try File(Cage.Descriptor.files)
     let header = try PictureHeader.heic(file.bytes)
     let (pixels, overflow) = header.width.multipliedReportingOverflow(by: header.height)
-    guard request.kind == .heic, request.page == 1 else { throw Refusal(.unsupported, "this is no HEIC") }
-    guard !overflow, pixels <= 200_000_000 else { throw Refusal(.tooManyPixels, "the picture has too many pixels") }
-    guard let context = heif_context_alloc() else { throw Refusal(.memory, "no memory for the picture") }
+    guard request.kind == .heic, request.page == 1 else { throw DocumentRefusal(.unsupported, "this is no HEIC") }
+    guard !overflow, pixels <= 200_000_000 else {
+        throw DocumentRefusal(.tooManyPixels, "the picture has too many pixels")
+    }
+    guard let context = heif_context_alloc() else { throw DocumentRefusal(.memory, "no memory for the picture") }
     let heldContext = Held { heif_context_free(context) }
     defer { withExtendedLifetime(heldContext) {} }
     heif_context_set_maximum_image_size_limit(context, 32_768)
@@ -31,20 +33,20 @@ func raster(_ request: RasterRequest) throws(Refusal) -> [UInt8] {
     var handle: OpaquePointer?
     guard read.code == heif_error_Ok, heif_context_get_primary_image_handle(context, &handle).code == heif_error_Ok,
         let handle
-    else { throw Refusal(.malformed, "the HEIC can not be read") }
+    else { throw DocumentRefusal(.malformed, "the HEIC can not be read") }
     let heldHandle = Held { heif_image_handle_release(handle) }
     defer { withExtendedLifetime(heldHandle) {} }
     // Judged again: what is decoded may be another picture than the header's largest.
     let size = Int(heif_image_handle_get_width(handle)).multipliedReportingOverflow(
         by: Int(heif_image_handle_get_height(handle)))
     guard !size.overflow, size.partialValue <= 200_000_000 else {
-        throw Refusal(.tooManyPixels, "the picture has too many pixels")
+        throw DocumentRefusal(.tooManyPixels, "the picture has too many pixels")
     }
     var image: OpaquePointer?
     guard
         heif_decode_image(handle, &image, heif_colorspace_RGB, heif_chroma_interleaved_RGB, nil).code == heif_error_Ok,
         var image
-    else { throw Refusal(.malformed, "the HEIC can not be decoded") }
+    else { throw DocumentRefusal(.malformed, "the HEIC can not be decoded") }
     var heldImage = Held { [image] in heif_image_release(image) }
     defer { withExtendedLifetime(heldImage) {} }
     if request.scale < 1 {
@@ -52,7 +54,7 @@ func raster(_ request: RasterRequest) throws(Refusal) -> [UInt8] {
         let height = max(1, Int32(Double(heif_image_get_height(image, heif_channel_interleaved)) * request.scale))
         var smaller: OpaquePointer?
         guard heif_image_scale_image(image, &smaller, width, height, nil).code == heif_error_Ok, let smaller else {
-            throw Refusal(.memory, "no memory to make the picture smaller")
+            throw DocumentRefusal(.memory, "no memory to make the picture smaller")
         }
         image = smaller
         heldImage = Held { heif_image_release(smaller) }
@@ -60,15 +62,15 @@ func raster(_ request: RasterRequest) throws(Refusal) -> [UInt8] {
     return try packed(image, request)
 }
 
-func packed(_ image: OpaquePointer, _ request: RasterRequest) throws(Refusal) -> [UInt8] {
+func packed(_ image: OpaquePointer, _ request: RasterRequest) throws(DocumentRefusal) -> [UInt8] {
     let width = Int(heif_image_get_width(image, heif_channel_interleaved))
     let height = Int(heif_image_get_height(image, heif_channel_interleaved))
     var stride: Int32 = 0
     guard let plane = heif_image_get_plane_readonly(image, heif_channel_interleaved, &stride), width > 0, height > 0,
         Int(stride) >= width * 3
-    else { throw Refusal(.malformed, "the HEIC has no picture") }
+    else { throw DocumentRefusal(.malformed, "the HEIC has no picture") }
     guard width * height <= request.mostPixels else {
-        throw Refusal(.tooManyPixels, "the picture is \(width) × \(height)")
+        throw DocumentRefusal(.tooManyPixels, "the picture is \(width) × \(height)")
     }
     let components = request.keepsColor ? 3 : 1
     let bytes = [UInt8](unsafeUninitializedCapacity: width * height * components) { buffer, count in
@@ -86,13 +88,13 @@ func packed(_ image: OpaquePointer, _ request: RasterRequest) throws(Refusal) ->
         }
         count = width * height * components
     }
-    return try Packet.make(
+    return try FramePayload.make(
         Raster.Head(width: width, height: height, dpi: request.dpi, components: components), bytes)
 }
 
 while let bytes = Cage.request(longest: 1 << 16) {
-    do throws(Refusal) {
-        Cage.answer(.result, try raster(try Packet.open(bytes, as: RasterRequest.self).head))
+    do throws(DocumentRefusal) {
+        Cage.answer(.result, try raster(try FramePayload.open(bytes, as: RasterRequest.self).head))
     } catch {
         Cage.fail(error.reason.rawValue, error.sentence)
     }

@@ -16,17 +16,17 @@ var cage = Cage()
 cage.readable = [models]
 cage.enter()
 
-let reader = Result { () throws(Refusal) in try Reader(models: models, languages: languages) }
+let reader = Result { () throws(DocumentRefusal) in try PageReader(models: models, languages: languages) }
 
-func answer(_ bytes: [UInt8], with reader: Reader) throws(Refusal) {
-    let (request, pixels) = try Packet.open(bytes, as: RecognitionRequest.self)
+func answer(_ bytes: [UInt8], with reader: PageReader) throws(DocumentRefusal) {
+    let (request, pixels) = try FramePayload.open(bytes, as: RecognitionRequest.self)
     let raster = try Raster(head: request.raster, pixels: pixels, mostPixels: 200_000_000)
     let text = try reader.read(raster, finds: request.finds)
-    Cage.answer(.result, try Packet.make(text))
+    Cage.answer(.result, try FramePayload.make(text))
 }
 
 while let bytes = Cage.request(longest: 210_000_000) {
-    do throws(Refusal) {
+    do throws(DocumentRefusal) {
         try answer(bytes, with: try reader.get())
     } catch {
         Cage.fail(error.reason.rawValue, error.sentence)

@@ -11,8 +11,8 @@ Cage().enter()
 final class Picture {
     let pix: UnsafeMutablePointer<Pix>
 
-    init(_ pix: UnsafeMutablePointer<Pix>?) throws(Refusal) {
-        guard let pix else { throw Refusal(.malformed, "the picture can not be decoded") }
+    init(_ pix: UnsafeMutablePointer<Pix>?) throws(DocumentRefusal) {
+        guard let pix else { throw DocumentRefusal(.malformed, "the picture can not be decoded") }
         self.pix = pix
     }
 
@@ -22,7 +22,7 @@ final class Picture {
     }
 }
 
-func decode(_ file: File, _ request: RasterRequest) throws(Refusal) -> (Picture, PictureHeader) {
+func decode(_ file: File, _ request: RasterRequest) throws(DocumentRefusal) -> (Picture, PictureHeader) {
     let header: PictureHeader
     switch request.kind {
     case .png: header = try PictureHeader.png(file.bytes)
@@ -30,13 +30,15 @@ func decode(_ file: File, _ request: RasterRequest) throws(Refusal) -> (Picture,
     case .tiff:
         let frames = try PictureHeader.tiff(file.bytes, most: request.page, isWhole: false)
         guard request.page >= 1, request.page <= frames.count else {
-            throw Refusal(.malformed, "the TIFF has no frame \(request.page)")
+            throw DocumentRefusal(.malformed, "the TIFF has no frame \(request.page)")
         }
         header = frames[request.page - 1]
-    case .pdf, .heic: throw Refusal(.unsupported, "this is no picture that leptonica decodes")
+    case .pdf, .heic: throw DocumentRefusal(.unsupported, "this is no picture that leptonica decodes")
     }
     let (pixels, overflow) = header.width.multipliedReportingOverflow(by: header.height)
-    guard !overflow, pixels <= 200_000_000 else { throw Refusal(.tooManyPixels, "the picture has too many pixels") }
+    guard !overflow, pixels <= 200_000_000 else {
+        throw DocumentRefusal(.tooManyPixels, "the picture has too many pixels")
+    }
     let start = file.bytes.memory.bindMemory(to: UInt8.self).baseAddress
     let pix =
         request.kind == .tiff
@@ -44,7 +46,7 @@ func decode(_ file: File, _ request: RasterRequest) throws(Refusal) -> (Picture,
     return (try Picture(pix), header)
 }
 
-func raster(_ request: RasterRequest) throws(Refusal) -> [UInt8] {
+func raster(_ request: RasterRequest) throws(DocumentRefusal) -> [UInt8] {
     setMsgSeverity(Int32(L_SEVERITY_NONE))
     var (picture, header) = try decode(try File(Cage.Descriptor.files), request)
     if pixGetSpp(picture.pix) == 4 { picture = try Picture(pixRemoveAlpha(picture.pix)) }
@@ -57,10 +59,10 @@ func raster(_ request: RasterRequest) throws(Refusal) -> [UInt8] {
     if [2, 4, 5, 7].contains(header.orientation) { picture = try Picture(pixFlipLR(nil, picture.pix)) }
     let (width, height) = (Int(pixGetWidth(picture.pix)), Int(pixGetHeight(picture.pix)))
     guard width * height <= request.mostPixels else {
-        throw Refusal(.tooManyPixels, "the picture is \(width) × \(height)")
+        throw DocumentRefusal(.tooManyPixels, "the picture is \(width) × \(height)")
     }
     let components = isColor ? 3 : 1
-    guard let data = pixGetData(picture.pix) else { throw Refusal(.malformed, "the picture is empty") }
+    guard let data = pixGetData(picture.pix) else { throw DocumentRefusal(.malformed, "the picture is empty") }
     let row = Int(pixGetWpl(picture.pix))
     let bytes = [UInt8](unsafeUninitializedCapacity: width * height * components) { buffer, count in
         guard let base = buffer.baseAddress else { return }
@@ -80,13 +82,13 @@ func raster(_ request: RasterRequest) throws(Refusal) -> [UInt8] {
         }
         count = width * height * components
     }
-    return try Packet.make(
+    return try FramePayload.make(
         Raster.Head(width: width, height: height, dpi: request.dpi, components: components), bytes)
 }
 
 while let bytes = Cage.request(longest: 1 << 16) {
-    do throws(Refusal) {
-        Cage.answer(.result, try raster(try Packet.open(bytes, as: RasterRequest.self).head))
+    do throws(DocumentRefusal) {
+        Cage.answer(.result, try raster(try FramePayload.open(bytes, as: RasterRequest.self).head))
     } catch {
         Cage.fail(error.reason.rawValue, error.sentence)
     }

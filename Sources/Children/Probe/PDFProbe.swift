@@ -8,10 +8,10 @@ struct PDFProbe: ~Copyable {
     private let request: ProbeRequest
     private let pdf: qpdf_data
 
-    init(_ bytes: Bytes, _ request: ProbeRequest) throws(Refusal) {
+    init(_ bytes: Bytes, _ request: ProbeRequest) throws(DocumentRefusal) {
         self.bytes = bytes
         self.request = request
-        guard let pdf = qpdf_init() else { throw Refusal(.memory, "no memory for the reader") }
+        guard let pdf = qpdf_init() else { throw DocumentRefusal(.memory, "no memory for the reader") }
         self.pdf = pdf
         qpdf_silence_errors(pdf)
         qpdf_set_suppress_warnings(pdf, QPDF_TRUE)
@@ -22,32 +22,34 @@ struct PDFProbe: ~Copyable {
         qpdf_cleanup(&handle)
     }
 
-    func inspect(_ inspection: inout Inspection) throws(Refusal) {
+    func inspect(_ inspection: inout Inspection) throws(DocumentRefusal) {
         let start = bytes.memory.bindMemory(to: CChar.self).baseAddress
         let code = qpdf_read_memory(pdf, "document", start, UInt64(bytes.count), request.password)
         inspection.isDamaged = qpdf_more_warnings(pdf) != 0
         if code & 2 != 0 || qpdf_has_error(pdf) != 0 { throw refusal() }
         inspection.isEncrypted = qpdf_is_encrypted(pdf) != 0
         let root = qpdf_get_root(pdf)
-        guard qpdf_oh_is_dictionary(pdf, root) != 0 else { throw Refusal(.malformed, "the PDF has no catalogue") }
+        guard qpdf_oh_is_dictionary(pdf, root) != 0 else {
+            throw DocumentRefusal(.malformed, "the PDF has no catalogue")
+        }
         activity(root, &inspection)
         try walk(qpdf_oh_get_key(pdf, root, "/Pages"), &inspection)
         inspection.isDamaged = inspection.isDamaged || qpdf_more_warnings(pdf) != 0
     }
 
-    private func refusal() -> Refusal {
+    private func refusal() -> DocumentRefusal {
         let error = qpdf_get_error(pdf)
         let detail = qpdf_get_error_message_detail(pdf, error).map { String(cString: $0) } ?? ""
         switch qpdf_get_error_code(pdf, error) {
         case qpdf_e_password:
             return request.password == nil
-                ? Refusal(.encrypted, "the PDF needs a password")
-                : Refusal(.wrongPassword, "the password does not open the PDF")
+                ? DocumentRefusal(.encrypted, "the PDF needs a password")
+                : DocumentRefusal(.wrongPassword, "the password does not open the PDF")
         case qpdf_e_unsupported:
             return detail.contains("ncrypt") || detail.contains("ecurity") || detail.contains("/Filter")
-                ? Refusal(.encrypted, "the PDF is encrypted in a way that no password opens")
-                : Refusal(.unsupported, "the PDF uses what is not supported")
-        default: return Refusal(.malformed, "the PDF can not be read, nor repaired")
+                ? DocumentRefusal(.encrypted, "the PDF is encrypted in a way that no password opens")
+                : DocumentRefusal(.unsupported, "the PDF uses what is not supported")
+        default: return DocumentRefusal(.malformed, "the PDF can not be read, nor repaired")
         }
     }
 
@@ -98,10 +100,10 @@ struct PDFProbe: ~Copyable {
     }
 
     /// With a list of its own in place of recursion, and an end to its depth and its width: what a file says of itself is a claim.
-    private func walk(_ top: qpdf_oh, _ inspection: inout Inspection) throws(Refusal) {
+    private func walk(_ top: qpdf_oh, _ inspection: inout Inspection) throws(DocumentRefusal) {
         var stack: [(node: qpdf_oh, next: Int, inherited: Inherited)] = []
         var visited: Set<Int32> = []
-        func enter(_ node: qpdf_oh, _ inherited: Inherited) throws(Refusal) {
+        func enter(_ node: qpdf_oh, _ inherited: Inherited) throws(DocumentRefusal) {
             guard qpdf_oh_is_dictionary(pdf, node) != 0 else { return }
             var inherited = inherited
             inherited.mediaBox = box(node, "/MediaBox") ?? inherited.mediaBox
@@ -112,16 +114,16 @@ struct PDFProbe: ~Copyable {
             }
             guard qpdf_oh_has_key(pdf, node, "/Kids") != 0 else {
                 guard inspection.pages.count < request.quotas.pages else {
-                    throw Refusal(.tooManyPages, "the PDF has more than \(request.quotas.pages) pages")
+                    throw DocumentRefusal(.tooManyPages, "the PDF has more than \(request.quotas.pages) pages")
                 }
                 inspection.pages.append(page(node, inherited))
                 return
             }
             let id = qpdf_oh_get_object_id(pdf, node)
             guard id == 0 || visited.insert(id).inserted else {
-                throw Refusal(.malformed, "the PDF's page tree comes back to itself")
+                throw DocumentRefusal(.malformed, "the PDF's page tree comes back to itself")
             }
-            guard stack.count < 400 else { throw Refusal(.malformed, "the PDF's page tree is too deep") }
+            guard stack.count < 400 else { throw DocumentRefusal(.malformed, "the PDF's page tree is too deep") }
             stack.append((node, 0, inherited))
         }
         try enter(top, Inherited())
@@ -134,7 +136,7 @@ struct PDFProbe: ~Copyable {
             stack[stack.count - 1].next += 1
             try enter(qpdf_oh_get_array_item(pdf, kids, Int32(next)), inherited)
         }
-        guard !inspection.pages.isEmpty else { throw Refusal(.malformed, "the PDF has no pages") }
+        guard !inspection.pages.isEmpty else { throw DocumentRefusal(.malformed, "the PDF has no pages") }
     }
 
     private func number(_ object: qpdf_oh, _ key: String) -> Double? {
@@ -177,12 +179,12 @@ struct PDFProbe: ~Copyable {
         var page = Inspection.Page(width: isTurned ? height : width, height: isTurned ? width : height)
         (page.left, page.bottom, page.rotation) = (shown[0], shown[1], rotation)
         guard width > 0, height > 0, rotation % 90 == 0 else {
-            page.refusal = Refusal(.malformed, "the page has no area, or is turned by \(rotation) degrees")
+            page.refusal = DocumentRefusal(.malformed, "the page has no area, or is turned by \(rotation) degrees")
             return page
         }
         let unit = number(node, "/UserUnit") ?? 1
         guard max(width, height) * max(unit, 1) <= Inspection.longestPoints else {
-            page.refusal = Refusal(.tooLarge, "the page is wider or higher than 200 inches")
+            page.refusal = DocumentRefusal(.tooLarge, "the page is wider or higher than 200 inches")
             return page
         }
         pictures(inherited.resources, width, height, &page)
@@ -208,7 +210,7 @@ struct PDFProbe: ~Copyable {
             else { continue }
             page.pictures += 1
             if across * down > Double(request.quotas.pixels) {
-                page.refusal = Refusal(
+                page.refusal = DocumentRefusal(
                     .tooManyPixels,
                     "a picture of the page is \(Int(min(across, 1e9))) × \(Int(min(down, 1e9))); "
                         + "\(request.quotas.pixels) pixels are the most")

@@ -7,14 +7,14 @@ import Pages
 
 Cage().enter()
 
-func inspect(_ request: ProbeRequest) throws(Refusal) -> Inspection {
+func inspect(_ request: ProbeRequest) throws(DocumentRefusal) -> Inspection {
     let file = try File(Cage.Descriptor.files)
-    guard file.bytes.count > 0 else { throw Refusal(.empty, "the file is empty") }
+    guard file.bytes.count > 0 else { throw DocumentRefusal(.empty, "the file is empty") }
     guard file.bytes.count <= request.quotas.bytes else {
-        throw Refusal(.tooLarge, "the file has more than \(request.quotas.bytes) bytes")
+        throw DocumentRefusal(.tooLarge, "the file has more than \(request.quotas.bytes) bytes")
     }
     guard let kind = Kind.of(file.bytes) else {
-        throw Refusal(.unsupported, "the file is no PDF, PNG, JPEG, TIFF or HEIC")
+        throw DocumentRefusal(.unsupported, "the file is no PDF, PNG, JPEG, TIFF or HEIC")
     }
     var inspection = Inspection(kind)
     switch kind {
@@ -30,8 +30,8 @@ func inspect(_ request: ProbeRequest) throws(Refusal) -> Inspection {
     return inspection
 }
 
-func page(_ header: PictureHeader, _ quotas: Quotas) throws(Refusal) -> Inspection.Page {
-    guard header.width > 0, header.height > 0 else { throw Refusal(.malformed, "the picture has no size") }
+func page(_ header: PictureHeader, _ quotas: Quotas) throws(DocumentRefusal) -> Inspection.Page {
+    guard header.width > 0, header.height > 0 else { throw DocumentRefusal(.malformed, "the picture has no size") }
     let isTurned = header.rotation % 180 != 0
     var page = Inspection.Page(
         width: Double(isTurned ? header.height : header.width), height: Double(isTurned ? header.width : header.height))
@@ -40,16 +40,16 @@ func page(_ header: PictureHeader, _ quotas: Quotas) throws(Refusal) -> Inspecti
     page.pictures = 1
     let (pixels, overflow) = header.width.multipliedReportingOverflow(by: header.height)
     if overflow || pixels > quotas.pixels || max(page.width, page.height) > Inspection.longest {
-        page.refusal = Refusal(
+        page.refusal = DocumentRefusal(
             .tooManyPixels, "the picture is \(header.width) × \(header.height); \(quotas.pixels) pixels are the most")
     }
     return page
 }
 
 while let bytes = Cage.request(longest: 1 << 16) {
-    do throws(Refusal) {
-        let inspection = try inspect(try Packet.open(bytes, as: ProbeRequest.self).head)
-        Cage.answer(.result, try Packet.make(inspection))
+    do throws(DocumentRefusal) {
+        let inspection = try inspect(try FramePayload.open(bytes, as: ProbeRequest.self).head)
+        Cage.answer(.result, try FramePayload.make(inspection))
     } catch {
         Cage.fail(error.reason.rawValue, error.sentence)
     }

@@ -15,30 +15,30 @@ cage.readable = [
 millrace_document_prepare()
 cage.enter()
 
-func open(_ password: String?) throws(Refusal) -> millrace_document_ref {
+func open(_ password: String?) throws(DocumentRefusal) -> millrace_document_ref {
     let file = try File(Cage.Descriptor.files)
     var isLocked = false
-    guard let start = file.bytes.memory.baseAddress else { throw Refusal(.empty, "the file is empty") }
+    guard let start = file.bytes.memory.baseAddress else { throw DocumentRefusal(.empty, "the file is empty") }
     guard let document = millrace_document_open(start, file.bytes.count, password, &isLocked) else {
         throw isLocked
-            ? Refusal(password == nil ? .encrypted : .wrongPassword, "the PDF needs another password")
-            : Refusal(.malformed, "the PDF can not be opened for drawing")
+            ? DocumentRefusal(password == nil ? .encrypted : .wrongPassword, "the PDF needs another password")
+            : DocumentRefusal(.malformed, "the PDF can not be opened for drawing")
     }
     return document
 }
 
-func draw(_ request: RasterRequest) throws(Refusal) {
+func draw(_ request: RasterRequest) throws(DocumentRefusal) {
     let document = try open(request.password)
     guard request.page >= 1, request.page <= millrace_document_pages(document) else {
-        throw Refusal(.malformed, "the PDF has no page \(request.page) to draw")
+        throw DocumentRefusal(.malformed, "the PDF has no page \(request.page) to draw")
     }
     var picture = millrace_picture()
     guard millrace_document_draw(document, Int32(request.page - 1), request.dpi, &picture), let pixels = picture.pixels
-    else { throw Refusal(.malformed, "page \(request.page) can not be drawn") }
+    else { throw DocumentRefusal(.malformed, "page \(request.page) can not be drawn") }
     defer { millrace_picture_free(&picture) }
     let (width, height, stride) = (Int(picture.width), Int(picture.height), Int(picture.stride))
     guard width * height <= request.mostPixels else {
-        throw Refusal(.tooManyPixels, "page \(request.page) is \(width) × \(height) when drawn")
+        throw DocumentRefusal(.tooManyPixels, "page \(request.page) is \(width) × \(height) when drawn")
     }
     let all = [UInt8](unsafeUninitializedCapacity: width * height) { buffer, count in
         for row in 0..<height {
@@ -47,7 +47,7 @@ func draw(_ request: RasterRequest) throws(Refusal) {
         }
         count = width * height
     }
-    Cage.answer(.result, try Packet.make(Raster.Head(width: width, height: height, dpi: request.dpi), all))
+    Cage.answer(.result, try FramePayload.make(Raster.Head(width: width, height: height, dpi: request.dpi), all))
 }
 
 final class Taken {
@@ -55,7 +55,7 @@ final class Taken {
     var text = ""
 }
 
-func read(_ document: millrace_document_ref, page: Int) throws(Refusal) -> PageText? {
+func read(_ document: millrace_document_ref, page: Int) throws(DocumentRefusal) -> PageText? {
     let taken = Taken()
     let count = millrace_document_words(
         document, Int32(page - 1), Int32(PageText.mostWords + 1),
@@ -67,7 +67,7 @@ func read(_ document: millrace_document_ref, page: Int) throws(Refusal) -> PageT
                 max(word.top, word.bottom))
             taken.words.append(Word(String(cString: word.text), box))
         }, Unmanaged.passUnretained(taken).toOpaque())
-    guard count <= PageText.mostWords else { throw Refusal(.quota, "page \(page) has too many words") }
+    guard count <= PageText.mostWords else { throw DocumentRefusal(.quota, "page \(page) has too many words") }
     guard count > 0 else { return nil }
     let isTaken = millrace_document_text(
         document, Int32(page - 1), PageText.mostText,
@@ -76,8 +76,8 @@ func read(_ document: millrace_document_ref, page: Int) throws(Refusal) -> PageT
             let bytes = UnsafeRawBufferPointer(start: text, count: count)
             Unmanaged<Taken>.fromOpaque(context).takeUnretainedValue().text = String(decoding: bytes, as: UTF8.self)
         }, Unmanaged.passUnretained(taken).toOpaque())
-    guard isTaken else { throw Refusal(.quota, "page \(page) has too much text") }
-    let blocks = Reading.lines(of: taken.words)
+    guard isTaken else { throw DocumentRefusal(.quota, "page \(page) has too much text") }
+    let blocks = ReadingOrder.lines(of: taken.words)
     let extent = taken.words.reduce(Box(0, 0, 1, 1)) { $0.union($1.box) }
     var text = PageText(origin: .own, width: extent.right, height: extent.bottom, dpi: 72, blocks: [Block(blocks)])
     while taken.text.last?.isWhitespace == true { taken.text.removeLast() }
@@ -85,14 +85,14 @@ func read(_ document: millrace_document_ref, page: Int) throws(Refusal) -> PageT
     return text
 }
 
-func answer(_ bytes: [UInt8]) throws(Refusal) {
-    switch try Packet.open(bytes, as: DrawingRequest.self).head {
+func answer(_ bytes: [UInt8]) throws(DocumentRefusal) {
+    switch try FramePayload.open(bytes, as: DrawingRequest.self).head {
     case .draw(let request): try draw(request)
     case .read(let pages, let password):
         let document = try open(password)
         let count = Int(millrace_document_pages(document))
         for page in pages {
-            guard page >= 1, page <= count else { throw Refusal(.malformed, "the PDF has no page \(page)") }
+            guard page >= 1, page <= count else { throw DocumentRefusal(.malformed, "the PDF has no page \(page)") }
             Cage.answer(.note, OwnText(page: page, text: try read(document, page: page)).packed())
         }
         Cage.answer(.result)
@@ -100,7 +100,7 @@ func answer(_ bytes: [UInt8]) throws(Refusal) {
 }
 
 while let bytes = Cage.request(longest: 1 << 20) {
-    do throws(Refusal) {
+    do throws(DocumentRefusal) {
         try answer(bytes)
     } catch {
         Cage.fail(error.reason.rawValue, error.sentence)

@@ -22,7 +22,7 @@ final class Setter {
         }
     }
 
-    init(into descriptor: Int32) throws(Refusal) {
+    init(into descriptor: Int32) throws(DocumentRefusal) {
         sink = Sink(descriptor)
         let write: cairo_write_func_t = { context, data, count in
             guard let context, let data else { return CAIRO_STATUS_WRITE_ERROR }
@@ -39,7 +39,7 @@ final class Setter {
         guard
             let surface = cairo_pdf_surface_create_for_stream(
                 write, Unmanaged.passUnretained(sink).toOpaque(), width, height), let cairo = cairo_create(surface)
-        else { throw Refusal(.memory, "no memory for the report") }
+        else { throw DocumentRefusal(.memory, "no memory for the report") }
         self.surface = surface
         self.cairo = cairo
         y = margin
@@ -50,7 +50,7 @@ final class Setter {
         cairo_surface_destroy(surface)
     }
 
-    func set(_ report: Report) throws(Refusal) -> Reported {
+    func set(_ report: Report) throws(DocumentRefusal) -> Reported {
         report.title.withCString { cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, $0) }
         try paragraph(report.title, "Sans Bold 18", after: 10)
         for fact in report.facts { try paragraph("\(fact.name): \(fact.value)", "Sans 10", after: 2) }
@@ -63,7 +63,7 @@ final class Setter {
         cairo_show_page(cairo)
         cairo_surface_finish(surface)
         guard cairo_surface_status(surface) == CAIRO_STATUS_SUCCESS else {
-            throw Refusal(.internal, "the report could not be written")
+            throw DocumentRefusal(.internal, "the report could not be written")
         }
         return Reported(bytes: sink.bytes, pages: pages)
     }
@@ -94,12 +94,14 @@ final class Setter {
 
     /// Line by line, so that it may go over as many pages as it takes.
     private func paragraph(_ text: some StringProtocol, _ font: String, after: Double, keeps: Double = 0)
-        throws(Refusal)
+        throws(DocumentRefusal)
     {
-        guard let layout = pango_cairo_create_layout(cairo) else { throw Refusal(.memory, "no memory for a paragraph") }
+        guard let layout = pango_cairo_create_layout(cairo) else {
+            throw DocumentRefusal(.memory, "no memory for a paragraph")
+        }
         defer { g_object_unref(UnsafeMutableRawPointer(layout)) }
         guard let description = pango_font_description_from_string(font) else {
-            throw Refusal(.internal, "there is no such font")
+            throw DocumentRefusal(.internal, "there is no such font")
         }
         pango_layout_set_font_description(layout, description)
         pango_font_description_free(description)
@@ -108,7 +110,9 @@ final class Setter {
         // A control character is no letter, but a line's end is.
         let shown = String(String.UnicodeScalarView(text.unicodeScalars.filter { $0.value >= 32 || $0 == "\n" }))
         shown.withCString { pango_layout_set_text(layout, $0, -1) }
-        guard let lines = pango_layout_get_iter(layout) else { throw Refusal(.memory, "no memory for a paragraph") }
+        guard let lines = pango_layout_get_iter(layout) else {
+            throw DocumentRefusal(.memory, "no memory for a paragraph")
+        }
         defer { pango_layout_iter_free(lines) }
         if y + keeps > height - margin { try next() }
         repeat {
@@ -126,8 +130,8 @@ final class Setter {
         y += after
     }
 
-    private func next() throws(Refusal) {
-        guard pages < Self.mostPages else { throw Refusal(.quota, "the report has too many pages") }
+    private func next() throws(DocumentRefusal) {
+        guard pages < Self.mostPages else { throw DocumentRefusal(.quota, "the report has too many pages") }
         cairo_show_page(cairo)
         pages += 1
         y = margin

@@ -15,10 +15,10 @@ cage.startsThreads = true  // pango looks for fonts in one of its own
 cage.enter()
 
 while let bytes = Cage.request(longest: 256 << 20) {
-    do throws(Refusal) {
-        let report = try Packet.open(bytes, as: Report.self).head
+    do throws(DocumentRefusal) {
+        let report = try FramePayload.open(bytes, as: Report.self).head
         let reported = try Setter(into: Cage.Descriptor.files).set(report)
-        Cage.answer(.result, try Packet.make(reported))
+        Cage.answer(.result, try FramePayload.make(reported))
     } catch {
         Cage.fail(error.reason.rawValue, error.sentence)
     }

@@ -42,16 +42,16 @@ package struct AlarmRoutes: Sendable {
                 if answer == AlarmPage.asksWhetherSafe { return AlarmPage.safetyQuestion(facts) }
                 guard let answer, AlarmPage.isAnswer(answer) else { return AlarmPage.unknownAnswer }
                 let state = try await pool.withConnection { connection throws(PostgresError) in
-                    try await CheckInOffice.respond(alarm, contact: contact, answer: answer, on: connection)
+                    try await CheckInAdmin.respond(alarm, contact: contact, answer: answer, on: connection)
                 }
                 log.info("an alarm was answered by a link", [("alarm.id", alarm), ("alarm.state", state ?? "?")])
             } else {
                 guard answer == "yes" || answer == "no" || answer == "never" else { return AlarmPage.unknownAnswer }
                 try await pool.withConnection { connection throws(PostgresError) in
                     if answer == "never" {
-                        try await CheckInOffice.never(link.contact, on: connection)
+                        try await CheckInAdmin.never(link.contact, on: connection)
                     } else {
-                        try await CheckInOffice.consent(link.contact, agrees: answer == "yes", on: connection)
+                        try await CheckInAdmin.consent(link.contact, agrees: answer == "yes", on: connection)
                     }
                 }
             }
@@ -65,7 +65,7 @@ package struct AlarmRoutes: Sendable {
 
     private func facts(_ link: (alarm: String?, contact: String)) async throws -> JSONValue? {
         let bytes = try await pool.withConnection { connection throws(PostgresError) in
-            try await CheckInOffice.page(alarm: link.alarm, contact: link.contact, on: connection)
+            try await CheckInAdmin.page(alarm: link.alarm, contact: link.contact, on: connection)
         }
         return try bytes.map { try JSONValue.read($0) }
     }

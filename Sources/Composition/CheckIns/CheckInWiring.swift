@@ -9,7 +9,7 @@ import Telemetry
 /// The check-ins' room as a worker puts it together.
 package struct CheckInWiring: Sendable {
     /// nil: this worker does not watch.
-    package var watchman: Watchman?
+    package var watchman: CheckInService?
     package var routes: [Route] = []
     package var deadman: (every: Duration, ping: @Sendable () async throws -> Void)?
 
@@ -45,7 +45,7 @@ extension Composer {
     /// Puts what was set for this process where all callers see it.
     package func applyCheckInRules() async throws {
         guard let rules = settings.checkInRules?.compact else { return }
-        _ = try await withSchema { connection in try await CheckInOffice.setRules(rules, on: connection) }
+        _ = try await withSchema { connection in try await CheckInAdmin.setRules(rules, on: connection) }
     }
 
     package func checkIns(
@@ -57,17 +57,17 @@ extension Composer {
             wiring.routes = AlarmRoutes(pool: pool, log: log, links: links).all
         }
         guard settings.runsCheckIns != false else { return wiring }
-        var options = Watchman.Options(database: database, name: name)
+        var options = CheckInService.Options(database: database, name: name)
         // Nobody has said: where people are watched over, a worker that could do it and does not would be the worst of defaults.
         if settings.runsCheckIns == nil {
             options.glance = {
                 try await pool.withConnection { connection throws(PostgresError) in
-                    try await CheckInOffice.isWanted(on: connection)
+                    try await CheckInAdmin.isWanted(on: connection)
                 }
             }
         }
         options.poll = min(settings.poll, .seconds(1))
-        wiring.watchman = Watchman(options, log: log)
+        wiring.watchman = CheckInService(options, log: log)
         if let url = settings.text(.deadmanURL) {
             let client = HTTPClient()
             let ping: @Sendable () async throws -> Void = {

@@ -19,7 +19,7 @@ package struct ConnectionText: Sendable, Equatable {
 
     /// Why libpq would refuse the text or read it otherwise than its author meant; never repeats any of it.
     package static func complaint(_ text: String) -> String? {
-        do throws(Refusal) {
+        do throws(ValueRefusal) {
             _ = try ConnectionText(text)
             return nil
         } catch {
@@ -30,13 +30,13 @@ package struct ConnectionText: Sendable, Equatable {
     // Read by scalars, as libpq reads bytes: to a `Character` an accent behind a colon makes it another sign.
     private typealias Scalars = Substring.UnicodeScalarView
 
-    package init(_ text: String) throws(Refusal) {
+    package init(_ text: String) throws(ValueRefusal) {
         let scalars = text[...].unicodeScalars
         if let scheme = ["postgres://", "postgresql://"].first(where: { scalars.starts(with: $0.unicodeScalars) }) {
             form = .url
             parts = try Self.url(scalars.dropFirst(scheme.unicodeScalars.count))
         } else if Self.hasScheme(scalars) || !scalars.contains("=") {
-            throw Refusal(complaint: "must be \(Self.expectation)")
+            throw ValueRefusal(complaint: "must be \(Self.expectation)")
         } else {
             form = .pairs
             parts = try Self.pairs(scalars)
@@ -51,7 +51,7 @@ package struct ConnectionText: Sendable, Equatable {
 
     // MARK: libpq's URL grammar
 
-    private static func url(_ text: Scalars) throws(Refusal) -> [Part] {
+    private static func url(_ text: Scalars) throws(ValueRefusal) -> [Part] {
         var rest = text
         var parts: [Part] = []
         // libpq looks for credentials up to the first @ or /, whatever stands in between.
@@ -75,34 +75,34 @@ package struct ConnectionText: Sendable, Equatable {
             let pair = parameter.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             guard pair.count == 2, !pair[0].isEmpty, !pair[1].contains("=") else {
                 if rest.elementsEqual("?".unicodeScalars) { break }
-                throw Refusal(complaint: "has a parameter behind the ? that is not key=value")
+                throw ValueRefusal(complaint: "has a parameter behind the ? that is not key=value")
             }
             guard isName(pair[0]), !pair[1].contains("@") else { throw ambiguous }
             parts.append(Part(key: String(pair[0]), value: String(pair[1]), isParameter: true))
         }
         for part in parts {
             guard isEncoded(part.value) else {
-                throw Refusal(
+                throw ValueRefusal(
                     complaint: "has a % that is not followed by two hexadecimal digits; write % itself as %25")
             }
         }
         return parts
     }
 
-    private static let ambiguous = Refusal(
+    private static let ambiguous = ValueRefusal(
         complaint:
             "cannot be read as a URL; write / @ : ? and % in a user's name or password as %2F %40 %3A %3F and %25")
 
     /// Several hosts may stand there, each with a port of its own.
-    private static func check(_ authority: Scalars) throws(Refusal) {
+    private static func check(_ authority: Scalars) throws(ValueRefusal) {
         for host in authority.split(separator: ",", omittingEmptySubsequences: false) {
             // What no host's name contains is the rest of a password that was not encoded.
             guard host.allSatisfy({ isPlain($0) || ".-_%:[]".unicodeScalars.contains($0) }) else { throw ambiguous }
             let behind = host.first == "[" ? host.drop { $0 != "]" }.dropFirst() : host.drop { $0 != ":" }
-            if host.first == "[", !host.contains("]") { throw Refusal(complaint: "has a [ without its ]") }
+            if host.first == "[", !host.contains("]") { throw ValueRefusal(complaint: "has a [ without its ]") }
             guard !behind.isEmpty else { continue }
             guard behind.first == ":", behind.count == 1 || isPort(Substring(behind.dropFirst())) else {
-                throw Refusal(complaint: "has a port that is no number from 1 to 65535, or \(ambiguous.complaint)")
+                throw ValueRefusal(complaint: "has a port that is no number from 1 to 65535, or \(ambiguous.complaint)")
             }
         }
     }
@@ -133,7 +133,7 @@ package struct ConnectionText: Sendable, Equatable {
 
 extension ConnectionText {
     /// libpq's `key = 'value'` pairs, with backslashes in and outside of quotes.
-    private static func pairs(_ text: Scalars) throws(Refusal) -> [Part] {
+    private static func pairs(_ text: Scalars) throws(ValueRefusal) -> [Part] {
         var parts: [Part] = []
         var rest = text
         while true {
@@ -142,7 +142,7 @@ extension ConnectionText {
             let key = rest.prefix { $0 != "=" && !isSpace($0) }
             rest = rest[key.endIndex...].drop(while: isSpace)
             guard rest.first == "=", isName(key), !key.isEmpty else {
-                throw Refusal(
+                throw ValueRefusal(
                     complaint: "has a word that is not key=value; a value with spaces stands in 'single quotes'")
             }
             rest = rest.dropFirst().drop(while: isSpace)
@@ -155,7 +155,7 @@ extension ConnectionText {
         scalar == " " || (9...13).contains(scalar.value)
     }
 
-    private static func value(_ rest: inout Scalars) throws(Refusal) -> String {
+    private static func value(_ rest: inout Scalars) throws(ValueRefusal) -> String {
         let isQuoted = rest.first == "'"
         if isQuoted { rest = rest.dropFirst() }
         var value = String.UnicodeScalarView()
@@ -171,7 +171,7 @@ extension ConnectionText {
             default: value.append(next)
             }
         }
-        guard !isQuoted else { throw Refusal(complaint: "has a quote that is not closed") }
+        guard !isQuoted else { throw ValueRefusal(complaint: "has a quote that is not closed") }
         return String(value)
     }
 }

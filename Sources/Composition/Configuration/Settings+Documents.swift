@@ -12,7 +12,7 @@ extension Setting {
         "children", .path, valueName: "DIR",
         help: "Where the programs are that read documents, millrace-probe and its like; beside millrace if not given.")
     package static let tessdata = Setting(
-        "tessdata", .path, fallback: Workshop.usualModels, valueName: "DIR",
+        "tessdata", .path, fallback: DocumentPrograms.usualModels, valueName: "DIR",
         help: "Where the models of languages are, eng.traineddata and its like.")
     package static let ocrEngine = Setting(
         "ocr-engine", .path, valueName: "PROGRAM",
@@ -76,10 +76,10 @@ extension Settings {
     }
 
     /// - Parameter program: this very one, beside which the others are looked for.
-    package func workshop(beside program: String) -> Workshop {
+    package func workshop(beside program: String) -> DocumentPrograms {
         var environment = ["MILLRACE_TESSDATA": string(.tessdata)]
         environment["MILLRACE_CHILDREN"] = text(.children)
-        var workshop = Workshop(environment: environment, beside: program)
+        var workshop = DocumentPrograms(environment: environment, beside: program)
         workshop.quotas.bytes = largestDocument
         workshop.quotas.pages = integer(.documentPages)
         workshop.quotas.pixels = AmountText.read(string(.documentPixels)) ?? workshop.quotas.pixels

@@ -47,7 +47,7 @@ extension Settings {
 
     private mutating func check(_ text: String, as name: String, _ entry: inout Entry) {
         entry.text = text
-        do throws(Refusal) {
+        do throws(ValueRefusal) {
             entry.value = try entry.setting.kind.read(text, secret: entry.setting.secrecy != .open)
         } catch {
             problems.append("\(name) \(error.complaint)")

@@ -78,9 +78,9 @@ extension Setting {
         help: "Where a worker answers HTTP: /livez, /readyz, /metrics and what its rooms bring; off for nowhere.")
     package static let token = Setting(
         "token",
-        .custom(expects: "a token of at least \(Token.shortest) bytes") { text in
-            text.utf8.count >= Token.shortest && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
-                ? nil : "takes at least \(Token.shortest) bytes of printable ASCII without spaces"
+        .custom(expects: "a token of at least \(AccessToken.shortest) bytes") { text in
+            text.utf8.count >= AccessToken.shortest && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+                ? nil : "takes at least \(AccessToken.shortest) bytes of printable ASCII without spaces"
         },
         secrecy: .hidden, valueName: "TOKEN",
         help: "What a caller must send as Authorization: Bearer; needed to listen on anything but loopback.")

@@ -26,7 +26,7 @@ package struct DocumentFetch: Sendable {
                     guard head.status == 200 else {
                         let comesBack = head.status >= 500 || head.status == 429
                         throw DocumentFailure(
-                            Pages.Refusal(
+                            Pages.DocumentRefusal(
                                 comesBack ? .internal : .unsupported, "the address answers \(head.status)"),
                             mayGoWell: comesBack)
                     }
@@ -37,9 +37,9 @@ package struct DocumentFetch: Sendable {
             switch error.kind {
             case .tooLarge: throw BlobError.tooLarge(limit: most)
             case .refused, .invalid, .redirect, .malformed, .authentication:
-                throw DocumentFailure(Pages.Refusal(.unsupported, error.sentence))
+                throw DocumentFailure(Pages.DocumentRefusal(.unsupported, error.sentence))
             case .resolve, .connect, .tls, .timedOut, .cancelled, .dropped, .source, .closed, .internal:
-                throw DocumentFailure(Pages.Refusal(.internal, error.sentence), mayGoWell: true)
+                throw DocumentFailure(Pages.DocumentRefusal(.internal, error.sentence), mayGoWell: true)
             }
         }
     }
@@ -47,11 +47,11 @@ package struct DocumentFetch: Sendable {
     private func file(
         _ source: String, _ most: Int, _ store: any BlobStore
     ) async throws -> (id: BlobID, size: Int) {
-        let chunks: Chunks
+        let chunks: FileChunks
         do throws(FileProblem) {
-            chunks = Chunks(descriptor: try directories.open(String(source.dropFirst("file:".count))))
+            chunks = FileChunks(descriptor: try directories.open(String(source.dropFirst("file:".count))))
         } catch {
-            throw DocumentFailure(Pages.Refusal(.unsupported, "the file \(error.complaint)"))
+            throw DocumentFailure(Pages.DocumentRefusal(.unsupported, "the file \(error.complaint)"))
         }
         return try await store.put(FilePieces(chunks: chunks), limit: most)
     }

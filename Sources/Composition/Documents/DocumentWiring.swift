@@ -11,26 +11,26 @@ package import Workers
 
 /// The document room as this executable puts it together.
 package struct DocumentWiring {
-    package let room: ReadingRoom
+    package let room: DocumentService
 
     /// As many pages at once as there are cores: each keeps one busy.
     package static let cores = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
 
-    package init(settings: Settings, workshop: Workshop, pool: Pool, supervisor: Supervisor, log: Log) {
-        var options = ReadingRoom.Options()
+    package init(settings: Settings, workshop: DocumentPrograms, pool: Pool, supervisor: Supervisor, log: Log) {
+        var options = DocumentService.Options()
         options.documentCPU = settings.duration(.documentCPU)
         options.engine = settings.text(.ocrEngine)
         options.engines = Self.cores
         options.spool = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-        room = ReadingRoom(
+        room = DocumentService(
             pool: pool, store: settings.blobStore(pool: pool), workshop: workshop, options: options,
             fetch: DocumentFetch(supervisor: supervisor, directories: settings.documentDirectories).callAsFunction,
             log: log)
     }
 
     package var handlers: [Handler] {
-        ReadingRoom.kinds.map { [room] kind in
-            Handler(kind: kind, queue: ReadingRoom.queue(of: kind)) { args, context in
+        DocumentService.kinds.map { [room] kind in
+            Handler(kind: kind, queue: DocumentService.queue(of: kind)) { args, context in
                 try await room.run(args, context)
             }
         }
@@ -39,22 +39,22 @@ package struct DocumentWiring {
     /// Documents are looked at while pages are read, but not so many that nothing is.
     package static func bounds(slots: Int) -> [String: Int] {
         [
-            ReadingRoom.queues.pages: min(slots, cores),
-            ReadingRoom.queues.documents: min(slots, cores + 1),
+            DocumentService.queues.pages: min(slots, cores),
+            DocumentService.queues.documents: min(slots, cores + 1),
         ]
     }
 }
 
 /// A file's pieces, as they are asked for.
 package struct FilePieces: AsyncSequence, Sendable {
-    package let chunks: Chunks
+    package let chunks: FileChunks
 
-    package init(chunks: Chunks) {
+    package init(chunks: FileChunks) {
         self.chunks = chunks
     }
 
     package struct Iterator: AsyncIteratorProtocol {
-        package let chunks: Chunks
+        package let chunks: FileChunks
 
         package func next() async throws -> [UInt8]? {
             let piece = try chunks.next()
@@ -65,7 +65,7 @@ package struct FilePieces: AsyncSequence, Sendable {
     package func makeAsyncIterator() -> Iterator { Iterator(chunks: chunks) }
 }
 
-extension Workshop {
+extension DocumentPrograms {
     /// What is not there of the programs and of the model that is needed most.
     package var missing: [String] {
         var missing = Stage.allCases.map { program($0).path }.filter { access($0, X_OK) != 0 }
@@ -86,7 +86,7 @@ extension Composer {
         return String(decoding: path.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    package var workshop: Workshop { settings.workshop(beside: Self.ownPath) }
+    package var workshop: DocumentPrograms { settings.workshop(beside: Self.ownPath) }
 
     /// Nil when the programs are not here: documents then wait for a worker that has them.
     package func documents(pool: Pool, supervisor: Supervisor) -> DocumentWiring? {

@@ -7,7 +7,7 @@ package import Workers
 /// What a probe and a collector of numbers ask of a worker.
 package enum HealthRoutes {
     package static func all(
-        of worker: Worker, supervisor: Supervisor?, rooms: @escaping @Sendable () -> [RoomGauge] = { [] },
+        of worker: JobWorker, supervisor: Supervisor?, rooms: @escaping @Sendable () -> [RoomGauge] = { [] },
         measures: @escaping @Sendable () async -> [MeasureRow]? = { nil },
         counts: @escaping @Sendable () -> Listener.Counts
     ) -> [Route] {
@@ -28,7 +28,7 @@ package enum HealthRoutes {
         ]
     }
 
-    package static func readiness(_ health: Worker.Health) -> (isReady: Bool, reason: String?) {
+    package static func readiness(_ health: JobWorker.Health) -> (isReady: Bool, reason: String?) {
         if health.isDraining { return (false, "draining") }
         if !health.hasStarted {
             return (false, "starting: waiting for the database" + (health.refusal.map { ": \($0)" } ?? ""))

@@ -34,7 +34,8 @@ package struct RoomGauge: Sendable {
 /// The text that Prometheus reads.
 package enum Metrics {
     package static func page(
-        _ health: Worker.Health, _ listener: Listener.Counts, _ providers: [Standing] = [], rooms: [RoomGauge] = []
+        _ health: JobWorker.Health, _ listener: Listener.Counts, _ providers: [ProviderStanding] = [],
+        rooms: [RoomGauge] = []
     ) -> String {
         var page = ""
         func add(_ name: String, _ kind: String, _ help: String, _ values: [(labels: String, value: Int)]) {
@@ -63,12 +64,12 @@ package enum Metrics {
         add("http_requests_broken_total", "counter", "Requests that broke off.", listener.broken)
         for gauge in rooms { page += gauge.text }
         guard !providers.isEmpty else { return page }
-        func perProvider(_ value: (Standing) -> Int) -> [(labels: String, value: Int)] {
+        func perProvider(_ value: (ProviderStanding) -> Int) -> [(labels: String, value: Int)] {
             providers.map { ("{provider=\"\(escaped($0.provider))\"}", value($0)) }
         }
         add("provider_calls_running", "gauge", "Calls under way.", perProvider(\.taken))
         add("provider_calls_waiting", "gauge", "Calls that wait in line.", perProvider(\.waiting))
-        func perClass(_ more: [(String, (Standing.Class) -> Int)]) -> [(labels: String, value: Int)] {
+        func perClass(_ more: [(String, (ProviderStanding.Class) -> Int)]) -> [(labels: String, value: Int)] {
             providers.flatMap { provider in
                 provider.classes.flatMap { one in
                     more.map { label, value in

@@ -17,12 +17,12 @@ extension Composer {
     /// What answers for a worker; nil when nothing does. Of several workers on a machine the first has the usual address: the
     /// others say so and work on, unless the address was asked for.
     package func listener(
-        for worker: Worker, _ supervisor: Supervisor? = nil, more: [Route] = [],
+        for worker: JobWorker, _ supervisor: Supervisor? = nil, more: [Route] = [],
         rooms: @escaping @Sendable () -> [RoomGauge] = { [] },
         measures: @escaping @Sendable () async -> [MeasureRow]? = { nil }
     ) throws -> Listener? {
         guard let address = settings.listenAddress else { return nil }
-        var options = Listener.Options(address: address, token: settings.text(.token).map { Token($0) })
+        var options = Listener.Options(address: address, token: settings.text(.token).map { AccessToken($0) })
         options.grace = min(settings.drainTimeout, .seconds(10))
         let log = log
         let held = HeldListener()

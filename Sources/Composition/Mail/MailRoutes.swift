@@ -61,7 +61,7 @@ package struct MailRoutes: Sendable {
         _ = try await request.body.collect()
         guard let hash = links.opened(request.parameter("token")) else { return Self.unknownLink }
         let isNew = try await pool.withConnection { connection throws(PostgresError) in
-            try await MailDesk.unsubscribe(hash, on: connection)
+            try await MailAdmin.unsubscribe(hash, on: connection)
         }
         log.debug("unsubscribed by a link", [("new", "\(isNew)")])
         return Self.html("<p>You will get no more of these messages.</p>")
@@ -94,7 +94,7 @@ package struct MailRoutes: Sendable {
         guard told.type.hasPrefix("email.") else { return Response(status: 204) }
         let at = told.created_at.flatMap { try? InstantText.read($0) }
         let isNew = try await pool.withConnection { connection throws(PostgresError) in
-            try await MailDesk.event(
+            try await MailAdmin.event(
                 provider: "resend", id: id, type: told.type, at: at, recipient: nil, data: Array(data.compact.utf8),
                 on: connection)
         }

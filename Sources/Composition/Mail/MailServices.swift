@@ -12,7 +12,7 @@ import Workers
 
 extension Composer {
     /// The mail room of a worker.
-    package func mail(pool: Pool, hearing: Hearing? = nil, supervisor: Supervisor) throws -> MailWiring {
+    package func mail(pool: Pool, hearing: NotificationHub? = nil, supervisor: Supervisor) throws -> MailWiring {
         let store = TemplateStore(pool: pool, hearing: hearing, defaultLocale: settings.string(.locale)) { key, load in
             try await supervisor.read(key, load)
         }
@@ -23,24 +23,24 @@ extension Composer {
     }
 
     /// Every service that the configuration names, those that are asked when another fails among them.
-    private func carriers(pool: Pool) throws -> [any Carrier] {
+    private func carriers(pool: Pool) throws -> [any MailProvider] {
         let blobs = BlobSource.whereverTheyLie(settings, pool: pool)
         let client = HTTPClient()
         return try Set([settings.mailChoice.provider] + settings.mailFallbackNames).sorted().compactMap { name in
             switch name {
             case "resend":
                 guard let key = settings.text(.resendKey) else { return nil }
-                var configuration = Resend.Configuration(key: key)
+                var configuration = ResendProvider.Configuration(key: key)
                 configuration.base = settings.string(.resendBaseURL)
                 configuration.timeout = settings.duration(.mailTimeout)
-                return Resend(configuration, client: client, blobs: blobs)
+                return ResendProvider(configuration, client: client, blobs: blobs)
             case "smtp":
                 guard let address = settings.text(.mailSMTP).flatMap({ SMTPAddress($0) }) else { return nil }
                 var configuration = address.configuration
                 configuration.mostConnections = settings.integer(.mailSessions)
                 configuration.limits.total = settings.duration(.mailTimeout)
                 do {
-                    return Relay(try MailTransport(configuration), blobs: blobs)
+                    return SMTPProvider(try MailTransport(configuration), blobs: blobs)
                 } catch {
                     throw Failure(.misused, "MILLRACE_MAIL_SMTP_URL: \(error)")
                 }
@@ -48,8 +48,8 @@ extension Composer {
                 guard let url = settings.text(.supabaseURL),
                     let key = settings.text(.supabaseServiceKey) ?? settings.text(.supabaseAnonKey)
                 else { return nil }
-                return SupabaseAuth(SupabaseAuth.Configuration(url: url, key: key), client: client)
-            default: return Outbox(directory: settings.outboxDirectory, blobs: blobs)
+                return SupabaseProvider(SupabaseProvider.Configuration(url: url, key: key), client: client)
+            default: return OutboxProvider(directory: settings.outboxDirectory, blobs: blobs)
             }
         }
     }

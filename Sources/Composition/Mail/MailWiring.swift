@@ -7,15 +7,15 @@ package import Templates
 
 /// The mail room as this executable puts it together.
 package struct MailWiring {
-    package let post: Post
+    package let post: MailService
     private let templates: TemplateStore
 
     package init(
-        carriers: [any Carrier], templates: TemplateStore, settings: Settings, pool: Pool, supervisor: Supervisor,
+        carriers: [any MailProvider], templates: TemplateStore, settings: Settings, pool: Pool, supervisor: Supervisor,
         log: Log
     ) {
         self.templates = templates
-        post = Post(
+        post = MailService(
             pool: pool, options: settings.mailOptions, carriers: carriers, renderer: TemplateWords(store: templates),
             supervisor: supervisor, log: log)
     }

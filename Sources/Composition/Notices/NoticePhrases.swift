@@ -30,8 +30,8 @@ package final class NoticePhrases: Sendable {
         self.log = log
     }
 
-    package var phrases: Phrases {
-        Phrases(
+    package var phrases: PublishedPhrases {
+        PublishedPhrases(
             prepare: { await self.prepare() }, run: { await self.run() },
             of: { sending, words in self.phrase(for: sending, instead: words) })
     }
@@ -86,7 +86,7 @@ package final class NoticePhrases: Sendable {
         state.withLock { $0.templates = templates }
     }
 
-    package func phrase(for sending: Sending, instead words: Words) -> Phrases.Phrase? {
+    package func phrase(for sending: Sending, instead words: NoticeWords) -> PublishedPhrases.Phrase? {
         let name = Self.prefix + sending.kind
         let chain = LocaleChain.of(sending.locale ?? defaultLocale, fallback: defaultLocale)
         let template = state.withLock { state in
@@ -98,7 +98,7 @@ package final class NoticePhrases: Sendable {
             guard made.text.contains(where: { !$0.isWhitespace }) else {
                 throw TemplateError(.data, "it has rendered to nothing")
             }
-            return Phrases.Phrase(
+            return PublishedPhrases.Phrase(
                 title: made.subject.isEmpty ? words.title : made.subject, body: Self.trimmed(made.text))
         } catch {
             complain("\(name) \(template.locale) \(template.version)", error)
@@ -107,7 +107,7 @@ package final class NoticePhrases: Sendable {
     }
 
     /// What the notice's data say, and beside them, where they do not say it themselves, what they would come to without a template.
-    private static func data(_ sending: Sending, _ words: Words) throws(TemplateError) -> TemplateValue {
+    private static func data(_ sending: Sending, _ words: NoticeWords) throws(TemplateError) -> TemplateValue {
         var members: [String: TemplateValue] = [
             "title": .string(words.title), "body": .string(words.body), "kind": .string(sending.kind),
             "channel": .string(sending.channel), "person": .string(sending.person),

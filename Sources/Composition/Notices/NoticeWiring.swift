@@ -6,9 +6,9 @@ package import Supervision
 
 extension Composer {
     /// The room that tells people, of a worker; nil when it is switched off.
-    package func notices(pool: Pool, hearing: Hearing, supervisor: Supervisor) throws -> NoticeDesk? {
+    package func notices(pool: Pool, hearing: NotificationHub, supervisor: Supervisor) throws -> NoticeService? {
         guard settings.isOn(.noticesOn) else { return nil }
-        var options = NoticeDesk.Options(database: database)
+        var options = NoticeService.Options(database: database)
         options.hearing = hearing
         options.pool = pool
         options.app = settings.text(.emailFromName) ?? options.app
@@ -18,13 +18,13 @@ extension Composer {
             NoticePhrases(pool: pool, defaultLocale: options.locale, log: log).phrases
         if let alarmLease { options.alarmLease = alarmLease }
         let client = HTTPClient()
-        let couriers: [(any Courier)?] = try [
+        let couriers: [(any NoticeProvider)?] = try [
             apns(client, Pool(database, size: 2)), fcm(client), texts(.sms, client), texts(.voice, client),
         ]
-        return NoticeDesk(options, couriers: couriers.compactMap { $0 }, supervisor: supervisor, log: log)
+        return NoticeService(options, couriers: couriers.compactMap { $0 }, supervisor: supervisor, log: log)
     }
 
-    private func apns(_ client: HTTPClient, _ pool: Pool) throws -> APNs? {
+    private func apns(_ client: HTTPClient, _ pool: Pool) throws -> APNsProvider? {
         let names: [Setting] = [.apnsKey, .apnsKeyID, .apnsTeam, .apnsTopic]
         let values = names.map { settings.text($0) }
         guard values.contains(where: { $0 != nil }) else { return nil }
@@ -41,15 +41,15 @@ extension Composer {
         guard key.algorithm == .es256 else {
             throw Failure(.misused, "MILLRACE_APNS_KEY_FILE cannot be used: APNs takes a key of the curve P-256")
         }
-        var configuration = APNs.Configuration(
+        var configuration = APNsProvider.Configuration(
             key: key, keyBytes: bytes, keyID: settings.string(.apnsKeyID), team: settings.string(.apnsTeam),
             topic: settings.string(.apnsTopic))
         configuration.base = settings.text(.apnsURL)
         configuration.isCritical = settings.isOn(.apnsCritical)
-        return try APNs(configuration, client: client, pool: pool)
+        return try APNsProvider(configuration, client: client, pool: pool)
     }
 
-    private func fcm(_ client: HTTPClient) throws -> FCM? {
+    private func fcm(_ client: HTTPClient) throws -> FCMProvider? {
         guard settings.text(.fcmCredentials) != nil else { return nil }
         let credentials: GoogleCredentials
         do {
@@ -57,14 +57,14 @@ extension Composer {
         } catch let error as SigningKey.Unusable {
             throw Failure(.misused, "MILLRACE_FCM_CREDENTIALS_FILE cannot be used: \(error)")
         }
-        var configuration = FCM.Configuration(credentials: credentials)
+        var configuration = FCMProvider.Configuration(credentials: credentials)
         configuration.base = settings.string(.fcmURL)
-        return FCM(configuration, client: client)
+        return FCMProvider(configuration, client: client)
     }
 
-    private func texts(_ channel: Sending.Channel, _ client: HTTPClient) throws -> TextGateway? {
+    private func texts(_ channel: Sending.Channel, _ client: HTTPClient) throws -> TextProvider? {
         guard let url = settings.text(.smsURL) else { return nil }
-        var configuration = TextGateway.Configuration(url: url)
+        var configuration = TextProvider.Configuration(url: url)
         configuration.body = settings.string(.smsBody)
         if settings.text(.smsHeaders) != nil {
             let text = String(decoding: try content(of: .smsHeaders), as: UTF8.self)
@@ -78,7 +78,7 @@ extension Composer {
                     (String(line[..<colon]), String(line[line.index(after: colon)...].drop { $0 == " " })))
             }
         }
-        return TextGateway(channel, configuration, client: client)
+        return TextProvider(channel, configuration, client: client)
     }
 
     private func content(of setting: Setting) throws -> [UInt8] {

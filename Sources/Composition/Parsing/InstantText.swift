@@ -5,37 +5,37 @@ package import FoundationEssentials
 package enum InstantText {
     package static let expectation = "a time with its zone, such as 2030-01-31T12:00:00Z or 2030-01-31T14:00:00+02:00"
 
-    package static func read(_ text: String) throws(Refusal) -> Date {
+    package static func read(_ text: String) throws(ValueRefusal) -> Date {
         var scan = Digits(text)
         guard let year = scan.take(4), scan.skip("-"), let month = scan.take(2), scan.skip("-"),
             let day = scan.take(2), scan.skip("Tt "), let hour = scan.take(2), scan.skip(":"),
             let minute = scan.take(2)
-        else { throw Refusal(complaint: "takes \(expectation), not \(Secrets.quoted(text))") }
+        else { throw ValueRefusal(complaint: "takes \(expectation), not \(Secrets.quoted(text))") }
         var second = 0
         var fraction = 0.0
         if scan.skip(":") {
             guard let number = scan.take(2) else {
-                throw Refusal(complaint: "takes \(expectation): two digits of seconds")
+                throw ValueRefusal(complaint: "takes \(expectation): two digits of seconds")
             }
             second = number
             if scan.skip("."), let part = scan.fraction() { fraction = part }
         }
-        guard (1...12).contains(month) else { throw Refusal(complaint: "has a month \(month); there are 12") }
+        guard (1...12).contains(month) else { throw ValueRefusal(complaint: "has a month \(month); there are 12") }
         guard (1...CivilDate.days(in: month, of: year)).contains(day) else {
-            throw Refusal(complaint: "has a day \(day), which month \(month) of \(year) does not have")
+            throw ValueRefusal(complaint: "has a day \(day), which month \(month) of \(year) does not have")
         }
         guard hour < 24, minute < 60, second < 60 else {
-            throw Refusal(complaint: "has a time of day beyond 23:59:59")
+            throw ValueRefusal(complaint: "has a time of day beyond 23:59:59")
         }
         guard let offset = try zone(&scan, in: text) else {
-            throw Refusal(complaint: "has no time zone: add Z for UTC, or an offset such as +02:00")
+            throw ValueRefusal(complaint: "has no time zone: add Z for UTC, or an offset such as +02:00")
         }
         let days = CivilDate(year: year, month: month, day: day).dayNumber
         let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset * 60
         let date = Date(timeIntervalSince1970: Double(seconds) + fraction)
         // In UTC, and rounded as it will be written.
         guard (1...9999).contains(CivilDate(dayNumber: floorDivide(milliseconds(of: date), 86_400_000)).year) else {
-            throw Refusal(complaint: "lies outside the years 0001 to 9999")
+            throw ValueRefusal(complaint: "lies outside the years 0001 to 9999")
         }
         return date
     }
@@ -45,7 +45,7 @@ package enum InstantText {
     }
 
     /// Minutes east of Greenwich; nil when the text ends without one.
-    private static func zone(_ scan: inout Digits, in text: String) throws(Refusal) -> Int? {
+    private static func zone(_ scan: inout Digits, in text: String) throws(ValueRefusal) -> Int? {
         if scan.isAtEnd { return nil }
         let rest = scan.rest
         if scan.skip("Zz"), scan.isAtEnd { return 0 }
@@ -56,7 +56,7 @@ package enum InstantText {
                 if let minutes, minutes < 60, scan.isAtEnd { return sign * (hours * 60 + minutes) }
             }
         }
-        throw Refusal(
+        throw ValueRefusal(
             complaint: "has a time zone \(Secrets.quoted(rest)); it is Z, or an offset such as +02:00, and no name")
     }
 

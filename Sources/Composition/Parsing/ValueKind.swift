@@ -7,7 +7,7 @@ package enum Value: Sendable, Equatable {
 }
 
 /// Why a value was refused: the end of a sentence that starts with the flag's or the variable's name.
-package struct Refusal: Error, Equatable, CustomStringConvertible {
+package struct ValueRefusal: Error, Equatable, CustomStringConvertible {
     package let complaint: String
 
     package init(complaint: String) {
@@ -52,16 +52,16 @@ package enum ValueKind: Sendable {
         return names
     }
 
-    package func read(_ text: String, secret: Bool = false) throws(Refusal) -> Value {
-        if text.unicodeScalars.contains("\0") { throw Refusal(complaint: "must not contain a NUL character") }
+    package func read(_ text: String, secret: Bool = false) throws(ValueRefusal) -> Value {
+        if text.unicodeScalars.contains("\0") { throw ValueRefusal(complaint: "must not contain a NUL character") }
         if case .custom(_, let complaint) = self {
-            if let complaint = complaint(text) { throw Refusal(complaint: complaint) }
+            if let complaint = complaint(text) { throw ValueRefusal(complaint: complaint) }
             return .text(text)
         }
         if let value = plainly(text) { return value }
         let given = secret ? "" : ", not \(Secrets.quoted(text))"
         let guess = Suggestions.closest(to: text, among: choices).map { "; did you mean \($0)?" } ?? ""
-        throw Refusal(complaint: "takes \(expectation)\(given)\(secret ? "" : guess)")
+        throw ValueRefusal(complaint: "takes \(expectation)\(given)\(secret ? "" : guess)")
     }
 
     private func plainly(_ text: String) -> Value? {

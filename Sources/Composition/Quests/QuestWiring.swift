@@ -9,10 +9,10 @@ extension Composer {
     package func questHandler(_ pool: Pool) -> Handler {
         let log = log
         return Handler(
-            kind: Rollover.kind, queue: Rollover.queue,
+            kind: QuestService.kind, queue: QuestService.queue,
             retries: RetryPolicy(attempts: 10, base: .seconds(1), cap: .seconds(60))
         ) { _, _ in
-            let tally = try await Rollover(pool: pool).run()
+            let tally = try await QuestService(pool: pool).run()
             if tally.failed > 0 {
                 log.warning(
                     "families could not be taken over their midnight; each says why, and is tried again",
@@ -46,6 +46,6 @@ extension Composer {
         }
         guard let rules = settings.questRules(catalogue: catalogue) else { return }
         let json = rules.compact
-        _ = try await withSchema { connection in try await QuestOffice.setRules(json, on: connection) }
+        _ = try await withSchema { connection in try await QuestAdmin.setRules(json, on: connection) }
     }
 }

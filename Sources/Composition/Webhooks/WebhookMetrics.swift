@@ -1,6 +1,6 @@
 import Webhooks
 
-extension Dispatch.Tally {
+extension WebhookService.Tally {
     /// What this worker has told webhooks.
     package var gauges: [RoomGauge] {
         [

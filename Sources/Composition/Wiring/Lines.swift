@@ -2,7 +2,7 @@ import Glibc
 import Synchronization
 
 /// A file read in pieces, so that its size does not matter. Closed when nobody holds it any more.
-package final class Chunks: Sendable {
+package final class FileChunks: Sendable {
     private let descriptor: Int32
     private let owns: Bool
     private let canned: Mutex<[[UInt8]]>
@@ -55,14 +55,14 @@ package final class Chunks: Sendable {
 package struct Lines: ~Copyable {
     /// Far above what a job may hold: whatever is longer is no file of lines.
     package static let longest = 8 << 20
-    private let chunks: Chunks
+    private let chunks: FileChunks
     private var buffer: [UInt8] = []
     private var start = 0
     private var searched = 0
     package private(set) var number = 0
     private var ended = false
 
-    package init(_ chunks: Chunks) { self.chunks = chunks }
+    package init(_ chunks: FileChunks) { self.chunks = chunks }
 
     package mutating func next() throws(FileProblem) -> [UInt8]? {
         while true {

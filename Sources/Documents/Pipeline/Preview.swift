@@ -3,7 +3,7 @@ import Pages
 
 /// A page's picture as a PNG: eight bits of grey, no filters.
 enum Preview {
-    static func png(_ raster: Raster) throws(Refusal) -> [UInt8] {
+    static func png(_ raster: Raster) throws(DocumentRefusal) -> [UInt8] {
         var rows: [UInt8] = []
         rows.reserveCapacity((raster.width + 1) * raster.height)
         for row in 0..<raster.height {
@@ -14,7 +14,7 @@ enum Preview {
         var size = compressBound(uLong(rows.count))
         var packed = [UInt8](repeating: 0, count: Int(size))
         guard compress2(&packed, &size, rows, uLong(rows.count), 6) == Z_OK else {
-            throw Refusal(.internal, "the preview could not be packed")
+            throw DocumentRefusal(.internal, "the preview could not be packed")
         }
         let header = bigEndian(raster.width) + bigEndian(raster.height) + [8, 0, 0, 0, 0]
         return [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a] + chunk("IHDR", header)

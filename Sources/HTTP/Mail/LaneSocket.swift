@@ -7,7 +7,7 @@ import Synchronization
 final class LaneSocket: Sendable {
     private let open = Mutex<Set<Int32>>([])
 
-    func watch(_ easy: Easy) {
+    func watch(_ easy: CurlHandle) {
         let context = UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque())
         precondition(millrace_on_open(easy.raw, Self.onOpen) == CURLE_OK)
         easy.set(CURLOPT_OPENSOCKETDATA, pointer: context)

@@ -20,13 +20,13 @@ final class Lanes: Sendable {
     let plan: MailPlan
     private let most: Int
     private let state = Mutex(State())
-    private let turn: Turnstile
+    private let turn: ThreadSemaphore
 
     init(_ plan: MailPlan, most: Int) {
         precondition(curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK, "libcurl does not start")
         self.plan = plan
         self.most = max(1, most)
-        turn = Turnstile()
+        turn = ThreadSemaphore()
     }
 
     func post(_ delivery: MailDelivery, _ waiter: Waiter) {
@@ -74,7 +74,7 @@ final class Lanes: Sendable {
 
     private func drive() {
         let socket = LaneSocket()
-        var easy: Easy? = Easy()
+        var easy: CurlHandle? = CurlHandle()
         while let handle = easy, let (delivery, waiter) = next() {
             let result = delivery.perform(plan, on: handle, socket)
             state.withLock { state in
@@ -117,7 +117,7 @@ final class Lanes: Sendable {
 /// Lets waiting threads through, one for each signal.
 ///
 /// `@unchecked`: the semaphore is made for use from any thread, and stays at its place until nobody holds it.
-final class Turnstile: @unchecked Sendable {
+final class ThreadSemaphore: @unchecked Sendable {
     private let semaphore: UnsafeMutablePointer<sem_t>
 
     init() {

@@ -14,15 +14,15 @@ final class MailDelivery: Sendable {
         var complaint: TransferError?
     }
 
-    let envelope: Envelope
+    let envelope: SMTPEnvelope
     let deadline: ContinuousClock.Instant
     private let state: Mutex<State>
     private let socket = Mutex<LaneSocket?>(nil)
     private let upload: Upload?
     /// Lets the lane go on when its source has something, or when nobody wants it any more.
-    private let turn = Turnstile()
+    private let turn = ThreadSemaphore()
 
-    init(_ envelope: Envelope, deadline: ContinuousClock.Instant) {
+    init(_ envelope: SMTPEnvelope, deadline: ContinuousClock.Instant) {
         self.envelope = envelope
         self.deadline = deadline
         upload = if case .stream(let length, _) = envelope.message { Upload(length: length) } else { nil }
@@ -38,7 +38,7 @@ final class MailDelivery: Sendable {
     }
 
     /// Blocks. The handle keeps its connection for the next one.
-    func perform(_ plan: MailPlan, on easy: Easy, _ laneSocket: LaneSocket) -> Result<MailResult, MailFailure> {
+    func perform(_ plan: MailPlan, on easy: CurlHandle, _ laneSocket: LaneSocket) -> Result<MailResult, MailFailure> {
         guard !isGivenUp, deadline > .now else { return ended(CURLE_OPERATION_TIMEDOUT) }
         let recipients = TextList(envelope.recipients)
         let context = UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque())

@@ -35,7 +35,7 @@ struct MailPlan: Sendable {
         url = "\(scheme)://\(host):\(configuration.port)/\(configuration.name ?? "")"
     }
 
-    func set(on easy: Easy, _ envelope: Envelope, recipients: TextList, remaining: Duration) {
+    func set(on easy: CurlHandle, _ envelope: SMTPEnvelope, recipients: TextList, remaining: Duration) {
         easy.setCommon(configuration.trust)
         easy.set(CURLOPT_PROTOCOLS_STR, "smtp,smtps")
         easy.set(CURLOPT_URL, url)

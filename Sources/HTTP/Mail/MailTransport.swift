@@ -48,7 +48,7 @@ package final class MailTransport: Sendable {
     package func close() { lanes.close() }
 
     /// Returns when the server has decided, for or against; throws when it has not. Cancelling the task ends it at once.
-    package func send(_ envelope: Envelope) async throws(MailFailure) -> MailResult {
+    package func send(_ envelope: SMTPEnvelope) async throws(MailFailure) -> MailResult {
         if let complaint = envelope.complaint {
             throw MailFailure(
                 transfer: TransferError(.invalid, .unsent, complaint),

@@ -4,7 +4,7 @@ import FoundationEssentials
 /// wherever it is written.
 package enum Message {
     /// - Parameter showsBlindCopies: For a file that somebody looks at. A server would show them to everybody.
-    package static func wire(_ letter: Letter, showsBlindCopies: Bool = false) -> Wire {
+    package static func wire(_ letter: Letter, showsBlindCopies: Bool = false) -> MessageBytes {
         var header = HeaderWriter()
         header.token("Date", MessageDate.text(letter.date))
         header.mailboxes("From", [letter.from])
@@ -18,7 +18,7 @@ package enum Message {
         header.token("Message-ID", id(of: letter))
         for extra in letter.headers { header.text(extra.name, extra.value) }
         header.token("MIME-Version", "1.0")
-        var wire = Wire()
+        var wire = MessageBytes()
         wire.add(header.bytes)
         root(of: letter).write(to: &wire, path: "0", id: letter.id.uuidString.lowercased())
         return wire
@@ -55,7 +55,7 @@ package enum Message {
 
         /// - Parameter path: Where the part stands. None of a message's boundaries is the beginning of another, and none can be in a
         ///   text: "=" is escaped wherever a line begins like a boundary.
-        func write(to wire: inout Wire, path: String, id: String) {
+        func write(to wire: inout MessageBytes, path: String, id: String) {
             switch self {
             case .text(let text, let subtype):
                 let bytes = TextEncoding.canonical(text)

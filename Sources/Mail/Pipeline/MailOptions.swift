@@ -24,7 +24,7 @@ package struct MailOptions: Sendable {
     package var total = Duration.seconds(60)
     /// Nobody else takes up a request of one run before.
     var hold: Duration { total + timeout }
-    package var course = Course.Rules()
+    package var course = SendMachine.Rules()
     package var senderRate: Rate?
     package var domainRate: Rate?
     package var routes = Routes(chosen: "outbox")

@@ -24,7 +24,7 @@ struct ResendAnswer {
     private struct Many: Decodable { var data: [One] }
     private struct Problem: Decodable { var name: String }
 
-    func handovers(_ count: Int, now: Date) -> [Handover] {
+    func handovers(_ count: Int, now: Date) -> [SendOutcome] {
         if (200...299).contains(status), let ids = ids(count) { return ids.map { .accepted(id: $0) } }
         let one = refusal(now)
         return (0..<count).map { _ in one }
@@ -37,7 +37,7 @@ struct ResendAnswer {
         return many.data.map(\.id)
     }
 
-    private func refusal(_ now: Date) -> Handover {
+    private func refusal(_ now: Date) -> SendOutcome {
         let fault = fault(now: now)
         switch status {
         case 200...299:

@@ -38,7 +38,7 @@ package struct ResendEvent: Sendable, Equatable {
             throw DecodingError.dataCorrupted(.init(codingPath: [], debugDescription: "created_at is no time"))
         }
         var event = ResendEvent(kind: kind, at: at, id: told.data.email_id, recipients: told.data.to ?? [])
-        event.message = told.data.tags?.value(Resend.tag).flatMap { UUID(uuidString: $0) }
+        event.message = told.data.tags?.value(ResendProvider.tag).flatMap { UUID(uuidString: $0) }
         event.bounce = told.data.bounce.map { $0.type.flatMap { Bounce(rawValue: $0) } ?? .undetermined }
         event.bounceDetail = told.data.bounce?.subType
         event.reason = told.data.failed?.reason ?? told.data.suppressed?.reason

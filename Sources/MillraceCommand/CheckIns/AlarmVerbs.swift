@@ -52,7 +52,7 @@ extension Command {
         guard verbs.count <= 1 else { throw Failure(.misused, "give one of --add, --remove, --confirm and --ask") }
         let rows = try await invocation.withSchema { connection in
             if let contact = parsed.string("add") {
-                _ = try await CheckInOffice.call(
+                _ = try await CheckInAdmin.call(
                     """
                     select millrace.check_in_contact($1, $2, $3, jsonb_strip_nulls(jsonb_build_object('mail', $4::text, 'sms', $5::text,
                            'voice', $6::text, 'push', $7::bool)), $8 * interval '1 millisecond', actor => $1)::text
@@ -63,19 +63,19 @@ extension Command {
                         .bool(parsed.isOn("push") ? true : nil), .int8(parsed.duration("wait")?.wholeMilliseconds),
                     ], on: connection)
             } else if let contact = parsed.string("remove") {
-                _ = try await CheckInOffice.call(
+                _ = try await CheckInAdmin.call(
                     "select millrace.check_in_contact_remove($1, $2, actor => $1)::text",
                     [.text(name), .text(contact)],
                     on: connection)
             } else if let contact = parsed.string("confirm") {
-                _ = try await CheckInOffice.call(
+                _ = try await CheckInAdmin.call(
                     "select millrace.check_in_confirm($1, $2)::text", [.text(name), .text(contact)], on: connection)
             } else if let contact = parsed.string("ask") {
-                _ = try await CheckInOffice.call(
+                _ = try await CheckInAdmin.call(
                     "select millrace.check_in_consent_ask($1, $2, actor => $1)::text", [.text(name), .text(contact)],
                     on: connection)
             }
-            return try await CheckInOffice.contacts(of: name, on: connection)
+            return try await CheckInAdmin.contacts(of: name, on: connection)
         }.map { try JSONValue.read($0) }
         invocation.console.list("contacts", rows, table: CheckInTables.contacts(rows))
         return .done
@@ -93,7 +93,7 @@ extension Command {
     ) { invocation in
         let parsed = invocation.parsed
         let rows = try await invocation.withSchema { connection in
-            try await CheckInOffice.alarms(
+            try await CheckInAdmin.alarms(
                 person: parsed.string("person"), all: parsed.isOn("all"), page: parsed.integer("limit") ?? 50,
                 on: connection)
         }.map { try JSONValue.read($0) }
@@ -114,7 +114,7 @@ extension Command {
     ) { invocation in
         let name = invocation.parsed.string("person") ?? ""
         let note = invocation.parsed.string("note")
-        let answer = try await invocation.withSchema { try await CheckInOffice.help(name, note: note, on: $0) }
+        let answer = try await invocation.withSchema { try await CheckInAdmin.help(name, note: note, on: $0) }
         let alarm = try answer.map { try JSONValue.read($0) } ?? .null
         invocation.console.show(alarm) {
             invocation.console.print("the alarm is \(alarm["state"]?.text ?? "?"): \(alarm["alarm"]?.text ?? "?")")
@@ -141,7 +141,7 @@ extension Command {
         guard let contact = parsed.string("by") else { throw Failure(.misused, "say who answers, with --by") }
         let id = parsed.string("alarm") ?? ""
         let state = try await invocation.withSchema { connection in
-            try await CheckInOffice.respond(
+            try await CheckInAdmin.respond(
                 id, contact: contact, answer: parsed.string("answer") ?? "acknowledged", on: connection)
         }
         invocation.console.show(["alarm": .string(id), "state": JSONValue(state)]) {
@@ -160,7 +160,7 @@ extension Command {
         let id = invocation.parsed.string("alarm") ?? ""
         let reason = invocation.parsed.string("reason")
         let ended = try await invocation.withSchema { connection in
-            try await CheckInOffice.call(
+            try await CheckInAdmin.call(
                 "select millrace.check_in_resolve($1::text::uuid, $2)::text", [.text(id), .text(reason)], on: connection
             )
         }
@@ -182,7 +182,7 @@ extension Command {
     ) { invocation in
         let parsed = invocation.parsed
         let rows = try await invocation.withSchema { connection in
-            try await CheckInOffice.history(
+            try await CheckInAdmin.history(
                 of: parsed.string("of") ?? "", page: parsed.integer("limit") ?? 500, on: connection)
         }.map { try JSONValue.read($0) }
         invocation.console.list("history", rows, table: CheckInTables.history(rows))
@@ -197,7 +197,7 @@ extension Command {
     ) { invocation in
         let name = invocation.parsed.string("person") ?? ""
         let id = try await invocation.withSchema { connection in
-            try await CheckInOffice.call(
+            try await CheckInAdmin.call(
                 "select millrace.check_in_drill($1, actor => $1)::text", [.text(name)], on: connection)
         }
         invocation.console.show(["person": .string(name), "alarm": JSONValue(id)]) {

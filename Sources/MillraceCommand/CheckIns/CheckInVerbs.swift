@@ -20,7 +20,7 @@ extension Command {
         let parsed = invocation.parsed
         let limit = parsed.integer("limit") ?? 50
         let rows = try await invocation.withSchema { connection in
-            try await CheckInOffice.watches(
+            try await CheckInAdmin.watches(
                 state: parsed.string("state"), after: parsed.string("after"), page: limit, on: connection)
         }.map { try JSONValue.read($0) }
         invocation.console.list("check_ins", rows, table: CheckInTables.watches(rows))
@@ -38,7 +38,7 @@ extension Command {
         examples: [Example("millrace checkins show anna", "until when, and who would be told")]
     ) { invocation in
         let name = invocation.parsed.string("person") ?? ""
-        let found = try await invocation.withSchema { try await CheckInOffice.watch(name, on: $0) }
+        let found = try await invocation.withSchema { try await CheckInAdmin.watch(name, on: $0) }
         guard let found else {
             throw Failure(
                 .notFound, "nobody watches over \(DisplayWidth.harmless(name))", hint: "see millrace checkins list")
@@ -88,7 +88,7 @@ extension Command {
         let name = parsed.string("person") ?? ""
         let warnings = parsed.durations("warn").map(\.wholeMilliseconds)
         let expiry = try await invocation.withSchema { connection in
-            try await CheckInOffice.call(
+            try await CheckInAdmin.call(
                 """
                 select to_json(millrace.check_in_arm($1, $2 * interval '1 millisecond', $3 * interval '1 millisecond',
                        array(select w * interval '1 millisecond' from unnest($4::bigint[]) w), $5, actor => $1)) #>> '{}'
@@ -113,7 +113,7 @@ extension Command {
         let name = invocation.parsed.string("person") ?? ""
         let reason = invocation.parsed.string("reason")
         let changed = try await invocation.withSchema { connection in
-            try await CheckInOffice.call(
+            try await CheckInAdmin.call(
                 "select millrace.check_in_disarm($1, $2, actor => $1)::text", [.text(name), .text(reason)],
                 on: connection)
         }
@@ -145,7 +145,7 @@ extension Command {
         let until = try parsed.string("until").map { try InstantText.read($0) }
         guard (span == nil) != (until == nil) else { throw Failure(.misused, "give one of --for and --until") }
         let expiry = try await invocation.withSchema { connection in
-            try await CheckInOffice.call(
+            try await CheckInAdmin.call(
                 """
                 select to_json(millrace.check_in_pause($1, coalesce($2, millrace.now() + $3 * interval '1 millisecond'), actor => $1)) #>> '{}'
                 """, [.text(name), .timestamp(until), .int8(span?.wholeMilliseconds)], on: connection)
@@ -171,7 +171,7 @@ extension Command {
         let name = invocation.parsed.string("person") ?? ""
         let at = try invocation.parsed.string("at").map { try InstantText.read($0) }
         let expiry = try await invocation.withSchema { connection in
-            try await CheckInOffice.call(
+            try await CheckInAdmin.call(
                 "select to_json(millrace.check_in($1, $2, actor => $1)) #>> '{}'", [.text(name), .timestamp(at)],
                 on: connection)
         }
@@ -193,7 +193,7 @@ extension Command {
         let name = invocation.parsed.string("person") ?? ""
         let every = invocation.parsed.duration("every")?.wholeMilliseconds
         let expiry = try await invocation.withSchema { connection in
-            try await CheckInOffice.call(
+            try await CheckInAdmin.call(
                 "select to_json(millrace.check_in_set_interval($1, $2 * interval '1 millisecond', actor => $1)) #>> '{}'",
                 [.text(name), .int8(every)], on: connection)
         }
@@ -221,7 +221,7 @@ extension Invocation {
 
 extension InstantText {
     static let complaint: @Sendable (String) -> String? = { text in
-        do throws(Refusal) {
+        do throws(ValueRefusal) {
             _ = try read(text)
             return nil
         } catch {

@@ -23,7 +23,7 @@ extension Command {
         let (channel, address) = (parsed.string("channel") ?? "", parsed.string("address") ?? "")
         let lifting = parsed.isOn("lift")
         let changed = try await invocation.withSchema { connection in
-            try await CheckInOffice.block(channel, address: address, lifting: lifting, on: connection)
+            try await CheckInAdmin.block(channel, address: address, lifting: lifting, on: connection)
         }
         invocation.console.show(["channel": .string(channel), "blocked": .bool(!lifting), "changed": .bool(changed)]) {
             switch (lifting, changed) {

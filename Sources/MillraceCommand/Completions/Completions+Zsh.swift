@@ -72,7 +72,7 @@ extension Completions {
         return "        \(Self.quoted(place.key))) _arguments -S\(arguments) ;;"
     }
 
-    private func zshFlag(_ flag: Flag) -> [String] {
+    private func zshFlag(_ flag: CommandFlag) -> [String] {
         let help = zshEscaped(flag.help)
         let repeats = flag.arity == .repeated ? "*" : ""
         return Self.spellings(of: flag).map { spelling in

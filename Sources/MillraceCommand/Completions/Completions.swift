@@ -7,7 +7,7 @@ struct Completions {
         /// `["jobs"]`; empty for the beginning.
         let path: [String]
         let words: [(word: String, summary: String)]
-        let flags: [Flag]
+        let flags: [CommandFlag]
         /// What may stand there as an argument, for choices.
         let choices: [String]
         let takesFiles: Bool
@@ -37,7 +37,7 @@ struct Completions {
         let from = path == ["help"] ? [] : path
         return Place(
             path: path, words: tree.words(after: from).map { ($0, tree.summary(of: from + [$0])) },
-            flags: ((command?.flags ?? []) + Flag.global).filter { !$0.hidden },
+            flags: ((command?.flags ?? []) + CommandFlag.global).filter { !$0.hidden },
             choices: arguments.flatMap(\.kind.choices), takesFiles: takesFiles)
     }
 
@@ -47,7 +47,7 @@ struct Completions {
         return tree.words(after: []).filter { !tree.words(after: [$0]).isEmpty }.map { noun in
             Place(
                 path: ["help", noun], words: tree.words(after: [noun]).map { ($0, tree.summary(of: [noun, $0])) },
-                flags: Flag.global.filter { !$0.hidden }, choices: [], takesFiles: false)
+                flags: CommandFlag.global.filter { !$0.hidden }, choices: [], takesFiles: false)
         }
     }
 
@@ -58,7 +58,7 @@ struct Completions {
         case unknown
     }
 
-    static func values(of flag: Flag) -> Values {
+    static func values(of flag: CommandFlag) -> Values {
         switch flag.kind {
         case .choice(let names): .choices(names)
         case .path: .files
@@ -66,7 +66,7 @@ struct Completions {
         }
     }
 
-    static func spellings(of flag: Flag) -> [String] {
+    static func spellings(of flag: CommandFlag) -> [String] {
         ["--\(flag.name)"] + (flag.short.map { ["-\($0)"] } ?? [])
     }
 

@@ -6,8 +6,8 @@ import Sandbox
 /// What this machine has for reading documents; nothing of it concerns the database.
 extension Doctor {
     /// Also of a machine that is only an operator's: what is not there at all is not missed.
-    static func judge(_ workshop: Workshop) -> Check.Result {
-        let programs = Workshop.Stage.allCases.map { workshop.program($0).path }
+    static func judge(_ workshop: DocumentPrograms) -> Check.Result {
+        let programs = DocumentPrograms.Stage.allCases.map { workshop.program($0).path }
         let missing = workshop.missing
         if programs.allSatisfy({ access($0, X_OK) != 0 }) {
             return .ok("none are read on this machine: no programs in \(workshop.children)")
@@ -22,10 +22,10 @@ extension Doctor {
     }
 
     /// A program is started and asked which layers of its cage it was refused.
-    static func judgeSandbox(_ workshop: Workshop) async -> Check.Result {
+    static func judgeSandbox(_ workshop: DocumentPrograms) async -> Check.Result {
         guard !workshop.lacksPrograms else { return .ok("nothing to be shut in: no programs that read documents") }
         do throws(ChildFailure) {
-            let child = try await Child.start(workshop.program(.probe), limits: workshop.limits(.probe))
+            let child = try await SandboxedChild.start(workshop.program(.probe), limits: workshop.limits(.probe))
             let (refused, user) = (child.refusedLayers, child.pid.flatMap { owner(of: $0) })
             await child.end()
             return judge(refusedLayers: refused, user: user)

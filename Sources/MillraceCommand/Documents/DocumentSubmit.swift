@@ -42,7 +42,7 @@ extension Command {
         let source = try await invocation.source(name, isAddress: isAddress)
         let request = try invocation.registration(source, title: isAddress || name == "-" ? nil : name)
         let id = try await invocation.withSchema { connection in
-            try await DocumentDesk.register(Array(request.compact.utf8), on: connection)
+            try await DocumentAdmin.register(Array(request.compact.utf8), on: connection)
         }
         guard invocation.parsed.isOn("watch") else {
             invocation.console.show(["id": .string(id)]) { invocation.console.print(id) }
@@ -64,7 +64,7 @@ extension Invocation {
     }
 
     private func stored(_ name: String) async throws -> String {
-        let chunks: Chunks
+        let chunks: FileChunks
         do throws(FileProblem) {
             chunks = try surroundings.chunks(name)
         } catch {

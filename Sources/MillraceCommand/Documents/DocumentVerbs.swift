@@ -24,7 +24,7 @@ extension Command {
         let limit = parsed.integer("limit") ?? 50
         let since = try parsed.string("since").map { text in try InstantText.read(text) }
         let rows = try await invocation.withSchema { connection in
-            try await DocumentDesk.list(
+            try await DocumentAdmin.list(
                 status: parsed.string("status"), lesson: parsed.string("lesson"), tenant: parsed.string("tenant"),
                 since: since, after: parsed.string("after"), page: limit, on: connection)
         }
@@ -59,7 +59,7 @@ extension Command {
         ]
     ) { invocation in
         let id = invocation.parsed.string("id") ?? ""
-        guard let bytes = try await invocation.withSchema({ try await DocumentDesk.story(id, on: $0) }) else {
+        guard let bytes = try await invocation.withSchema({ try await DocumentAdmin.story(id, on: $0) }) else {
             throw Failure(.notFound, "there is no document \(id)", hint: "see millrace documents list")
         }
         let story = try JSONValue.read(bytes)
@@ -110,7 +110,7 @@ extension Command {
             return try await invocation.json(of: id, only: page) { text in invocation.console.output.write(text) }
         }
         let text = try await invocation.withSchema { connection in
-            try await DocumentDesk.text(id, first: page ?? 1, last: page, on: connection)
+            try await DocumentAdmin.text(id, first: page ?? 1, last: page, on: connection)
         }
         guard let text else {
             throw Failure(.notFound, "nothing has been read yet", hint: "millrace documents watch \(id) follows it")
@@ -137,7 +137,7 @@ extension Command {
         let limit = parsed.integer("limit") ?? 50
         let query = parsed.list("query").joined(separator: " ")
         let rows = try await invocation.withSchema { connection in
-            try await DocumentDesk.search(
+            try await DocumentAdmin.search(
                 query, tenant: parsed.string("tenant"), after: parsed.string("after"), page: limit, on: connection)
         }
         var table = Table(
@@ -182,7 +182,7 @@ extension Command {
     ) { invocation in
         let id = invocation.parsed.string("id") ?? ""
         let kind = invocation.parsed.string("as") ?? "pdf"
-        guard let document = try await invocation.withSchema({ try await DocumentDesk.find(id, on: $0) }) else {
+        guard let document = try await invocation.withSchema({ try await DocumentAdmin.find(id, on: $0) }) else {
             throw Failure(.notFound, "there is no document \(id)", hint: "see millrace documents list")
         }
         var descriptor = STDOUT_FILENO
@@ -203,7 +203,7 @@ extension Command {
                 return try await invocation.json(of: id, only: nil) { try invocation.write(Array($0.utf8), to: sink) }
             }
             let text = try await invocation.withSchema {
-                try await DocumentDesk.text(id, first: 1, last: nil, on: $0)
+                try await DocumentAdmin.text(id, first: 1, last: nil, on: $0)
             }
             try invocation.write(Array((text ?? "").utf8), to: sink)
         default:
@@ -232,7 +232,7 @@ extension Command {
         let id = invocation.parsed.string("id") ?? ""
         let pages = invocation.parsed.list("page").compactMap { Int($0) }
         let isChanged = try await invocation.withSchema { connection in
-            try await DocumentDesk.retry(id, pages: pages.isEmpty ? nil : pages, on: connection)
+            try await DocumentAdmin.retry(id, pages: pages.isEmpty ? nil : pages, on: connection)
         }
         invocation.console.show(["id": .string(id), "changed": .bool(isChanged)]) {
             invocation.console.print(isChanged ? "\(id)  is read again" : "\(id)  has nothing to be read again")
@@ -272,12 +272,12 @@ extension ValueKind {
 }
 
 extension Invocation {
-    fileprivate func blob(of document: DocumentDesk.Listed, _ kind: String) async throws -> BlobID {
+    fileprivate func blob(of document: DocumentAdmin.Listed, _ kind: String) async throws -> BlobID {
         let text: String?
         if kind == "original" {
             text = document.json["sha256"]?.text
         } else {
-            text = try await withSchema { try await DocumentDesk.output(document.id, kind, on: $0)?.blob }
+            text = try await withSchema { try await DocumentAdmin.output(document.id, kind, on: $0)?.blob }
         }
         guard let blob = text.flatMap({ BlobID($0) }) else {
             throw document.hasEnded
@@ -296,14 +296,14 @@ extension Invocation {
     /// An object whose pages come one after the other: a document may have more of them than memory is large.
     fileprivate func json(of id: String, only: Int?, _ write: (String) throws -> Void) async throws -> ExitCode {
         try await withSchema { connection in
-            guard try await DocumentDesk.find(id, on: connection) != nil else {
+            guard try await DocumentAdmin.find(id, on: connection) != nil else {
                 throw Failure(.notFound, "there is no document \(id)", hint: "see millrace documents list")
             }
             try write(#"{"version":1,"id":"\#(id)","pages":["#)
             var next = only ?? 1
             var isFirst = true
             reading: while true {
-                let pages = try await DocumentDesk.contents(id, from: next, most: only == nil ? 25 : 1, on: connection)
+                let pages = try await DocumentAdmin.contents(id, from: next, most: only == nil ? 25 : 1, on: connection)
                 for page in pages {
                     if let only, page.page != only { break reading }
                     try write(
@@ -325,7 +325,7 @@ extension Invocation {
         var all = ids
         if let lesson {
             var last: String?
-            while case let page = try await DocumentDesk.list(
+            while case let page = try await DocumentAdmin.list(
                 status: nil, lesson: lesson, tenant: nil, since: nil, after: last, page: 500, on: connection),
                 let end = page.last
             {
@@ -345,7 +345,7 @@ extension Invocation {
         let region = console.live()
         for start in stride(from: 0, to: all.count, by: 10) {
             let chunk = Array(all[start..<min(all.count, start + 10)])
-            let rows = try await DocumentDesk.delete(chunk, lesson: nil, on: connection)
+            let rows = try await DocumentAdmin.delete(chunk, lesson: nil, on: connection)
             deleted += rows.count { $0.isDeleted }
             unknown -= rows.count
             if all.count > 10, console.format == .human, console.verbosity >= .normal {

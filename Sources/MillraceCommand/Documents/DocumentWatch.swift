@@ -25,10 +25,10 @@ extension Invocation {
         return try await withSchema { connection in
             var view = DocumentView(id: id, console: console)
             while true {
-                guard let document = try await DocumentDesk.find(id, on: connection) else {
+                guard let document = try await DocumentAdmin.find(id, on: connection) else {
                     throw Failure(.notFound, "there is no document \(id)", hint: "see millrace documents list")
                 }
-                view.take(try await DocumentDesk.progress(id, since: view.seen, on: connection))
+                view.take(try await DocumentAdmin.progress(id, since: view.seen, on: connection))
                 view.show(document, in: region)
                 if document.hasEnded {
                     region.finish()
@@ -50,7 +50,7 @@ struct DocumentView {
     let console: Console
     /// When the last change of a page was that is known.
     private(set) var seen: Date?
-    private var news: [DocumentDesk.PageChange] = []
+    private var news: [DocumentAdmin.PageChange] = []
     private var last: [UInt8] = []
     private let began = ContinuousClock.now
 
@@ -59,12 +59,12 @@ struct DocumentView {
         self.console = console
     }
 
-    mutating func take(_ changes: [DocumentDesk.PageChange]) {
+    mutating func take(_ changes: [DocumentAdmin.PageChange]) {
         news = changes
         seen = changes.last?.at ?? seen
     }
 
-    mutating func show(_ document: DocumentDesk.Listed, in region: LiveRegion) {
+    mutating func show(_ document: DocumentAdmin.Listed, in region: LiveRegion) {
         let isNew = document.row != last
         last = document.row
         switch console.format {
@@ -88,7 +88,7 @@ struct DocumentView {
         }
     }
 
-    func line(_ document: DocumentDesk.Listed) -> String {
+    func line(_ document: DocumentAdmin.Listed) -> String {
         let name = DisplayWidth.harmless(document.title ?? id)
         guard let pages = document.pages, pages > 0 else { return "\(name)  \(document.stage)" }
         let ended = document.done + document.failed
@@ -99,7 +99,7 @@ struct DocumentView {
         return "\(name)  \(bar)  \(ended) of \(Humane.count(pages, "page"))\(failed)  \(document.stage)"
     }
 
-    func end(_ document: DocumentDesk.Listed) -> ExitCode {
+    func end(_ document: DocumentAdmin.Listed) -> ExitCode {
         let isRead = document.status == "completed"
         switch console.format {
         case .json: console.show(document.json) {}
@@ -123,7 +123,7 @@ struct DocumentView {
     }
 }
 
-extension DocumentDesk.Listed {
+extension DocumentAdmin.Listed {
     /// The view's row.
     var json: JSONValue {
         do throws(JSONProblem) {

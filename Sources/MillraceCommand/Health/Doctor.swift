@@ -59,7 +59,7 @@ struct Doctor {
         checks.append(
             await look(.checkIns) { () throws(PostgresError) in
                 Self.judge(
-                    try await CheckInOffice.state(on: connection, deadline: .seconds(5)),
+                    try await CheckInAdmin.state(on: connection, deadline: .seconds(5)),
                     links: invocation.settings.links,
                     deadman: invocation.settings.text(.deadmanURL) != nil)
             })
@@ -71,7 +71,7 @@ struct Doctor {
         checks.append(
             await look(.webhooks) { () throws(PostgresError) in
                 Self.judge(
-                    try await WebhookDesk.state(on: connection, deadline: .seconds(10)),
+                    try await WebhookAdmin.state(on: connection, deadline: .seconds(10)),
                     keys: invocation.settings.keys, knowsOrigin: invocation.settings.knowsWebhookOrigin)
             })
         return checks

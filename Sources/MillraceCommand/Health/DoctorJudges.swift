@@ -134,7 +134,7 @@ extension Doctor {
         return worst.isGrave ? .problem(sentence, advice: advice) : .warning(sentence, advice: advice)
     }
 
-    static func judge(_ state: CheckInOffice.State, links: Links?, deadman: Bool) -> Check.Result {
+    static func judge(_ state: CheckInAdmin.State, links: Links?, deadman: Bool) -> Check.Result {
         if let worst = state.findings.first {
             return .problem(worst.sentence, advice: "see \(worst.alarm.rawValue) in deploy/README.md")
         }
@@ -196,7 +196,7 @@ extension Doctor {
             ? .warning(sentence, advice: advice) : .problem(sentence, advice: advice)
     }
 
-    static func judge(_ state: WebhookDesk.State, keys: Keyring, knowsOrigin: Bool) -> Check.Result {
+    static func judge(_ state: WebhookAdmin.State, keys: Keyring, knowsOrigin: Bool) -> Check.Result {
         guard state.targets > 0 else { return .ok("nobody is told of events by HTTP") }
         let missing = state.keys.filter { !keys.has($0) }
         if !missing.isEmpty {

@@ -57,7 +57,7 @@ struct FailIf: Sendable, Equatable {
     static let expectation =
         "conditions such as oldest>60s,failed>5%: \(Metric.allCases.map(\.rawValue).joined(separator: ", ")) with >, <, >= or <="
 
-    static func read(_ text: String) throws(Refusal) -> FailIf {
+    static func read(_ text: String) throws(ValueRefusal) -> FailIf {
         var conditions: [Condition] = []
         var place = 0
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {
@@ -67,11 +67,11 @@ struct FailIf: Sendable, Equatable {
         return FailIf(conditions: conditions)
     }
 
-    private static func condition(_ part: Substring, at start: Int) throws(Refusal) -> Condition {
+    private static func condition(_ part: Substring, at start: Int) throws(ValueRefusal) -> Condition {
         var rest = part
         func place() -> Int { start + part.count - rest.count + 1 }
-        func refuse(_ expected: String) -> Refusal {
-            Refusal(complaint: "is malformed at character \(place()): expected \(expected)")
+        func refuse(_ expected: String) -> ValueRefusal {
+            ValueRefusal(complaint: "is malformed at character \(place()): expected \(expected)")
         }
         func skipSpace() { rest = rest.drop { $0 == " " } }
         skipSpace()

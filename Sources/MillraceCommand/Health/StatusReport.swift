@@ -34,7 +34,7 @@ struct StatusReport: Sendable {
     var schedules: Section<[ScheduleRow]>
     var providers: Section<[ProviderRow]>
     /// nil: the schema knows no mail.
-    var mail: Section<MailDesk.State?>
+    var mail: Section<MailAdmin.State?>
     var orphans: Section<[Orphan]>
     var deadLastHour: Section<Int>
     var deadLastDay: Section<Int>
@@ -45,11 +45,11 @@ struct StatusReport: Sendable {
     var pins: Section<[PinRow]>
     var sizes: Section<[SizeRow]>
     var partitions: Section<Partitions>
-    var quests: Section<QuestOffice.State> = .known(.init())
-    var documents: Section<DocumentDesk.State?> = .known(nil)
-    var checkIns: Section<CheckInOffice.State> = .known(.init())
-    var notices: Section<NoticeOffice.State> = .known(.init())
-    var webhooks: Section<WebhookDesk.State> = .known(.init())
+    var quests: Section<QuestAdmin.State> = .known(.init())
+    var documents: Section<DocumentAdmin.State?> = .known(nil)
+    var checkIns: Section<CheckInAdmin.State> = .known(.init())
+    var notices: Section<NoticeAdmin.State> = .known(.init())
+    var webhooks: Section<WebhookAdmin.State> = .known(.init())
     /// How many more the server takes of those who are no superusers.
     var connections: Section<Int> = .known(.max)
     /// Kinds that go wrong.
@@ -88,7 +88,7 @@ struct StatusReport: Sendable {
                 try await Providers.list(on: connection, deadline: patience)
             },
             mail: await section { () throws(PostgresError) in
-                try await MailDesk.state(on: connection, deadline: patience)
+                try await MailAdmin.state(on: connection, deadline: patience)
             },
             orphans: await section { () throws(PostgresError) in
                 try await Queue.orphans(on: connection, deadline: patience).map {
@@ -123,19 +123,19 @@ struct StatusReport: Sendable {
                 try await Queue.partitions(on: connection, deadline: patience)
             },
             quests: await section { () throws(PostgresError) in
-                try await QuestOffice.state(on: connection, deadline: patience)
+                try await QuestAdmin.state(on: connection, deadline: patience)
             },
             documents: await section { () throws(PostgresError) in
-                try await DocumentDesk.state(on: connection, deadline: patience)
+                try await DocumentAdmin.state(on: connection, deadline: patience)
             },
             checkIns: await section { () throws(PostgresError) in
-                try await CheckInOffice.state(on: connection, deadline: patience)
+                try await CheckInAdmin.state(on: connection, deadline: patience)
             },
             notices: await section { () throws(PostgresError) in
-                try await NoticeOffice.state(on: connection, deadline: patience)
+                try await NoticeAdmin.state(on: connection, deadline: patience)
             },
             webhooks: await section { () throws(PostgresError) in
-                try await WebhookDesk.state(on: connection, deadline: patience)
+                try await WebhookAdmin.state(on: connection, deadline: patience)
             },
             connections: await section { () throws(PostgresError) in
                 try await Queue.connectionsLeft(on: connection, deadline: patience)

@@ -270,7 +270,7 @@ extension StatusReport {
     }
 }
 
-extension CheckInOffice.State {
+extension CheckInAdmin.State {
     /// A worker that is there raises what is due within a second, and says each two seconds that it is.
     var findings: [Finding] {
         var found: [Finding] = []

@@ -25,7 +25,7 @@ struct HelpPage {
         var lines = wrapped("millrace runs background jobs from a queue in Postgres.")
         lines += ["", "usage: millrace <command> [flags]", "", "commands:"]
         lines += words(after: [])
-        lines += ["", "flags of every command:"] + flags(Flag.global)
+        lines += ["", "flags of every command:"] + flags(CommandFlag.global)
         lines += ["", "exit codes:"]
         lines += definitions(ExitCode.allCases.map { ("\($0.rawValue)", $0.meaning) })
         lines += [""]
@@ -55,7 +55,7 @@ struct HelpPage {
         }
         let own = command.flags.filter { !$0.hidden }
         if !own.isEmpty { lines += ["", "flags:"] + flags(own) }
-        lines += ["", "flags of every command:"] + flags(Flag.global)
+        lines += ["", "flags of every command:"] + flags(CommandFlag.global)
         if !command.examples.isEmpty {
             lines += ["", "examples:"]
             for example in command.examples {
@@ -72,16 +72,16 @@ struct HelpPage {
         definitions(tree.words(after: path).map { ($0, tree.summary(of: path + [$0])) })
     }
 
-    private func flags(_ flags: [Flag]) -> [String] {
+    private func flags(_ flags: [CommandFlag]) -> [String] {
         definitions(flags.filter { !$0.hidden }.map { (Self.spelling(of: $0), Self.meaning(of: $0)) })
     }
 
-    private static func spelling(of flag: Flag) -> String {
+    private static func spelling(of flag: CommandFlag) -> String {
         let short = flag.short.map { "-\($0), " } ?? "    "
         return short + "--\(flag.name)" + (flag.arity == .toggle ? "" : " \(flag.valueName)")
     }
 
-    private static func meaning(of flag: Flag) -> String {
+    private static func meaning(of flag: CommandFlag) -> String {
         var notes: [String] = []
         if !flag.kind.choices.isEmpty { notes.append(flag.kind.choices.joined(separator: "|")) }
         if flag.arity == .repeated { notes.append("may be repeated") }

@@ -49,7 +49,7 @@ private struct BacklogScenario: Sendable {
     static let bytesPerJob = 290
 
     /// A queue with so many jobs, each in a database of its own.
-    private struct Place: Sendable {
+    private struct QueuePosition: Sendable {
         let options: ConnectionOptions
         let connection: Connection
         let queue: String
@@ -93,7 +93,8 @@ private struct BacklogScenario: Sendable {
         let code: ExitCode
         do {
             code = try await measure(
-                jobs, Place(options: options, connection: connection, queue: queue, depth: jobs), beside: database)
+                jobs, QueuePosition(options: options, connection: connection, queue: queue, depth: jobs),
+                beside: database)
         } catch {
             await dropDatabase(database, options)
             throw error
@@ -130,11 +131,11 @@ private struct BacklogScenario: Sendable {
         if !isGone { invocation.console.note("the database \(name) could not be dropped: drop it by hand") }
     }
 
-    private func measure(_ jobs: Int, _ many: Place, beside database: String) async throws -> ExitCode {
+    private func measure(_ jobs: Int, _ many: QueuePosition, beside database: String) async throws -> ExitCode {
         let keeps = !invocation.parsed.isOff("keep")
         let beside = invocation.options(
             at: try ConnectionOptions.location(many.options.location, database: database))
-        let few = Place(
+        let few = QueuePosition(
             options: beside, connection: try await Connection.open(beside, name: "load"), queue: many.queue,
             depth: Self.few
         )
@@ -172,13 +173,13 @@ private struct BacklogScenario: Sendable {
             ])
     }
 
-    private func fill(_ place: Place, count: Int, label: String?) async throws {
+    private func fill(_ place: QueuePosition, count: Int, label: String?) async throws {
         var filling = Filling(invocation, on: place.connection, label: label, total: count)
         try await filling.add(Self.kind, count: count, queue: place.queue)
     }
 
     /// At all of them, in turns: what else the machine does meanwhile befalls all of them alike.
-    private func look(at places: [Place]) async throws -> [Sight] {
+    private func look(at places: [QueuePosition]) async throws -> [Sight] {
         var sights = [Sight](repeating: Sight(), count: places.count)
         let hundreds = try await claims(of: 100, from: places)
         let thousands = try await claims(of: 1000, from: places)
@@ -213,7 +214,7 @@ private struct BacklogScenario: Sendable {
     }
 
     /// In parts, and the queues filled up between them, so that a backlog stays what it is.
-    private func claims(of batch: Int, from places: [Place]) async throws -> [ClaimTimes] {
+    private func claims(of batch: Int, from places: [QueuePosition]) async throws -> [ClaimTimes] {
         let wanted = invocation.parsed.integer("claims") ?? 200
         let part = max(2, min(wanted, Self.few / batch / 2))
         var all = [ClaimTimes](repeating: ClaimTimes(), count: places.count)

@@ -99,15 +99,15 @@ private struct CancellationsScenario: Sendable {
         return report(rounds, kept: kept, total: count * jobs)
     }
 
-    private func worker(_ options: ConnectionOptions, drain: Duration = Self.drain) -> Worker {
-        var settings = Worker.Options(database: options, name: "cancelled")
+    private func worker(_ options: ConnectionOptions, drain: Duration = Self.drain) -> JobWorker {
+        var settings = JobWorker.Options(database: options, name: "cancelled")
         settings.slots = 10
         settings.drainDeadline = drain
         let handler = Handler(kind: Self.kind) { _, _ in
             try await Task.sleep(for: .milliseconds(Int.random(in: 0...600)))
             return .done
         }
-        return Worker(options: settings, handlers: [handler], log: .silent)
+        return JobWorker(options: settings, handlers: [handler], log: .silent)
     }
 
     private func round(
@@ -179,7 +179,7 @@ private struct CancellationsScenario: Sendable {
         func worst(_ state: DatabaseState) -> Double {
             rounds.filter { $0.state == state }.map { $0.took / .seconds(1) }.max() ?? 0
         }
-        let patience = Worker.recordingPatience
+        let patience = JobWorker.recordingPatience
         let judged = rounds.compactMap(\.sessionsLeft)
         var bars = DatabaseState.allCases.map { state in
             let limit = Self.drain + Self.tolerance + (state == .up ? .zero : patience)

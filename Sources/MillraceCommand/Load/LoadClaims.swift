@@ -111,7 +111,7 @@ private struct ClaimsScenario: Sendable {
         var moved = 0
         while true {
             let stretches = zip(lines, floors).map {
-                Stretch(lane: Lane(queue: $0, priority: 4, line: .normal), floor: $1, limit: 1000)
+                ClaimRange(lane: Lane(queue: $0, priority: 4, line: .normal), floor: $1, limit: 1000)
             }
             let found = try await Queue.claim(
                 on: connection, session: 0, number: 8, kinds: kinds, from: stretches, wanted: 1000, shortQueues: [],

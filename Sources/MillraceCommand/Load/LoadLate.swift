@@ -31,9 +31,9 @@ struct LateScenario: Sendable {
             try await late.execute(
                 "select millrace.enqueue('practice.mark', '{\"n\": 0}', queue => $1)", [.text(Self.queue)])
             let (outcome, end) = try await offer(options)
-            try await Task.sleep(for: .nanoseconds(max(0, end - Marks.now())))
+            try await Task.sleep(for: .nanoseconds(max(0, end - PracticeMarks.now())))
             let passed = try await taken(on: connection) - ended
-            let began = Marks.now()
+            let began = PracticeMarks.now()
             try await late.execute("commit")
             guard let start = try await starts.wait(for: 0, atMost: .seconds(120)) else {
                 throw Failure("the job that committed late was not started within two minutes of its commit")
@@ -67,7 +67,7 @@ struct LateScenario: Sendable {
     /// The others, evenly over all but the last second of the time.
     private func offer(_ options: ConnectionOptions) async throws -> (Pacer.Outcome, end: Int64) {
         let live = invocation.console.live()
-        let began = Marks.now()
+        let began = PracticeMarks.now()
         let end = began + Int64(hold / .nanoseconds(1))
         let span = max(0.5, hold / .seconds(1) - 1)
         let calls = max(1, min(jobs, Int(span * Double(Self.callsPerSecond))))

@@ -175,10 +175,10 @@ private struct LatencyScenario: Sendable {
             try await connection.execute("begin")
             try await enqueue(n, on: connection)
             try await Task.sleep(for: hold)
-            began = Marks.now()
+            began = PracticeMarks.now()
             try await connection.execute("commit")
         } else {
-            began = Marks.now()
+            began = PracticeMarks.now()
             try await enqueue(n, on: connection)
         }
         guard let start = try await starts.wait(for: n, atMost: .seconds(30)) else {

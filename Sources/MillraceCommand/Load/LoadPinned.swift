@@ -94,7 +94,7 @@ private struct PinnedScenario: Sendable {
             let meter = try await ServerMeter(on: connection)
             let before = try await meter.read()
             let cadence = Cadence(
-                began: Marks.now() + 500_000_000, perSecond: Double(rate) / Double(perCall), calls: calls)
+                began: PracticeMarks.now() + 500_000_000, perSecond: Double(rate) / Double(perCall), calls: calls)
             async let offered = pacer.run(cadence) { call, connection in
                 let jobs = MixedJobs.json(
                     tens: call * tens..<(call + 1) * tens, microseconds: clock.microseconds(cadence.due(call)))
@@ -103,7 +103,7 @@ private struct PinnedScenario: Sendable {
             let samples = try await watch(cadence, starts: starts, walks: walks, on: connection)
             let outcome = try await offered
             // What is not done by then has not kept up with the rate.
-            let left = Duration.nanoseconds(max(0, cadence.end - Marks.now())) + Self.grace
+            let left = Duration.nanoseconds(max(0, cadence.end - PracticeMarks.now())) + Self.grace
             try await starts.wait(forCount: calls * (endsPerCall - tens), atMost: left)
             let intime = starts.count
             try await pin?.release()
@@ -143,7 +143,8 @@ private struct PinnedScenario: Sendable {
             starts.follow()
             let sizes = try await TableSizes.read(on: connection)
             let sample = Sample(
-                at: max(0, Double(Marks.now() - cadence.began) / 1e9), started: starts.count, dead: sizes.hotDead,
+                at: max(0, Double(PracticeMarks.now() - cadence.began) / 1e9), started: starts.count,
+                dead: sizes.hotDead,
                 hotBytes: sizes.hotBytes, walk: try await walks.read())
             samples.append(sample)
             if tenths.pass(sample.started, of: expected) {
@@ -151,8 +152,9 @@ private struct PinnedScenario: Sendable {
                     "\(Humane.count(sample.started)) of \(Humane.count(expected)), \(Humane.count(sample.dead)) dead rows"
                 ])
             }
-            guard Marks.now() < cadence.end else { break }
-            try await Task.sleep(for: min(pause, .nanoseconds(max(0, cadence.end - Marks.now())) + .milliseconds(5)))
+            guard PracticeMarks.now() < cadence.end else { break }
+            try await Task.sleep(
+                for: min(pause, .nanoseconds(max(0, cadence.end - PracticeMarks.now())) + .milliseconds(5)))
         }
         live.update([])
         return samples

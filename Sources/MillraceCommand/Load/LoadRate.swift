@@ -74,14 +74,15 @@ private struct RateScenario: Sendable {
     }
 
     private func work(workers count: Int, seconds: Int) async throws {
-        var options = Worker.Options(database: try invocation.connectionOptions(), name: "load")
+        var options = JobWorker.Options(database: try invocation.connectionOptions(), name: "load")
         options.direct = invocation.directOptions
         let live = invocation.console.live()
         try await withThrowingTaskGroup(of: Void.self) { group in
             let workers = (0..<count).map { number in
                 var options = options
                 options.name = "load-\(number)"
-                return Worker(options: options, handlers: Practice.handlers, log: .standardError(threshold: .warning))
+                return JobWorker(
+                    options: options, handlers: Practice.handlers, log: .standardError(threshold: .warning))
             }
             for worker in workers { group.addTask { _ = try await worker.run() } }
             let end = ContinuousClock.now + .seconds(seconds + 1)

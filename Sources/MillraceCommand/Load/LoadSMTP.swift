@@ -39,7 +39,7 @@ extension Command {
         } catch {
             throw Failure(.misused, error.sentence)
         }
-        let relay = Relay(transport, blobs: CarrierLoad.blobs)
+        let relay = SMTPProvider(transport, blobs: CarrierLoad.blobs)
         guard let source = invocation.parsed.string("source") else { return try await load.run(relay) }
         return try await load.run(relay, beside: ("smtp-source", 0.5)) { [configuration] in
             try await send(with: source, to: configuration, load)
@@ -85,11 +85,12 @@ extension Command {
         examples: [Example("millrace load resend --port 8480 --sessions 64", "5,000 messages, three times")],
         settings: .unused
     ) { invocation in
-        var configuration = Resend.Configuration(key: "re_test")
+        var configuration = ResendProvider.Configuration(key: "re_test")
         configuration.base = "http://127.0.0.1:\(invocation.parsed.integer("port") ?? 8480)"
         configuration.timeout = .seconds(300)
         let client = HTTPClient()
         defer { client.close() }
-        return try await CarrierLoad(invocation).run(Resend(configuration, client: client, blobs: CarrierLoad.blobs))
+        return try await CarrierLoad(invocation).run(
+            ResendProvider(configuration, client: client, blobs: CarrierLoad.blobs))
     }
 }

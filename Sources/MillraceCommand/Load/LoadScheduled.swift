@@ -50,11 +50,11 @@ private struct ScheduledScenario: Sendable {
             let starts = try Starts(path: workers.marksPath, jobs: jobs)
             let clock = try await DatabaseClock(on: connection)
             // Time to enqueue them all before the first is due.
-            let first = clock.microseconds(Marks.now()) + 2_000_000 + Int64(jobs) * 250
+            let first = clock.microseconds(PracticeMarks.now()) + 2_000_000 + Int64(jobs) * 250
             let cadence = Cadence(
                 began: clock.monotonic(first), perSecond: Double(jobs) / Double(seconds), calls: jobs)
             try await enqueue(first: first, on: connection)
-            let spare = cadence.began - Marks.now()
+            let spare = cadence.began - PracticeMarks.now()
             guard spare > 0 else {
                 throw Failure(
                     "enqueuing took \(Humane.duration(.nanoseconds(-spare))) longer than expected, and the first jobs were due before",
@@ -107,7 +107,7 @@ private struct ScheduledScenario: Sendable {
     private func follow(_ starts: Starts, cadence: Cadence) async throws {
         let live = invocation.console.live()
         var tenths = Tenths()
-        let limit = Duration.nanoseconds(max(0, cadence.end - Marks.now())) + .seconds(60)
+        let limit = Duration.nanoseconds(max(0, cadence.end - PracticeMarks.now())) + .seconds(60)
         try await starts.wait(forCount: jobs, atMost: limit) { count in
             if tenths.pass(count, of: jobs) { live.update(["started \(Humane.count(count)) of \(Humane.count(jobs))"]) }
         }

@@ -64,7 +64,7 @@ private struct SteadyScenario: Sendable {
                 try invocation.connectionOptions(), callers: invocation.parsed.integer("callers") ?? 8)
             let meter = try await ServerMeter(on: connection)
             let before = try await meter.read()
-            let cadence = Cadence(began: Marks.now() + 500_000_000, perSecond: Double(rate), calls: jobs)
+            let cadence = Cadence(began: PracticeMarks.now() + 500_000_000, perSecond: Double(rate), calls: jobs)
             async let offered = pacer.run(cadence) { number, connection in
                 try await connection.execute(
                     "select millrace.enqueue('practice.mark', $1, queue => 'load.steady')",
@@ -110,14 +110,15 @@ private struct SteadyScenario: Sendable {
             starts.follow()
             growth.add(
                 Growth.Sample(
-                    at: max(0, Double(Marks.now() - cadence.began) / 1e9), jobs: starts.count,
+                    at: max(0, Double(PracticeMarks.now() - cadence.began) / 1e9), jobs: starts.count,
                     sizes: try await TableSizes.read(on: connection)))
             if tenths.pass(starts.count, of: cadence.calls) {
                 live.update(["\(Humane.count(starts.count)) of \(Humane.count(cadence.calls))"])
             }
-            guard Marks.now() < cadence.end else { break }
+            guard PracticeMarks.now() < cadence.end else { break }
             // The last sample comes right at the end.
-            try await Task.sleep(for: min(pause, .nanoseconds(max(0, cadence.end - Marks.now())) + .milliseconds(5)))
+            try await Task.sleep(
+                for: min(pause, .nanoseconds(max(0, cadence.end - PracticeMarks.now())) + .milliseconds(5)))
         }
         live.update([])
         return growth

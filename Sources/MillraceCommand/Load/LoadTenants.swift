@@ -62,10 +62,10 @@ private struct TenantsScenario: Sendable {
         }
         let starts = Starts()
         let decoder = JSONDecoder()
-        var options = Worker.Options(database: try invocation.connectionOptions(), name: "load")
+        var options = JobWorker.Options(database: try invocation.connectionOptions(), name: "load")
         options.slots = invocation.settings.slots
         options.direct = invocation.directOptions
-        let worker = Worker(
+        let worker = JobWorker(
             options: options,
             handlers: [
                 Handler(kind: "load.mark") { args, _ in

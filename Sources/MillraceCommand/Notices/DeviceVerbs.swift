@@ -16,7 +16,7 @@ extension Command {
         let parsed = invocation.parsed
         let limit = parsed.integer("limit") ?? 50
         let devices = try await invocation.withSchema { connection in
-            try await NoticeOffice.devices(
+            try await NoticeAdmin.devices(
                 person: parsed.string("person"), after: parsed.string("after"), page: limit, on: connection)
         }
         var table = Table(
@@ -44,14 +44,14 @@ extension Command {
         examples: [Example("millrace devices remove 740f4707bebcf74f9b7c25d4…", "it gets no more pushes")]
     ) { invocation in
         let token = invocation.parsed.string("token") ?? ""
-        let removed = try await invocation.withSchema { try await NoticeOffice.removeDevice(token, on: $0) }
+        let removed = try await invocation.withSchema { try await NoticeAdmin.removeDevice(token, on: $0) }
         guard removed else { throw Failure(.notFound, "there is no such device", hint: "see millrace devices list") }
         invocation.console.show(["removed": .bool(true)]) { invocation.console.print("it is forgotten") }
         return .done
     }
 }
 
-extension NoticeOffice.Device {
+extension NoticeAdmin.Device {
     var json: JSONValue {
         [
             "token": .string(token), "person": .string(person), "platform": .string(platform), "app": JSONValue(app),

@@ -24,11 +24,11 @@ extension Command {
         let parsed = invocation.parsed
         let limit = parsed.integer("limit") ?? 50
         let notices = try await invocation.withSchema { connection in
-            try await NoticeOffice.list(
+            try await NoticeAdmin.list(
                 person: parsed.string("person"), status: parsed.string("status"), onlyAlarms: parsed.isOn("alarms"),
                 after: parsed.string("after")?.lowercased(), page: limit, on: connection)
         }
-        invocation.console.list("notices", notices.map(\.json), table: NoticeOffice.Notice.table(notices))
+        invocation.console.list("notices", notices.map(\.json), table: NoticeAdmin.Notice.table(notices))
         if notices.count == limit, invocation.console.format == .human, let last = notices.last {
             invocation.console.note("more may follow: --after \(last.id)")
         }
@@ -42,7 +42,7 @@ extension Command {
         examples: [Example("millrace notices show 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "what became of it")]
     ) { invocation in
         let id = invocation.parsed.string("id") ?? ""
-        let bytes = try await invocation.withSchema { try await NoticeOffice.story(id, on: $0) }
+        let bytes = try await invocation.withSchema { try await NoticeAdmin.story(id, on: $0) }
         guard let bytes, let story = try? JSONValue.read(bytes) else {
             throw Failure(.notFound, "there is no notice \(id)", hint: "see millrace notices list")
         }
@@ -86,13 +86,13 @@ extension Command {
         guard case .object? = try? JSONValue.read(data) else {
             throw Failure(.misused, "--data takes a JSON object", hint: "put JSON in single quotes")
         }
-        let order = NoticeOffice.Order(
+        let order = NoticeAdmin.Order(
             person: parsed.string("person") ?? "", kind: parsed.string("kind") ?? "", data: data,
             channels: parsed.list("channel").isEmpty ? nil : parsed.list("channel"), key: parsed.string("key"),
             at: try parsed.string("at").map { text in try InstantText.read(text) },
             expiresAt: try parsed.string("expires").map { text in try InstantText.read(text) },
             isAlarm: parsed.isOn("alarm"))
-        let id = try await invocation.withSchema { try await NoticeOffice.send(order, on: $0) }
+        let id = try await invocation.withSchema { try await NoticeAdmin.send(order, on: $0) }
         invocation.console.show(["id": .string(id)]) { invocation.console.print(id) }
         return .done
     }
@@ -105,7 +105,7 @@ extension Command {
     ) { invocation in
         let (person, key) = (invocation.parsed.string("person") ?? "", invocation.parsed.string("key") ?? "")
         let cancelled = try await invocation.withSchema {
-            try await NoticeOffice.cancel(person: person, key: key, on: $0)
+            try await NoticeAdmin.cancel(person: person, key: key, on: $0)
         }
         invocation.console.show(["person": .string(person), "key": .string(key), "cancelled": .bool(cancelled)]) {
             invocation.console.print(cancelled ? "it is called off" : "nothing of it waits any more")
@@ -154,7 +154,7 @@ enum NoticeStory {
     }
 }
 
-extension NoticeOffice.Notice {
+extension NoticeAdmin.Notice {
     var json: JSONValue {
         [
             "id": .string(id), "person": .string(person), "kind": .string(kind), "key": JSONValue(key),
@@ -165,7 +165,7 @@ extension NoticeOffice.Notice {
         ]
     }
 
-    static func table(_ notices: [NoticeOffice.Notice]) -> Table {
+    static func table(_ notices: [NoticeAdmin.Notice]) -> Table {
         var table = Table(
             [
                 .init("id"), .init("person", shrinks: true), .init("kind"), .init("by"), .init("status"),

@@ -14,13 +14,14 @@ struct Command: Sendable {
     let summary: String
     let discussion: String
     let arguments: [Argument]
-    let flags: [Flag]
+    let flags: [CommandFlag]
     let examples: [Example]
     let settings: SettingsUse
     let run: @Sendable (Invocation) async throws -> ExitCode
 
     init(
-        _ path: [String], summary: String, discussion: String = "", arguments: [Argument] = [], flags: [Flag] = [],
+        _ path: [String], summary: String, discussion: String = "", arguments: [Argument] = [],
+        flags: [CommandFlag] = [],
         examples: [Example] = [], settings: SettingsUse = .checked,
         run: @escaping @Sendable (Invocation) async throws -> ExitCode
     ) {
@@ -41,12 +42,12 @@ struct Command: Sendable {
         return ([name] + arguments.map(\.usage) + flags).joined(separator: " ")
     }
 
-    func flag(named name: String) -> Flag? {
-        flags.first { $0.name == name } ?? Flag.global.first { $0.name == name }
+    func flag(named name: String) -> CommandFlag? {
+        flags.first { $0.name == name } ?? CommandFlag.global.first { $0.name == name }
     }
 
-    func flag(short: Character) -> Flag? {
-        flags.first { $0.short == short } ?? Flag.global.first { $0.short == short }
+    func flag(short: Character) -> CommandFlag? {
+        flags.first { $0.short == short } ?? CommandFlag.global.first { $0.short == short }
     }
 }
 

@@ -36,17 +36,17 @@ struct CommandTree: Sendable {
     }
 
     /// A flag of any command: needed for flags that stand before the command they belong to.
-    func anyFlag(named name: String) -> Flag? {
-        Flag.global.first { $0.name == name } ?? commands.lazy.flatMap(\.flags).first { $0.name == name }
+    func anyFlag(named name: String) -> CommandFlag? {
+        CommandFlag.global.first { $0.name == name } ?? commands.lazy.flatMap(\.flags).first { $0.name == name }
     }
 
-    func anyFlag(short: Character) -> Flag? {
-        Flag.global.first { $0.short == short } ?? commands.lazy.flatMap(\.flags).first { $0.short == short }
+    func anyFlag(short: Character) -> CommandFlag? {
+        CommandFlag.global.first { $0.short == short } ?? commands.lazy.flatMap(\.flags).first { $0.short == short }
     }
 
     /// Every variable that a flag listens to; `Settings` must not call them unknown.
     var environmentNames: [String] {
-        (Flag.global + commands.flatMap(\.flags)).compactMap(\.environment)
+        (CommandFlag.global + commands.flatMap(\.flags)).compactMap(\.environment)
     }
 
     /// Where a verb is at home, for someone who left out the noun.

@@ -53,7 +53,7 @@ extension ValueKind {
     static let jobID = ValueKind.integer(1...Int.max)
 
     static let instant = ValueKind.custom(expects: InstantText.expectation) { text in
-        do throws(Refusal) {
+        do throws(ValueRefusal) {
             _ = try InstantText.read(text)
             return nil
         } catch {

@@ -66,7 +66,7 @@ struct Misuse: Error, Equatable {
 }
 
 /// What a command line asks for.
-enum Request: Sendable {
+enum CommandRequest: Sendable {
     case run(Parsed)
     case help(path: [String])
     case version(Parsed)

@@ -1,6 +1,6 @@
 /// The flag a token names, and the value that came with it after `=` or, for a short flag, right behind it.
 struct FlagToken {
-    var flag: Flag?
+    var flag: CommandFlag?
     /// As typed, without a value: safe to show.
     let spelling: String
     var inlineValue: String?
@@ -69,7 +69,7 @@ extension Parser {
     }
 
     static func flagToken(
-        _ token: String, long: (String) -> Flag?, short: (Character) -> Flag?
+        _ token: String, long: (String) -> CommandFlag?, short: (Character) -> CommandFlag?
     ) -> FlagToken {
         guard token.hasPrefix("--") else {
             let letters = token.dropFirst()

@@ -4,7 +4,7 @@ struct Parser {
     let environment: [String: String]
 
     /// - Parameter argv: the arguments without the name of the executable.
-    func parse(_ argv: [String]) -> Request {
+    func parse(_ argv: [String]) -> CommandRequest {
         let location = locate(argv)
         let command = tree.command(at: location.path)
         var scan = Scan(parser: self, command: command)

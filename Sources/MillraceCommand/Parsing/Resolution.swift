@@ -14,7 +14,8 @@ struct Resolution {
     mutating func resolve(flags: [String: Parsed.Entry], refused: Set<String>, words: [String]) {
         parsed.flags = flags
         place(words)
-        for flag in parsed.command.flags + Flag.global where flags[flag.name] == nil && !refused.contains(flag.name) {
+        for flag in parsed.command.flags + CommandFlag.global
+        where flags[flag.name] == nil && !refused.contains(flag.name) {
             if !flag.overridesSetting { fill(flag) }
         }
         oneFormat()
@@ -33,7 +34,7 @@ struct Resolution {
                 problems.append("<\(argument.name)> is missing: \(argument.help)")
             }
             for word in taken {
-                do throws(Refusal) {
+                do throws(ValueRefusal) {
                     parsed.arguments[argument.name, default: []].append(try argument.kind.read(word))
                 } catch {
                     problems.append("<\(argument.name)> \(error.complaint)")
@@ -43,10 +44,10 @@ struct Resolution {
         for word in words { problems.append("unexpected argument \(Secrets.quoted(word))") }
     }
 
-    private mutating func fill(_ flag: Flag) {
+    private mutating func fill(_ flag: CommandFlag) {
         if let name = flag.environment, let text = environment[name], !text.isEmpty {
             let texts = flag.arity == .repeated ? ListText.items(text) : [text]
-            do throws(Refusal) {
+            do throws(ValueRefusal) {
                 var values: [Value] = []
                 for text in texts { values.append(try flag.kind.read(text, secret: flag.secret)) }
                 parsed.flags[flag.name] = Parsed.Entry(values: values, origin: .environment(name))

@@ -40,17 +40,17 @@ struct Scan {
         }
     }
 
-    private func long(_ name: String) -> Flag? {
+    private func long(_ name: String) -> CommandFlag? {
         command.map { $0.flag(named: name) } ?? parser.tree.anyFlag(named: name)
     }
 
-    private func short(_ letter: Character) -> Flag? {
+    private func short(_ letter: Character) -> CommandFlag? {
         command.map { $0.flag(short: letter) } ?? parser.tree.anyFlag(short: letter)
     }
 
     /// Tells the unknown flag, and reads on as if the suggested one stood there, so that its value is no stray word.
     private mutating func suggest(for found: inout FlagToken) {
-        let flags = ((command?.flags ?? []) + Flag.global).filter { !$0.hidden }
+        let flags = ((command?.flags ?? []) + CommandFlag.global).filter { !$0.hidden }
         let known = flags.map(\.name)
         let negations = flags.filter { $0.arity == .toggle }.map { "no-\($0.name)" }
         let name = String(found.spelling.drop { $0 == "-" })
@@ -83,7 +83,7 @@ struct Scan {
             problems.append("--\(flag.name) needs a value: \(flag.kind.expectation)")
             return
         }
-        do throws(Refusal) {
+        do throws(ValueRefusal) {
             let value = try flag.kind.read(text, secret: flag.secret)
             let before = flag.arity == .repeated ? flags[flag.name]?.values ?? [] : []
             flags[flag.name] = Parsed.Entry(values: before + [value], origin: .flag(flag.name))
@@ -93,11 +93,11 @@ struct Scan {
         }
     }
 
-    private func isGuess(_ found: FlagToken, _ flag: Flag) -> Bool {
+    private func isGuess(_ found: FlagToken, _ flag: CommandFlag) -> Bool {
         found.spelling.hasPrefix("--") && found.spelling != "--\(flag.name)" && !found.negated
     }
 
-    private mutating func toggle(_ flag: Flag, _ found: FlagToken) {
+    private mutating func toggle(_ flag: CommandFlag, _ found: FlagToken) {
         var isOn = true
         if let text = found.inlineValue {
             guard case .boolean(let given)? = try? ValueKind.boolean.read(text) else {

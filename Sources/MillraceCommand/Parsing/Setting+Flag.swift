@@ -2,8 +2,8 @@ import Composition
 
 extension Setting {
     /// The flag that wins over the environment; a verb lists the ones it cares about.
-    var flag: Flag {
-        let arity: Flag.Arity =
+    var flag: CommandFlag {
+        let arity: CommandFlag.Arity =
             switch kind {
             case .boolean, .presence: .toggle
             case .text, .path, .integer, .duration, .choice, .custom: isRepeated ? .repeated : .single

@@ -15,9 +15,9 @@ extension Command {
         let limit = invocation.parsed.integer("limit") ?? 50
         let after = invocation.parsed.string("after")
         let families = try await invocation.withSchema { connection in
-            try await QuestOffice.families(after: after, page: limit, on: connection)
+            try await QuestAdmin.families(after: after, page: limit, on: connection)
         }
-        invocation.console.list("families", families.map(\.json), table: QuestOffice.Family.table(families))
+        invocation.console.list("families", families.map(\.json), table: QuestAdmin.Family.table(families))
         if families.count == limit, invocation.console.format == .human, let last = families.last {
             invocation.console.note("more may follow: --after \(last.family)")
         }
@@ -32,7 +32,7 @@ extension Command {
     ) { invocation in
         let name = invocation.parsed.string("family") ?? ""
         let family = try await invocation.withSchema { try await invocation.family(name, on: $0) }
-        invocation.console.show(family.json) { invocation.console.print(QuestOffice.Family.table([family])) }
+        invocation.console.show(family.json) { invocation.console.print(QuestAdmin.Family.table([family])) }
         return .done
     }
 
@@ -53,7 +53,7 @@ extension Command {
         let parsed = invocation.parsed
         let (name, zone) = (parsed.string("family") ?? "", parsed.string("zone") ?? "")
         let created = try await invocation.withSchema { connection in
-            try await QuestOffice.create(
+            try await QuestAdmin.create(
                 name, zone: zone, weekStarts: parsed.integer("week-starts") ?? 1, on: connection)
         }
         invocation.console.show(["family": .string(name), "zone": .string(zone), "created": .bool(created)]) {
@@ -73,7 +73,7 @@ extension Command {
         examples: [Example("millrace families zone smith Asia/Tokyo", "its midnights are Tokyo's from now on")]
     ) { invocation in
         let (name, zone) = (invocation.parsed.string("family") ?? "", invocation.parsed.string("zone") ?? "")
-        let changed = try await invocation.withSchema { try await QuestOffice.move(name, to: zone, on: $0) }
+        let changed = try await invocation.withSchema { try await QuestAdmin.move(name, to: zone, on: $0) }
         invocation.console.show(["family": .string(name), "zone": .string(zone), "changed": .bool(changed)]) {
             invocation.console.print("\(name) \(changed ? "lives by" : "lived already by") \(zone)")
         }
@@ -98,7 +98,7 @@ extension Command {
             parsed.string("family") ?? "", parsed.string("person") ?? "", parsed.string("role") ?? ""
         )
         let changed = try await invocation.withSchema { connection in
-            try await QuestOffice.join(name, person: person, role: role, on: connection)
+            try await QuestAdmin.join(name, person: person, role: role, on: connection)
         }
         invocation.console.show([
             "family": .string(name), "person": .string(person), "role": .string(role), "changed": .bool(changed),
@@ -110,8 +110,8 @@ extension Command {
 }
 
 extension Invocation {
-    func family(_ name: String, on connection: Connection) async throws -> QuestOffice.Family {
-        guard let family = try await QuestOffice.family(name, on: connection) else {
+    func family(_ name: String, on connection: Connection) async throws -> QuestAdmin.Family {
+        guard let family = try await QuestAdmin.family(name, on: connection) else {
             throw Failure(
                 .notFound, "there is no family \(DisplayWidth.harmless(name))", hint: "see millrace families list")
         }
@@ -119,7 +119,7 @@ extension Invocation {
     }
 }
 
-extension QuestOffice.Family {
+extension QuestAdmin.Family {
     var json: JSONValue {
         [
             "family": .string(family), "zone": .string(zone), "week_starts": .int(weekStarts), "members": .int(members),
@@ -128,7 +128,7 @@ extension QuestOffice.Family {
         ]
     }
 
-    static func table(_ families: [QuestOffice.Family]) -> Table {
+    static func table(_ families: [QuestAdmin.Family]) -> Table {
         var table = Table(
             [
                 .init("family", shrinks: true), .init("zone"), .init("members", .trailing), .init("today"),

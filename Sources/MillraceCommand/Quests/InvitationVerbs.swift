@@ -23,7 +23,7 @@ extension Command {
         let (name, person) = (parsed.string("family") ?? "", parsed.string("person") ?? "")
         if parsed.isOn("withdraw") {
             let gone = try await invocation.withSchema { connection in
-                try await QuestOffice.uninvite(name, person: person, on: connection)
+                try await QuestAdmin.uninvite(name, person: person, on: connection)
             }
             invocation.console.show(["family": .string(name), "person": .string(person), "withdrawn": .bool(gone)]) {
                 invocation.console.print(gone ? "\(person) is invited no more" : "\(person) was not invited")
@@ -32,7 +32,7 @@ extension Command {
         }
         guard let role = parsed.string("role") else { throw Failure(.misused, "say as what: teen or parent") }
         let until = try await invocation.withSchema { connection in
-            try await QuestOffice.invite(name, person: person, role: role, on: connection)
+            try await QuestAdmin.invite(name, person: person, role: role, on: connection)
         }
         invocation.console.show([
             "family": .string(name), "person": .string(person), "role": .string(role),
@@ -59,7 +59,7 @@ extension Command {
         let (name, person) = (parsed.string("family"), parsed.string("person"))
         guard name != nil || person != nil else { throw Failure(.misused, "give --family or --person") }
         let rows = try await invocation.withSchema { connection in
-            try await QuestOffice.invitations(
+            try await QuestAdmin.invitations(
                 family: name, person: person, page: parsed.integer("limit") ?? 50, on: connection)
         }.map { try JSONValue.read($0) }
         var table = Table(
@@ -86,7 +86,7 @@ extension Command {
     ) { invocation in
         let (name, person) = (invocation.parsed.string("family") ?? "", invocation.parsed.string("person") ?? "")
         let left = try await invocation.withSchema { connection in
-            try await QuestOffice.leave(name, person: person, on: connection)
+            try await QuestAdmin.leave(name, person: person, on: connection)
         }
         invocation.console.show(["family": .string(name), "person": .string(person), "left": .bool(left)]) {
             invocation.console.print("\(person) \(left ? "has left" : "was not in") \(name)")

@@ -39,7 +39,7 @@ extension Command {
     ) { invocation in
         let console = invocation.console
         if invocation.parsed.isOn("dry-run") {
-            let due = try await invocation.withSchema { try await QuestOffice.due(page: 500, on: $0) }
+            let due = try await invocation.withSchema { try await QuestAdmin.due(page: 500, on: $0) }
             var table = Table(
                 [
                     .init("family", shrinks: true), .init("zone"), .init("today"), .init("becomes"),
@@ -65,9 +65,9 @@ extension Command {
         }
         try await invocation.withSchema { _ in }
         let pool = Pool(try invocation.connectionOptions(), size: 1)
-        let tally: Rollover.Tally
+        let tally: QuestService.Tally
         do {
-            tally = try await Rollover(pool: pool).run()
+            tally = try await QuestService(pool: pool).run()
         } catch let error as PostgresError {
             throw DatabaseFailure(error)
         }
@@ -105,7 +105,7 @@ extension Command {
         var found: [Discrepancy] = []
         let sum = try await invocation.withSchema { connection in
             if let only { _ = try await invocation.family(only, on: connection) }
-            return try await QuestOffice.verify(only: only, repair: repairs, on: connection) { one in
+            return try await QuestAdmin.verify(only: only, repair: repairs, on: connection) { one in
                 if found.count < 1000 { found.append(one) }
             }
         }
@@ -137,7 +137,7 @@ extension Invocation {
         let family = parsed.string("family") ?? ""
         let days = try await withSchema { connection in
             _ = try await self.family(family, on: connection)
-            return try await QuestOffice.days(of: family, before: before, page: page, on: connection)
+            return try await QuestAdmin.days(of: family, before: before, page: page, on: connection)
         }
         var table = Table([
             .init("day"), .init("kind"), .init("quest", shrinks: true), .init("state"), .init("done by", .trailing),

@@ -27,7 +27,7 @@ extension Command {
     ) { invocation in
         let name = invocation.parsed.string("file") ?? "-"
         return try await invocation.withBlobs { store in
-            let chunks: Chunks
+            let chunks: FileChunks
             do throws(FileProblem) {
                 chunks = try invocation.surroundings.chunks(name)
             } catch {
@@ -37,7 +37,7 @@ extension Command {
             let (role, tenant) = (invocation.parsed.string("role"), invocation.parsed.string("tenant"))
             if role != nil || tenant != nil {
                 try await store.pool.withConnection { connection throws(PostgresError) in
-                    _ = try await Register.allow(id, role: role, tenant: tenant, on: connection)
+                    _ = try await BlobReferences.allow(id, role: role, tenant: tenant, on: connection)
                 }
             }
             invocation.console.show(["id": .string(id.description), "size": .int(size)]) {
@@ -186,10 +186,10 @@ extension Command {
 
 /// A file's pieces, as they are asked for.
 private struct Pieces: AsyncSequence, Sendable {
-    let chunks: Chunks
+    let chunks: FileChunks
 
     struct Iterator: AsyncIteratorProtocol {
-        let chunks: Chunks
+        let chunks: FileChunks
 
         func next() async throws -> [UInt8]? {
             let piece = try chunks.next()

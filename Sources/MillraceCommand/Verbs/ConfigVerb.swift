@@ -7,7 +7,8 @@ extension Command {
             Secrets are masked; they may also be read from a file: DATABASE_URL_FILE names the file that holds \
             DATABASE_URL. Exit code 2 if anything is wrong, with every mistake told.
             """,
-        flags: Setting.all.filter { setting in !Flag.global.contains { $0.name == setting.flagName } }.map(\.flag),
+        flags: Setting.all.filter { setting in !CommandFlag.global.contains { $0.name == setting.flagName } }.map(
+            \.flag),
         examples: [
             Example("millrace config", "what counts in this directory and this environment"),
             Example("MILLRACE_SLOTS=20 millrace config --json", "for a script"),

@@ -4,7 +4,7 @@ import Queues
 extension ValueKind {
     /// A point in time, or how long ago it was.
     static let past = ValueKind.custom(expects: "a time with its zone, or how long ago, such as 2h") { text in
-        do throws(Refusal) {
+        do throws(ValueRefusal) {
             _ = try Invocation.moment(text)
             return nil
         } catch {
@@ -15,7 +15,7 @@ extension ValueKind {
 
 extension JobFlags {
     /// What only failed jobs can be chosen by, the dead and those that wait for a retry. Not from the environment: a forgotten variable must not choose what is deleted.
-    static let ofDead: [Flag] = [
+    static let ofDead: [CommandFlag] = [
         .single(
             "error", "TEXT", environment: .none, help: "Only jobs whose last error contains this, in any case."),
         .single(
@@ -25,7 +25,7 @@ extension JobFlags {
     ]
 
     /// Whose jobs they are, and by which keys they are held. Not from the environment either.
-    static let ofOwner: [Flag] = [
+    static let ofOwner: [CommandFlag] = [
         .single("tenant", "TENANT", environment: .none, help: "Only jobs of this tenant."),
         .single("unique", "KEY", environment: .none, help: "Only jobs with this unique key."),
         .single("limit-key", "KEY", environment: .none, help: "Only jobs with this limit key."),
@@ -52,14 +52,14 @@ extension Invocation {
         }
     }
 
-    fileprivate static func moment(_ text: String) throws(Refusal) -> DeadFilter.Moment {
+    fileprivate static func moment(_ text: String) throws(ValueRefusal) -> DeadFilter.Moment {
         if let span = DurationText.read(text) { return .ago(span) }
-        do throws(Refusal) {
+        do throws(ValueRefusal) {
             return .at(try InstantText.read(text))
         } catch {
             // A time looks like one; anything else may have been meant as a span.
             guard text.contains("-") || text.contains(":") else {
-                throw Refusal(
+                throw ValueRefusal(
                     complaint:
                         "takes \(InstantText.expectation), or how long ago, such as 2h; not \(Secrets.quoted(text))")
             }

@@ -145,7 +145,7 @@ struct Development: Sendable {
         do {
             try await connection.execute(
                 "select millrace.rescue(s.id, null, 'killed') from millrace.session s where s.pid = $1 and s.host = $2",
-                [.int4(pid), .text(Worker.Options.host)])
+                [.int4(pid), .text(JobWorker.Options.host)])
         } catch {
             console.detail("the next worker will find its jobs: \(error)")
         }

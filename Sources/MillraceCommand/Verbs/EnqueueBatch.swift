@@ -21,7 +21,7 @@ private final class BatchReader: Sendable {
     private let keys: Keyring?
     private let onProgress: @Sendable (Int) -> Void
 
-    init(_ chunks: Chunks, keys: Keyring?, onProgress: @escaping @Sendable (Int) -> Void) {
+    init(_ chunks: FileChunks, keys: Keyring?, onProgress: @escaping @Sendable (Int) -> Void) {
         state = Mutex(State(lines: Lines(chunks)))
         self.keys = keys
         self.onProgress = onProgress
@@ -85,7 +85,7 @@ extension Invocation {
                 hint: "each line of the file says it for its own job")
         }
         let name = path == "-" ? "standard input" : path
-        let chunks: Chunks
+        let chunks: FileChunks
         do {
             chunks = try surroundings.chunks(path)
         } catch {

@@ -43,7 +43,7 @@ extension Command {
 
 enum EnqueueFlags {
     /// What one job is given, and a batch is not: its lines say it themselves.
-    static let ofOne: [Flag] = [
+    static let ofOne: [CommandFlag] = [
         .single("queue", "NAME", .queueName, help: "Its queue; the kind's own if not given."),
         .single("priority", "N", .integer(0...9), help: "0 is first, 9 last; 4 if not given."),
         .single("at", "TIME", .instant, help: "Not before this time, in ISO 8601 with its zone."),

@@ -59,7 +59,7 @@ extension Command {
         ])
 
     private static func bulk(
-        _ deed: Deed, summary: String, discussion: String, extra: [Flag], examples: [Example]
+        _ deed: Deed, summary: String, discussion: String, extra: [CommandFlag], examples: [Example]
     ) -> Command {
         Command(
             ["jobs", deed.rawValue], summary: summary, discussion: discussion,
@@ -75,7 +75,7 @@ extension Command {
 
 extension JobFlags {
     /// Not from the environment: a forgotten variable must not choose what is deleted.
-    static let bulkFilter: [Flag] = [
+    static let bulkFilter: [CommandFlag] = [
         .single("queue", "NAME", .queueName, environment: .none, help: "Only jobs of this queue."),
         .single("kind", "KIND", .kindName, environment: .none, help: "Only jobs of this kind."),
         .single("tag", "TAG", environment: .none, help: "Only jobs with this tag."),

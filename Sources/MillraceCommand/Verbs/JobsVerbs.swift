@@ -141,7 +141,7 @@ extension Invocation {
 }
 
 enum JobFlags {
-    static let filter: [Flag] = [
+    static let filter: [CommandFlag] = [
         .single("queue", "NAME", .queueName, help: "Only jobs of this queue."),
         .single("kind", "KIND", .kindName, help: "Only jobs of this kind."),
         .single("tag", "TAG", help: "Only jobs with this tag."),

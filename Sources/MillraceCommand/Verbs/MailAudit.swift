@@ -30,7 +30,7 @@ extension Command {
         let limit = parsed.integer("limit") ?? 50
         let since = try parsed.string("since").map { text in try InstantText.read(text) }
         let entries = try await invocation.withSchema { connection in
-            try await MailDesk.audit(
+            try await MailAdmin.audit(
                 what: parsed.string("what"), by: parsed.string("by"), message: parsed.string("message"), since: since,
                 after: parsed.integer("after").map { Int64($0) }, page: limit, on: connection)
         }

@@ -53,7 +53,7 @@ extension Command {
         ]
     ) { invocation in
         let letter = try invocation.letter()
-        let id = try await invocation.withSchema { try await MailDesk.send(Array(letter.compact.utf8), on: $0) }
+        let id = try await invocation.withSchema { try await MailAdmin.send(Array(letter.compact.utf8), on: $0) }
         guard let goal = invocation.parsed.string("wait") else {
             invocation.console.show(["id": .string(id)]) { invocation.console.print(id) }
             return .done
@@ -159,13 +159,13 @@ extension Invocation {
         let status = try await withSchema { connection -> String in
             var last = ""
             while true {
-                last = try await MailDesk.status(id, on: connection) ?? "gone"
+                last = try await MailAdmin.status(id, on: connection) ?? "gone"
                 if MailStatus.ends(last, waitingFor: goal) { return last }
                 if let deadline, deadline <= .now { return last }
                 try await Task.sleep(for: .milliseconds(200))
             }
         }
-        let error = try await withSchema { try await MailDesk.error(id, on: $0) }
+        let error = try await withSchema { try await MailAdmin.error(id, on: $0) }
         console.show(["id": .string(id), "status": .string(status), "error": JSONValue(error)]) {
             console.print("\(id)  \(status)")
             if let error { console.note(error) }

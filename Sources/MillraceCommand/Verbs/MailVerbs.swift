@@ -23,7 +23,7 @@ extension Command {
         let limit = parsed.integer("limit") ?? 50
         let since = try parsed.string("since").map { text in try InstantText.read(text) }
         let rows = try await invocation.withSchema { connection in
-            try await MailDesk.list(
+            try await MailAdmin.list(
                 status: parsed.string("status"), since: since, after: parsed.string("after"), page: limit,
                 on: connection)
         }
@@ -101,7 +101,7 @@ extension Command {
         examples: [Example("millrace mail cancel 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "exit 4 when it is too late")]
     ) { invocation in
         let id = invocation.parsed.string("id") ?? ""
-        let changed = try await invocation.withSchema { try await MailDesk.cancel(id, on: $0) }
+        let changed = try await invocation.withSchema { try await MailAdmin.cancel(id, on: $0) }
         invocation.console.show(["id": .string(id), "changed": .bool(changed)]) {
             invocation.console.print("\(id)  cancelled\(changed ? "" : " already")")
         }
@@ -123,7 +123,7 @@ extension Command {
     ) { invocation in
         let id = invocation.parsed.string("id") ?? ""
         let verdict = invocation.parsed.string("verdict") ?? ""
-        _ = try await invocation.withSchema { try await MailDesk.resolve(id, verdict, on: $0) }
+        _ = try await invocation.withSchema { try await MailAdmin.resolve(id, verdict, on: $0) }
         invocation.console.show(["id": .string(id), "verdict": .string(verdict)]) {
             invocation.console.print("\(id)  \(verdict)")
         }
@@ -159,8 +159,8 @@ extension Command {
         let purpose = parsed.string("purpose") ?? "*"
         let changed = try await invocation.withSchema { connection in
             parsed.isOn("remove")
-                ? try await MailDesk.unsuppress(address, purpose: purpose, on: connection)
-                : try await MailDesk.suppress(
+                ? try await MailAdmin.unsuppress(address, purpose: purpose, on: connection)
+                : try await MailAdmin.suppress(
                     address, reason: parsed.string("reason") ?? "by hand", purpose: purpose, on: connection)
         }
         let word = parsed.isOn("remove") ? "gets mail again" : "gets no more mail"
@@ -220,9 +220,9 @@ extension Command {
         }
         let address = parsed.string("address") ?? ""
         let gone = try await invocation.withSchema { connection -> [UInt8] in
-            guard isDry else { return try await MailDesk.erase(address, on: connection) }
+            guard isDry else { return try await MailAdmin.erase(address, on: connection) }
             _ = try await connection.execute("begin")
-            let gone = try await MailDesk.erase(address, on: connection)
+            let gone = try await MailAdmin.erase(address, on: connection)
             _ = try await connection.execute("rollback")
             return gone
         }
@@ -242,7 +242,7 @@ extension Command {
 extension Invocation {
     fileprivate func story(raw: Bool) async throws -> JSONValue {
         let id = parsed.string("id") ?? ""
-        guard let story = try await withSchema({ try await MailDesk.story(id, raw: raw, on: $0) }) else {
+        guard let story = try await withSchema({ try await MailAdmin.story(id, raw: raw, on: $0) }) else {
             throw Failure(.notFound, "there is no message \(id)", hint: "see millrace mail list")
         }
         return try JSONValue.read(story)
@@ -251,7 +251,7 @@ extension Invocation {
     fileprivate func listSuppressions() async throws -> ExitCode {
         let limit = parsed.integer("limit") ?? 50
         let rows = try await withSchema {
-            try await MailDesk.suppressions(after: parsed.string("after"), page: limit, on: $0)
+            try await MailAdmin.suppressions(after: parsed.string("after"), page: limit, on: $0)
         }
         var table = Table(
             [

@@ -71,7 +71,7 @@ struct Rotation {
             let page = try await Queue.sealedPage(
                 notBy: first.id, afterKey: place.key, afterID: place.id, limit: size, on: connection,
                 deadline: Self.patience)
-            guard let last = page.last, let lastKey = try Envelope(last.args)?.key else { return pass }
+            guard let last = page.last, let lastKey = try SealedEnvelope(last.args)?.key else { return pass }
             place = (lastKey, last.id)
             var changes: [(old: SealedJob, new: [UInt8])] = []
             for job in page {

@@ -26,7 +26,7 @@ extension Command {
             .single(
                 "fail-if", "CONDITIONS",
                 .custom(expects: FailIf.expectation) { text in
-                    do throws(Refusal) {
+                    do throws(ValueRefusal) {
                         _ = try FailIf.read(text)
                         return nil
                     } catch {

@@ -139,8 +139,8 @@ extension Command {
     }
 }
 
-extension Flag {
-    static let localeOfTemplate = Flag.single(
+extension CommandFlag {
+    static let localeOfTemplate = CommandFlag.single(
         "locale", "LOCALE", .locale, environment: .none, help: "The locale, such as en or pt-BR; en if not given.")
 }
 

@@ -49,7 +49,7 @@ extension Command {
         var composer = try invocation.composer()
         composer.alarmLease = invocation.parsed.duration("alarm-lease")
         let pool = Pool(composer.database, size: 4)
-        let marker = Practice.marker(invocation.parsed.string("marks").flatMap { Marks(path: $0) })
+        let marker = Practice.marker(invocation.parsed.string("marks").flatMap { PracticeMarks(path: $0) })
         let broken = invocation.parsed.string("break").flatMap { LedgerBreak(rawValue: $0) }
         var handlers = settings.practice ? Practice.handlers + [marker, Practice.recorder(pool)] : []
         if let ledger = invocation.parsed.string("ledger") {
@@ -84,20 +84,20 @@ extension Invocation {
     func supervisor(name: String) throws(Failure) -> Supervisor { try composer().supervisor(name: name) }
 
     /// Where the programs are that read documents.
-    var workshop: Workshop { settings.workshop(beside: Composer.ownPath) }
+    var workshop: DocumentPrograms { settings.workshop(beside: Composer.ownPath) }
 
     /// Given on to a worker of ours: asked for there if it was asked for here.
     var listenArguments: [String] { settings.isListenAsked ? ["--listen", settings.string(.listen)] : [] }
 
     /// How a worker ended, as an exit code.
-    func exitCode(of run: () async throws -> Worker.Report) async throws -> ExitCode {
+    func exitCode(of run: () async throws -> JobWorker.Report) async throws -> ExitCode {
         do {
             let report = try await run()
             console.note(
                 "\(report.finished) finished, \(report.handedBack) handed back, \(report.refused) refused, \(report.abandoned) abandoned"
                     + (report.unrecorded > 0 ? ", \(report.unrecorded) unrecorded" : ""))
             return report.abandoned + report.unrecorded == 0 ? .done : .failed
-        } catch let failure as Worker.Failure {
+        } catch let failure as JobWorker.Failure {
             switch failure {
             case .schema: throw Failure(.schemaMismatch, failure.description)
             case .database(let error): throw DatabaseFailure(error)

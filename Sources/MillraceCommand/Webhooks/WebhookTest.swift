@@ -21,7 +21,7 @@ extension Command {
         ]
     ) { invocation in
         let id = (invocation.parsed.string("id") ?? "").lowercased()
-        guard let address = try await invocation.withSchema({ try await WebhookDesk.address(id, on: $0) }) else {
+        guard let address = try await invocation.withSchema({ try await WebhookAdmin.address(id, on: $0) }) else {
             throw Failure.noWebhook(id)
         }
         let settings = invocation.settings

@@ -17,9 +17,9 @@ extension Command {
         let limit = invocation.parsed.integer("limit") ?? 50
         let after = invocation.parsed.string("after")
         let targets = try await invocation.withSchema { connection in
-            try await WebhookDesk.list(after: after, page: limit, on: connection)
+            try await WebhookAdmin.list(after: after, page: limit, on: connection)
         }
-        invocation.console.list("webhooks", targets.map(\.json), table: WebhookDesk.Target.table(targets))
+        invocation.console.list("webhooks", targets.map(\.json), table: WebhookAdmin.Target.table(targets))
         if targets.count == limit, invocation.console.format == .human, let last = targets.last {
             invocation.console.note("more may follow: --after \(last.id)")
         }
@@ -64,7 +64,7 @@ extension Command {
         }
         let types = parsed.list("type")
         let added = try await invocation.withSchema { connection in
-            try await WebhookDesk.add(
+            try await WebhookAdmin.add(
                 url, types: types.isEmpty ? ["*"] : types, mode: parsed.string("mode") ?? "binary",
                 tenant: parsed.string("tenant"), handshake: !parsed.isOn("trusted"),
                 keys: invocation.settings.keys, on: connection)
@@ -99,7 +99,7 @@ extension Command {
         let id = invocation.parsed.string("id") ?? ""
         let overlap = invocation.parsed.duration("overlap") ?? .seconds(86_400)
         let secret = try await invocation.withSchema { connection in
-            try await WebhookDesk.rotate(id, overlap: overlap, keys: invocation.settings.keys, on: connection)
+            try await WebhookAdmin.rotate(id, overlap: overlap, keys: invocation.settings.keys, on: connection)
         }
         invocation.console.show(["id": .string(id.lowercased()), "secret": .string(secret)]) {
             invocation.console.print(secret)
@@ -116,7 +116,7 @@ extension Command {
         ]
     ) { invocation in
         let id = invocation.parsed.string("id") ?? ""
-        guard try await invocation.withSchema({ try await WebhookDesk.remove(id, on: $0) }) else {
+        guard try await invocation.withSchema({ try await WebhookAdmin.remove(id, on: $0) }) else {
             throw Failure.noWebhook(id)
         }
         invocation.console.show(["id": .string(id.lowercased()), "removed": true]) {
@@ -136,7 +136,7 @@ extension Command {
         ]
     ) { invocation in
         let id = invocation.parsed.string("id") ?? ""
-        let changed = try await invocation.withSchema { try await WebhookDesk.enable(id, on: $0) }
+        let changed = try await invocation.withSchema { try await WebhookAdmin.enable(id, on: $0) }
         invocation.console.show(["id": .string(id.lowercased()), "changed": .bool(changed)]) {
             invocation.console.print("\(id) \(changed ? "is on again" : "was on already")")
         }
@@ -153,7 +153,7 @@ extension Command {
     ) { invocation in
         let event = invocation.parsed.string("event") ?? ""
         let to = invocation.parsed.string("to")
-        let count = try await invocation.withSchema { try await WebhookDesk.redeliver(event, to: to, on: $0) }
+        let count = try await invocation.withSchema { try await WebhookAdmin.redeliver(event, to: to, on: $0) }
         invocation.console.show(["event": .string(event.lowercased()), "webhooks": .int(count)]) {
             invocation.console.print("\(event) goes to \(Humane.count(count, "webhook"))")
         }
@@ -176,7 +176,7 @@ extension Command {
     ) { invocation in
         let parsed = invocation.parsed
         let rows = try await invocation.withSchema { connection in
-            try await WebhookDesk.deliveries(
+            try await WebhookAdmin.deliveries(
                 webhook: parsed.string("to"), event: parsed.string("event"), page: parsed.integer("limit") ?? 50,
                 on: connection)
         }
@@ -207,10 +207,10 @@ extension Failure {
     }
 }
 
-extension WebhookDesk.Target {
+extension WebhookAdmin.Target {
     var json: JSONValue { .raw(String(decoding: row, as: UTF8.self)) }
 
-    static func table(_ targets: [WebhookDesk.Target]) -> Table {
+    static func table(_ targets: [WebhookAdmin.Target]) -> Table {
         var table = Table(
             [
                 .init("id"), .init("url", shrinks: true), .init("types", shrinks: true), .init("mode"), .init("tenant"),

@@ -6,9 +6,9 @@ enum Named: String, Sendable {
     case queue, kind, provider, flag, schedule
 }
 
-extension Flag {
+extension CommandFlag {
     /// For verbs that would otherwise make what they cannot find.
-    static func create(_ what: Named) -> Flag {
+    static func create(_ what: Named) -> CommandFlag {
         .toggle("create", environment: .none, help: "Make the \(what.rawValue) if it is not known yet.")
     }
 }

@@ -3,7 +3,7 @@ struct APNsPayload {
     static let most = 4096
     let bytes: [UInt8]
 
-    init(_ sending: Sending, _ words: Words, isCritical: Bool) {
+    init(_ sending: Sending, _ words: NoticeWords, isCritical: Bool) {
         var body = words.body
         var facts = sending.data.texts
         while true {
@@ -21,7 +21,7 @@ struct APNsPayload {
     }
 
     private static func text(
-        _ sending: Sending, _ words: Words, body: String, facts: [String: String], isCritical: Bool
+        _ sending: Sending, _ words: NoticeWords, body: String, facts: [String: String], isCritical: Bool
     ) -> String {
         let alert = JSONPieces.object([
             ("title", JSONPieces.quoted(words.title)), ("body", JSONPieces.quoted(body)),

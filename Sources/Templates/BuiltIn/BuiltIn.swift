@@ -5,7 +5,7 @@ package enum BuiltIn {
 
     private static let sources: [String: MailSource] = {
         var sources: [String: MailSource] = [:]
-        for language in Language.all {
+        for language in TemplateLanguage.all {
             for name in names {
                 guard let wording = language.wordings[name] else { continue }
                 sources["\(name)/\(language.locale)"] = source(name, wording, language)
@@ -34,13 +34,13 @@ package enum BuiltIn {
         }
     }
 
-    private static func source(_ name: String, _ wording: Wording, _ language: Language) -> MailSource {
+    private static func source(_ name: String, _ wording: Wording, _ language: TemplateLanguage) -> MailSource {
         MailSource(
             name: name, locale: language.locale, version: 0, subject: wording.subject,
             html: html(wording, language), plain: plain(wording, language), variables: Array(variables(name).utf8))
     }
 
-    private static func html(_ wording: Wording, _ language: Language) -> String {
+    private static func html(_ wording: Wording, _ language: TemplateLanguage) -> String {
         let side = LocaleChain.isRightToLeft(language.locale) ? "right" : "left"
         func paragraphs(_ texts: [String]) -> String {
             texts.map { text in
@@ -69,7 +69,7 @@ package enum BuiltIn {
             ])
     }
 
-    private static func plain(_ wording: Wording, _ language: Language) -> String {
+    private static func plain(_ wording: Wording, _ language: TemplateLanguage) -> String {
         var blocks = [wording.heading] + wording.before
         if wording.button != nil { blocks.append(wording.mayLackAddress ? "{{#url}}{{url}}{{/url}}" : "{{url}}") }
         return (blocks + wording.after).map { block in

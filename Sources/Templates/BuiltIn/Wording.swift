@@ -10,7 +10,7 @@ struct Wording {
     var after: [String] = []
 }
 
-struct Language {
+struct TemplateLanguage {
     var locale: String
     /// Above the address in full.
     var hint: String
@@ -20,8 +20,8 @@ struct Language {
     static let all = [english, german, arabic]
 }
 
-extension Language {
-    static let english = Language(
+extension TemplateLanguage {
+    static let english = TemplateLanguage(
         locale: "en",
         hint: "If the button does not work, copy this address into your browser:",
         footer: "You receive this mail because this address belongs to an account with {{app_name}}.",
@@ -61,7 +61,7 @@ extension Language {
                 button: "See more", mayLackAddress: true),
         ])
 
-    static let german = Language(
+    static let german = TemplateLanguage(
         locale: "de",
         hint: "Falls die Schaltfläche nicht geht, kopieren Sie diese Adresse in Ihren Browser:",
         footer: "Sie erhalten diese Nachricht, weil diese Adresse zu einem Konto bei {{app_name}} gehört.",
@@ -103,7 +103,7 @@ extension Language {
                 button: "Mehr ansehen", mayLackAddress: true),
         ])
 
-    static let arabic = Language(
+    static let arabic = TemplateLanguage(
         locale: "ar",
         hint: "إذا لم يعمل الزر، فانسخ هذا العنوان إلى متصفحك:",
         footer: "تصلك هذه الرسالة لأن هذا العنوان مرتبط بحساب لدى {{app_name}}.",

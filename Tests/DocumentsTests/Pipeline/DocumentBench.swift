@@ -64,26 +64,27 @@ struct DocumentBench: Sendable {
 }
 
 func withDocuments(
-    _ change: (inout Workshop, inout ReadingRoom.Options) -> Void = { _, _ in }, works: Bool = true,
+    _ change: (inout DocumentPrograms, inout DocumentService.Options) -> Void = { _, _ in }, works: Bool = true,
     log: Log = .silent, _ body: (DocumentBench) async throws -> Void
 ) async throws {
-    var (shop, options) = (workshop, ReadingRoom.Options())
+    var (shop, options) = (workshop, DocumentService.Options())
     change(&shop, &options)
     let (own, chosen) = (shop, options)
     try await withDatabase { database in
         let connection = try await database.connect()
         let pool = Pool(database.options, size: 6)
         let store = BlobPlace.postgres.store(pool: pool)
-        let room = ReadingRoom(
+        let room = DocumentService(
             pool: pool, store: store, workshop: own, options: chosen,
-            fetch: { _, _, _ in throw DocumentFailure(Refusal(.unsupported, "nothing is fetched here")) }, log: log)
-        let handlers = ReadingRoom.kinds.map { kind in
-            Handler(kind: kind, queue: ReadingRoom.queue(of: kind)) { args, context in
+            fetch: { _, _, _ in throw DocumentFailure(DocumentRefusal(.unsupported, "nothing is fetched here")) },
+            log: log)
+        let handlers = DocumentService.kinds.map { kind in
+            Handler(kind: kind, queue: DocumentService.queue(of: kind)) { args, context in
                 try await room.run(args, context)
             }
         }
-        let worker = Worker(
-            options: Worker.Options(database: database.options, name: "test"), handlers: handlers, log: .silent)
+        let worker = JobWorker(
+            options: JobWorker.Options(database: database.options, name: "test"), handlers: handlers, log: .silent)
         let bench = DocumentBench(connection: connection, store: store)
         let outcome: Result<Void, any Error>
         if works {

@@ -35,10 +35,10 @@ import Testing
             var own = workshop
             own.children = children
             let limits = own.limits(.probe)
-            for stage in Workshop.Stage.allCases {
+            for stage in DocumentPrograms.Stage.allCases {
                 var program = own.program(stage)
                 if stage == .ocr { program.arguments = ["models=\(own.models)", "languages=eng"] }
-                let child = try await Child.start(program, limits: stage == .ocr ? own.limits(.ocr) : limits)
+                let child = try await SandboxedChild.start(program, limits: stage == .ocr ? own.limits(.ocr) : limits)
                 #expect(child.refusedLayers == walls.refused, "\(stage)")
                 await child.end()
             }

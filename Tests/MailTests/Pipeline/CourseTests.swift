@@ -10,7 +10,7 @@ import Testing
         var taken = 0
         var isKnown = false
 
-        mutating func answer(_ roll: Int, age: Duration) -> Handover {
+        mutating func answer(_ roll: Int, age: Duration) -> SendOutcome {
             if let holds, isKnown, age < holds, roll < 7 {
                 return roll < 5 ? .accepted(id: "x") : .unknown(Fault(.unknown, ""))
             }
@@ -44,7 +44,7 @@ import Testing
             let holds: Duration? = random.next(3) == 0 ? nil : .seconds(86_400)
             let mayRepeat = random.next(4) == 0
             var provider = Provider(holds: holds)
-            var course = Course(
+            var course = SendMachine(
                 rules: .init(), count: 1, holds: holds, canAsk: false, mayRepeat: mayRepeat, isDoubtful: false)
             var wasUnknown = false
             var age = Duration.zero
@@ -59,9 +59,9 @@ import Testing
                     counts["given up", default: 0] += 1
                     break
                 }
-                let step: Course.Step
+                let step: SendMachine.Step
                 if random.next(6) == 0 {
-                    step = course.notCalled(Refusal(provider: "p", why: [.open, .pace, .ramping][random.next(3)]))
+                    step = course.notCalled(CallRefusal(provider: "p", why: [.open, .pace, .ramping][random.next(3)]))
                 } else {
                     let answer = provider.answer(random.next(10), age: age)
                     if case .unknown = answer { wasUnknown = true }
@@ -104,9 +104,9 @@ import Testing
     }
 
     @Test func `a batch that is refused as a whole is taken apart, one that was refused in part is not`() {
-        var course = Course(
+        var course = SendMachine(
             rules: .init(), count: 2, holds: .seconds(9), canAsk: false, mayRepeat: false, isDoubtful: false)
-        let no = Handover.refused(Fault(.invalid, "no"))
+        let no = SendOutcome.refused(Fault(.invalid, "no"))
         #expect(course.answered([no, no], age: .zero, left: .seconds(9)) == .rest([.alone, .alone]))
         #expect(
             course.answered([.accepted(id: "a"), no], age: .zero, left: .seconds(9))
@@ -114,7 +114,8 @@ import Testing
     }
 
     @Test func `what throttles waits as it is told, while there is time`() {
-        var course = Course(rules: .init(), count: 1, holds: nil, canAsk: false, mayRepeat: false, isDoubtful: false)
+        var course = SendMachine(
+            rules: .init(), count: 1, holds: nil, canAsk: false, mayRepeat: false, isDoubtful: false)
         let busy = Fault(.throttled, "busy", wait: .seconds(3))
         #expect(course.answered([.throttled(busy)], age: .zero, left: .seconds(9)) == .again(after: .seconds(3)))
         #expect(
@@ -122,7 +123,7 @@ import Testing
     }
 
     @Test func `a provider that can be asked is asked once its key is forgotten`() {
-        var course = Course(
+        var course = SendMachine(
             rules: .init(), count: 1, holds: .seconds(86_400), canAsk: true, mayRepeat: false, isDoubtful: true)
         #expect(course.begin(age: .seconds(10)) == nil)
         #expect(course.begin(age: .seconds(86_000)) == .ask)

@@ -24,7 +24,8 @@ import Testing
         func letGo() { isLetGo.withLock { $0 = true } }
     }
 
-    private static func call(_ gathering: Gathering<Int, Int>, _ items: [Int], _ statements: Statements) async throws
+    private static func call(_ gathering: StatementBatcher<Int, Int>, _ items: [Int], _ statements: Statements)
+        async throws
         -> [Int?]
     {
         try await withThrowingTaskGroup(of: (Int, Int?).self) { group in
@@ -41,7 +42,7 @@ import Testing
 
     @Test func `those who come while a statement is on its way go together in the next`() async throws {
         let statements = Statements()
-        let gathering = Gathering<Int, Int>(most: 3, lanes: 1) { items in
+        let gathering = StatementBatcher<Int, Int>(most: 3, lanes: 1) { items in
             await statements.note(items)
             return items.map { $0 * 10 }
         }
@@ -52,7 +53,7 @@ import Testing
 
     @Test func `those who clash go one after the other`() async throws {
         let statements = Statements()
-        let gathering = Gathering<Int, Int>(most: 9, lanes: 1, clash: { $0 % 2 == $1 % 2 }) { items in
+        let gathering = StatementBatcher<Int, Int>(most: 9, lanes: 1, clash: { $0 % 2 == $1 % 2 }) { items in
             await statements.note(items)
             return items
         }
@@ -62,7 +63,7 @@ import Testing
 
     @Test func `one that the server refuses does not take the others with it`() async throws {
         let statements = Statements()
-        let gathering = Gathering<Int, Int>(most: 9, lanes: 1) { items in
+        let gathering = StatementBatcher<Int, Int>(most: 9, lanes: 1) { items in
             await statements.note(items)
             if items.contains(3) {
                 throw PostgresError.server(PostgresError.ServerError(sqlState: "22023", message: "three"))
@@ -74,7 +75,7 @@ import Testing
 
     @Test func `a lost connection is everybody's, and nothing is done again`() async throws {
         let statements = Statements()
-        let gathering = Gathering<Int, Int>(most: 9, lanes: 1) { items in
+        let gathering = StatementBatcher<Int, Int>(most: 9, lanes: 1) { items in
             await statements.note(items)
             if items.contains(3) { throw PostgresError.lost(reason: "cut") }
             return items

@@ -58,7 +58,7 @@ import Testing
                 """)
             let job = try await bench.connection.int("select max(id) from millrace.job")
             _ = try await bench.post([carrier]).run([
-                Errand(
+                MailJob(
                     job: Int64(job), kind: "mail.welcome",
                     args: Array(#"{"recipient": "ada@example.org", "user_name": "Ada"}"#.utf8), session: 7,
                     isLast: false)

@@ -29,28 +29,28 @@ struct MailBench {
     }
 
     func post(
-        _ carriers: [any Carrier], supervisor given: Supervisor? = nil, retryShare: Double = 1,
+        _ carriers: [any MailProvider], supervisor given: Supervisor? = nil, retryShare: Double = 1,
         _ change: (inout MailOptions) -> Void = { _ in }
-    ) -> Post {
+    ) -> MailService {
         var options = MailOptions()
         options.from = Mailbox(name: "Shop", address: "shop@example.net")
         options.routes = Routes(chosen: carriers[0].name, fallbacks: carriers.dropFirst().map(\.name))
         options.course.delay = .milliseconds(1)
         change(&options)
-        return Post(
+        return MailService(
             pool: pool, options: options, carriers: carriers, renderer: Words(),
             supervisor: given ?? supervisor(retryShare: retryShare), log: .silent)
     }
 
     /// Errands of all messages that have not ended.
-    func errands(session: Int64 = 7, isLast: Bool = false) async throws -> [Errand] {
+    func errands(session: Int64 = 7, isLast: Bool = false) async throws -> [MailJob] {
         try await connection.query(
             """
             select j.id, m.kind, j.args::text from millrace.mail m join millrace.job j on j.id = m.job
              where m.status in ('scheduled', 'queued', 'sending', 'unknown') order by j.id
             """
         ) { row throws(PostgresError) in
-            Errand(
+            MailJob(
                 job: try row.int(0), kind: try row.string(1), args: Array(try row.string(2).utf8), session: session,
                 isLast: isLast)
         }

@@ -35,8 +35,8 @@ import Testing
         try await withMail { bench in
             let carrier = ScriptedCarrier("resend")
             let post = bench.post([carrier])
-            func errand(_ job: Int64, _ args: String) -> Errand {
-                Errand(job: job, kind: "mail.welcome", args: Array(args.utf8), session: 7, isLast: false)
+            func errand(_ job: Int64, _ args: String) -> MailJob {
+                MailJob(job: job, kind: "mail.welcome", args: Array(args.utf8), session: 7, isLast: false)
             }
             let good = errand(41, #"{"recipient": "ada@example.org", "user_name": "Ada"}"#)
             for _ in 0..<2 { #expect(try await post.run([good]) == [.done]) }

@@ -5,7 +5,7 @@ import Supervision
 import Synchronization
 
 /// A provider that does what it is told, and remembers what it took.
-final class ScriptedCarrier: Carrier {
+final class ScriptedCarrier: MailProvider {
     enum Act: Sendable {
         case accept
         /// Takes it, and the answer is lost.
@@ -49,7 +49,7 @@ final class ScriptedCarrier: Carrier {
         letter.subject.contains("not by \(name)") ? "the subject says so" : nil
     }
 
-    func send(_ letters: [Letter], key: String, call: Call) async -> [Handover] {
+    func send(_ letters: [Letter], key: String, call: Call) async -> [SendOutcome] {
         let ids = letters.map { $0.id.uuidString.lowercased() }
         let (number, known) = state.withLock { state in
             state.calls.append((key, ids))
@@ -57,7 +57,7 @@ final class ScriptedCarrier: Carrier {
         }
         defer { call.heardQuota(used: Int64(seen.taken.count), limit: nil, resets: .seconds(3600)) }
         let act = script(number, letters)
-        func all(_ answer: Handover) -> [Handover] { letters.map { _ in answer } }
+        func all(_ answer: SendOutcome) -> [SendOutcome] { letters.map { _ in answer } }
         switch act {
         case .accept, .acceptAndLose:
             let given = known ?? take(ids, letters, key)

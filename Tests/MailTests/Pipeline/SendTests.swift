@@ -105,7 +105,7 @@ import Testing
             func tell(_ change: (inout MailOptions) -> Void) async throws {
                 var options = MailOptions()
                 change(&options)
-                try await MailTable(pool: bench.pool).tellDefaults(options)
+                try await MailStore(pool: bench.pool).tellDefaults(options)
             }
             try await tell { _ in }
             #expect(try await refusal(reset) == "22023 the template password_reset requires app_name, url")
@@ -172,10 +172,10 @@ import Testing
             let first = try await bench.send()
             try await bench.connection.run("select millrace.mail_cancel('\(first)')")
             try await bench.connection.run("select millrace.mail_suppress('ada@example.org', 'asked by letter')")
-            func audit(what: String? = nil, message: String? = nil, after: Int64? = nil) async throws -> [MailDesk
+            func audit(what: String? = nil, message: String? = nil, after: Int64? = nil) async throws -> [MailAdmin
                 .AuditEntry]
             {
-                try await MailDesk.audit(
+                try await MailAdmin.audit(
                     what: what, by: nil, message: message, since: nil, after: after, page: 50, on: bench.connection)
             }
             let all = try await audit()
@@ -209,7 +209,7 @@ import Testing
             #expect(try await service(back) == "resend")
             try await bench.connection.run("select millrace.flag_set('mail.rollout', 0)")
             let spare = try await bench.send()
-            let auth = SupabaseAuth(.init(url: "https://x.example", key: "k"), client: HTTPClient())
+            let auth = SupabaseProvider(.init(url: "https://x.example", key: "k"), client: HTTPClient())
             _ = try await bench.post([chosen, auth]).run(try await bench.errands())
             #expect(try await service(spare) == "resend")
         }

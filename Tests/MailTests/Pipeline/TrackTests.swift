@@ -117,7 +117,7 @@ import Testing
                 """)
             let direct = try await bench.connection.int("select max(id) from millrace.job")
             _ = try await post.run([
-                Errand(
+                MailJob(
                     job: Int64(direct), kind: "mail.welcome",
                     args: Array(#"{"recipient": "Zelda.Secret@example.org", "user_name": "zelda"}"#.utf8), session: 7,
                     isLast: false)

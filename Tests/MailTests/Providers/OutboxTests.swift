@@ -11,7 +11,7 @@ import Testing
         ).path
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let shelf = Shelf([Shelf.id(1): Array(repeating: 9, count: 10_000)])
-        let outbox = Outbox(directory: directory, blobs: shelf.source)
+        let outbox = OutboxProvider(directory: directory, blobs: shelf.source)
         let letter = Letter.sample {
             $0.bcc = [Mailbox(address: "hidden@reader.example")]
             $0.attachments = [.init(filename: "a.pdf", contentType: "application/pdf", blob: Shelf.id(1), size: 10_000)]
@@ -31,10 +31,10 @@ import Testing
         let letter = Letter.sample {
             $0.attachments = [.init(filename: "a.pdf", contentType: "application/pdf", blob: Shelf.id(1), size: 3)]
         }
-        let handover = try await handOver(Outbox(directory: directory, blobs: Shelf().source), [letter])[0]
+        let handover = try await handOver(OutboxProvider(directory: directory, blobs: Shelf().source), [letter])[0]
         #expect(handover.verdict == "refused" && handover.kind == .internal)
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory).isEmpty)
-        let blocked = Outbox(directory: "/proc/none", blobs: Shelf().source)
+        let blocked = OutboxProvider(directory: "/proc/none", blobs: Shelf().source)
         #expect(try await handOver(blocked, [.sample()])[0].kind == .unavailable)
     }
 }

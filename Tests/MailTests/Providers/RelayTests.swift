@@ -116,7 +116,7 @@ import Testing
 
     @Test func `letters arrive as they were written, over one connection`() async throws {
         try await withServer { configuration, kept in
-            let relay = Relay(try MailTransport(configuration), blobs: Shelf().source)
+            let relay = SMTPProvider(try MailTransport(configuration), blobs: Shelf().source)
             let letter = Letter.sample {
                 $0.cc = [Mailbox(address: "cc@reader.example")]
                 $0.bcc = [Mailbox(address: "bcc@reader.example"), $0.to[0]]
@@ -134,8 +134,8 @@ import Testing
 
     @Test func `each recipient has its answer, and a letter that anybody got is accepted`() async throws {
         try await withServer { configuration, kept in
-            let told = Locked<[Relay.Answer]>([])
-            let relay = Relay(try MailTransport(configuration), blobs: Shelf().source) { _, answers in
+            let told = Locked<[SMTPProvider.Answer]>([])
+            let relay = SMTPProvider(try MailTransport(configuration), blobs: Shelf().source) { _, answers in
                 told.withLock { $0 += answers }
             }
             let handovers = try await handOver(relay, [letter("gone", "ada", "later")])
@@ -159,7 +159,7 @@ import Testing
 
     @Test func `what the server does not take for now is taken later`() async throws {
         try await withServer { configuration, kept in
-            let relay = Relay(try MailTransport(configuration), blobs: Shelf().source)
+            let relay = SMTPProvider(try MailTransport(configuration), blobs: Shelf().source)
             let first = try await handOver(relay, [letter("later", "gone")])
             #expect(first[0].verdict == "refused" && first[0].kind == .transient && first[0].kind?.retry == .after)
             let second = try await handOver(relay, [letter("later", "gone")])
@@ -170,7 +170,7 @@ import Testing
 
     @Test func `a connection that is lost after the final dot leaves it unknown`() async throws {
         try await withServer { configuration, kept in
-            let relay = Relay(try MailTransport(configuration), blobs: Shelf().source)
+            let relay = SMTPProvider(try MailTransport(configuration), blobs: Shelf().source)
             let handover = try await handOver(relay, [letter("drop")])[0]
             #expect(handover.verdict == "unknown" && handover.kind?.retry == .sameKey)
             #expect(try kept().count == 1)
@@ -182,22 +182,22 @@ import Testing
         try await withServer(tls: true) { configuration, kept in
             var configuration = configuration
             (configuration.user, configuration.password) = ("user", "word")
-            let relay = Relay(try MailTransport(configuration), blobs: Shelf().source)
+            let relay = SMTPProvider(try MailTransport(configuration), blobs: Shelf().source)
             #expect(try await handOver(relay, [letter("ada")])[0].verdict == "accepted")
             configuration.password = "wrong"
             let wrong = try await handOver(
-                Relay(try MailTransport(configuration), blobs: Shelf().source), [letter("ada")])[0]
+                SMTPProvider(try MailTransport(configuration), blobs: Shelf().source), [letter("ada")])[0]
             #expect(wrong.verdict == "refused" && wrong.kind == .authentication && wrong.kind?.retry == .elsewhere)
             (configuration.user, configuration.password, configuration.security) = (nil, nil, .none)
             let plain = try await handOver(
-                Relay(try MailTransport(configuration), blobs: Shelf().source), [letter("ada")])[0]
+                SMTPProvider(try MailTransport(configuration), blobs: Shelf().source), [letter("ada")])[0]
             #expect(plain.verdict == "refused")
             #expect(try kept().count == 1)
         }
         try await withServer { configuration, kept in
             var configuration = configuration
             configuration.security = .required
-            let relay = Relay(try MailTransport(configuration), blobs: Shelf().source)
+            let relay = SMTPProvider(try MailTransport(configuration), blobs: Shelf().source)
             let handover = try await handOver(relay, [letter("ada")])[0]
             #expect(handover.verdict == "refused" && handover.kind == .unavailable)
             #expect(try kept().isEmpty)
@@ -215,7 +215,7 @@ import Testing
         try await withServer { configuration, kept in
             let transport = try MailTransport(configuration)
             for shelf in [good, short, Shelf(), good] {
-                let handover = try await handOver(Relay(transport, blobs: shelf.source), [letter])[0]
+                let handover = try await handOver(SMTPProvider(transport, blobs: shelf.source), [letter])[0]
                 if shelf === good {
                     #expect(handover.verdict == "accepted")
                 } else {
@@ -233,7 +233,7 @@ import Testing
         server.stop()
         var configuration = MailTransport.Configuration(host: "127.0.0.1", port: server.port)
         configuration.limits.connect = .seconds(2)
-        let relay = Relay(try MailTransport(configuration), blobs: Shelf().source)
+        let relay = SMTPProvider(try MailTransport(configuration), blobs: Shelf().source)
         let handover = try await handOver(relay, [.sample()])[0]
         #expect(handover.verdict == "refused" && handover.kind == .unavailable && handover.kind?.retry == .elsewhere)
     }
@@ -243,6 +243,6 @@ import Testing
         ("queued as \u{1b}[31m", nil),
     ])
     func `the server's own id is found in its words`(text: String, id: String?) {
-        #expect(Relay.queueID(text) == id)
+        #expect(SMTPProvider.queueID(text) == id)
     }
 }

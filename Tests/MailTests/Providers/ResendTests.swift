@@ -23,16 +23,16 @@ import Testing
 
     private func with<Value>(
         _ script: ResendScript = ResendScript(), key: String = "re_test", timeout: Duration = .seconds(120),
-        shelf: Shelf = Shelf(), _ body: (FakeResend, Resend) async throws -> Value
+        shelf: Shelf = Shelf(), _ body: (FakeResend, ResendProvider) async throws -> Value
     ) async throws -> Value {
         let fake = try FakeResend(script)
         defer { fake.stop() }
         let client = HTTPClient()
         defer { client.close() }
-        var configuration = Resend.Configuration(key: key)
+        var configuration = ResendProvider.Configuration(key: key)
         configuration.base = fake.url
         configuration.timeout = timeout
-        return try await body(fake, Resend(configuration, client: client, blobs: shelf.source))
+        return try await body(fake, ResendProvider(configuration, client: client, blobs: shelf.source))
     }
 
     @Test func `a request is these bytes`() async throws {
@@ -50,11 +50,11 @@ import Testing
         let text = #"""
             {"from":"Mill Race <mill@sender.example>","to":["\"Lovelace, Ada\" <ada@reader.example>"],"cc":["Zoë <z@reader.example>"],"reply_to":"reply@sender.example","subject":"Hello","html":"<p>\"é\u0001\n</p>","text":"Hello, Ada.\n","headers":{"X-B":"2","X-A":"1"},"tags":[{"name":"kind","value":"mail-send"},{"name":"millrace_message","value":"01234567-89ab-4def-8123-456789abcdef"}],"attachments":[{"filename":"a.txt","content_type":"text/plain","content_id":"a","content":"aGk="}]}
             """#
-        let wire = Resend.body([letter])
+        let wire = ResendProvider.body([letter])
         let bytes = try await wire.gather(from: Shelf([Shelf.id(1): Array("hi".utf8)]).source)
         #expect(String(decoding: bytes, as: UTF8.self) == text)
         #expect(wire.length == bytes.count)
-        let several = try #require(Resend.body(Self.letters(2)).whole)
+        let several = try #require(ResendProvider.body(Self.letters(2)).whole)
         let list = try #require(try JSONSerialization.jsonObject(with: Data(several)) as? [[String: Any]])
         #expect(list.count == 2 && list[1]["to"] as? [String] == ["reader1@reader.example"])
     }
@@ -71,7 +71,7 @@ import Testing
             #expect(accepted.count == 101 && fake.figures.replayed == 2)
             for (index, mail) in accepted.dropFirst().enumerated() {
                 #expect(mail.index == index && mail.to == ["reader\(index)@reader.example"] && mail.key == "key-2")
-                #expect(mail.tags[Resend.tag] == Self.number(index).uuidString.lowercased())
+                #expect(mail.tags[ResendProvider.tag] == Self.number(index).uuidString.lowercased())
                 #expect(batch[index] == .accepted(id: mail.id))
             }
             guard case .accepted(let id?) = first[0] else { return }
@@ -130,7 +130,7 @@ import Testing
         var script = ResendScript()
         (script.rate, script.windowSeconds) = (1, 1e9)
         try await with(script) { fake, resend in
-            var handovers: [Handover] = []
+            var handovers: [SendOutcome] = []
             for index in 0..<3 { handovers += try await handOver(resend, Self.letters(1), key: "k\(index)") }
             let throttled = handovers.filter { $0.verdict == "throttled" }
             #expect(
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test func `a wrong key and letters that Resend does not take are refused`() async throws {
+    @Test func `a wrong key and letters that ResendProvider does not take are refused`() async throws {
         try await with(key: "re_wrong") { _, resend in
             let refused = try await handOver(resend, Self.letters(1))
             #expect(refused[0].kind == .authentication)
@@ -176,7 +176,7 @@ import Testing
             #expect(first[0].verdict == "accepted")
             #expect(try await handOver(resend, [letter]) == first)
             #expect(fake.accepted.map(\.attachments) == [2])
-            #expect(fake.accepted[0].bytes == Resend.body([letter]).length)
+            #expect(fake.accepted[0].bytes == ResendProvider.body([letter]).length)
             #expect(try await handOver(resend, [letter, letter], key: "k")[0].kind == .internal)
         }
         for shelf in [
@@ -214,7 +214,7 @@ import Testing
                 try await group.waitForAll()
             }
             #expect(fake.accepted.count == 600)
-            #expect(Set(fake.accepted.map { $0.tags[Resend.tag] }).count == 600)
+            #expect(Set(fake.accepted.map { $0.tags[ResendProvider.tag] }).count == 600)
             #expect(fake.figures.lost > 10 && fake.figures.answered[500, default: 0] > 10)
         }
     }

@@ -8,7 +8,7 @@ import Testing
 @Suite struct SupabaseTests {
     private func with<Value>(
         _ answer: @escaping @Sendable (RawConnection) -> Void,
-        _ body: (SupabaseAuth, Locked<[String]>, RawServer) async throws -> Value
+        _ body: (SupabaseProvider, Locked<[String]>, RawServer) async throws -> Value
     ) async throws -> Value {
         let heard = Locked<[String]>([])
         let server = try RawServer { connection in
@@ -24,9 +24,9 @@ import Testing
         defer { server.stop() }
         let client = HTTPClient()
         defer { client.close() }
-        var configuration = SupabaseAuth.Configuration(url: "http://127.0.0.1:\(server.port)/", key: "service")
+        var configuration = SupabaseProvider.Configuration(url: "http://127.0.0.1:\(server.port)/", key: "service")
         configuration.redirectTo = "https://app.example/reset?x=1"
-        return try await body(SupabaseAuth(configuration, client: client), heard, server)
+        return try await body(SupabaseProvider(configuration, client: client), heard, server)
     }
 
     @Test func `a reset and a verification are asked for, each over a connection of its own, and nothing else is`()
@@ -100,7 +100,7 @@ import Testing
 
     @Test(arguments: cases)
     func `every answer has its meaning`(status: Int, name: String?, verdict: String, kind: ErrorClass?) {
-        let handover = SupabaseAuth.judge(status: status, name: name)
+        let handover = SupabaseProvider.judge(status: status, name: name)
         #expect(handover.verdict == verdict)
         #expect(handover.kind == kind)
     }

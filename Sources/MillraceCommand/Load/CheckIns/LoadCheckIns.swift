@@ -111,7 +111,8 @@ struct CheckInScenario: Sendable {
         let count = invocation.parsed.integer("watches") ?? 10_000
         let lead = Duration.seconds(max(5, Double(count) / 5000))
         try await Self.fill(count, from: lead, over: span, on: connection)
-        let watchman = Watchman(Watchman.Options(database: options, name: "load"), log: invocation.settings.log)
+        let watchman = CheckInService(
+            CheckInService.Options(database: options, name: "load"), log: invocation.settings.log)
         let watching = Task { await watchman.run() }
         defer { watching.cancel() }
         let limit = ContinuousClock.now + lead + span + .seconds(120)
@@ -253,13 +254,14 @@ struct CheckInScenario: Sendable {
         let expiring = 1000
         try await fillMillion(count, on: connection)
         try await Self.fill(expiring, from: .seconds(5), over: span, on: connection)
-        let watchman = Watchman(Watchman.Options(database: options, name: "load"), log: invocation.settings.log)
+        let watchman = CheckInService(
+            CheckInService.Options(database: options, name: "load"), log: invocation.settings.log)
         let watching = Task { await watchman.run() }
         defer { watching.cancel() }
         let before = try await Self.written(on: connection)
         let pacer = try await Pacer.open(options, callers: 12)
         let calls = Int(Double(rate) * (span / .seconds(1)))
-        let began = Marks.now() + 1_000_000_000
+        let began = PracticeMarks.now() + 1_000_000_000
         async let offered = pacer.run(
             Cadence(began: began, perSecond: Double(rate), calls: calls)
         ) {

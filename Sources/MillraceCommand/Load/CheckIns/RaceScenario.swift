@@ -23,9 +23,9 @@ struct RaceScenario: Sendable {
         let connection = try await CheckInScenario.open(options)
         let tries = invocation.parsed.integer("tries") ?? 100_000
         let watching = (0..<2).map { number in
-            var own = Watchman.Options(database: options, name: "race-\(number)")
+            var own = CheckInService.Options(database: options, name: "race-\(number)")
             own.poll = .milliseconds(2)
-            let watchman = Watchman(own, log: invocation.settings.log)
+            let watchman = CheckInService(own, log: invocation.settings.log)
             return Task { await watchman.run() }
         }
         defer { for one in watching { one.cancel() } }

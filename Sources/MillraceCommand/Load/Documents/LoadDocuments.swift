@@ -94,13 +94,13 @@ struct DocumentScenario: Sendable {
         let request: JSONValue = [
             "storage_url": .string("blob:\(blob)"), "tenant": .string(tenant), "options": ["outputs": ["pdf"]],
         ]
-        return try await DocumentDesk.register(Array(request.compact.utf8), on: connection)
+        return try await DocumentAdmin.register(Array(request.compact.utf8), on: connection)
     }
 
     private func wait(for id: String, done: Int, _ connection: Connection) async throws -> Duration {
         let began = ContinuousClock.now
         while true {
-            guard let found = try await DocumentDesk.find(id, on: connection) else { throw Failure("it is gone") }
+            guard let found = try await DocumentAdmin.find(id, on: connection) else { throw Failure("it is gone") }
             if found.done >= done || found.hasEnded { return .now - began }
             guard ContinuousClock.now - began < .seconds(3600) else { throw Failure("it is not read after an hour") }
             try await Task.sleep(for: .milliseconds(20))
@@ -129,7 +129,7 @@ struct DocumentScenario: Sendable {
                 bars.append(.atMost("pages read again that had been read", 0, measured: Double(again), unit: "pages"))
             }
             let rest = try await wait(for: id, done: pages, connection)
-            while try await DocumentDesk.find(id, on: connection)?.hasEnded == false {
+            while try await DocumentAdmin.find(id, on: connection)?.hasEnded == false {
                 try await Task.sleep(for: .milliseconds(20))
             }
             figures.append(("pages", .int(pages)))
@@ -155,7 +155,7 @@ struct DocumentScenario: Sendable {
     /// Pages with the time at which they were written down.
     private func finished(_ id: String, _ connection: Connection) async throws -> Set<String> {
         Set(
-            try await DocumentDesk.progress(id, since: nil, on: connection).filter { $0.status == "done" }
+            try await DocumentAdmin.progress(id, since: nil, on: connection).filter { $0.status == "done" }
                 .map { "\($0.page) \($0.at)" })
     }
 

@@ -6,10 +6,10 @@ import Sandbox
 
 /// Scans of pages that nobody wrote: set, drawn, and put into a PDF as a scanner would.
 struct ScanMaker: Sendable {
-    let workshop: Workshop
-    private let spool = Spool(directory: "/tmp")
+    let workshop: DocumentPrograms
+    private let spool = FileCache(directory: "/tmp")
 
-    init(workshop: Workshop) {
+    init(workshop: DocumentPrograms) {
         self.workshop = workshop
     }
 
@@ -58,7 +58,7 @@ struct ScanMaker: Sendable {
                 }
             }
             let head = Raster.Head(width: across, height: down, dpi: 100)
-            do throws(Pages.Refusal) {
+            do throws(Pages.DocumentRefusal) {
                 return try Raster(head: head, pixels: pixels[...], mostPixels: pixels.count)
             } catch {
                 throw Failure(error.sentence)

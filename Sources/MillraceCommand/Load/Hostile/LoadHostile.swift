@@ -130,7 +130,7 @@ private struct HostileScenario: Sendable {
     /// The 99th percentile from a call's time to its job's start, in nanoseconds.
     private func offer(_ calls: Int, from first: Int, starts: Starts) async throws -> Double {
         let pacer = try await Pacer.open(try invocation.connectionOptions(), callers: 2)
-        let cadence = Cadence(began: Marks.now() + 500_000_000, perSecond: Double(rate), calls: calls)
+        let cadence = Cadence(began: PracticeMarks.now() + 500_000_000, perSecond: Double(rate), calls: calls)
         _ = try await pacer.run(cadence) { number, connection in
             try await connection.execute(
                 "select millrace.enqueue('practice.mark', $1, queue => 'load.calm', tenant => 'calm')",

@@ -7,7 +7,7 @@ import Telemetry
 
 /// Many letters through one carrier, so many at a time.
 struct CarrierLoad: Sendable {
-    static let flags: [Flag] = [
+    static let flags: [CommandFlag] = [
         .single("sessions", "N", .integer(1...1000), environment: .none, fallback: "8", help: "Messages at a time."),
         .single(
             "messages", "N", .integer(1...10_000_000), environment: .none, fallback: "5000", help: "How many a round."),
@@ -46,7 +46,7 @@ struct CarrierLoad: Sendable {
 
     /// - Parameter other: Another program's rate for the same; it goes first in one round and last in the next.
     func run(
-        _ carrier: some Carrier, beside: (name: String, share: Double)? = nil,
+        _ carrier: some MailProvider, beside: (name: String, share: Double)? = nil,
         _ other: (@Sendable () async throws -> Double)? = nil
     ) async throws -> ExitCode {
         var ours: [Double] = []
@@ -95,7 +95,7 @@ struct CarrierLoad: Sendable {
         invocation.console.note("round \(round) of \(rounds), \(name): \(Humane.count(Int(rates[rates.count - 1])))/s")
     }
 
-    private func measure(_ carrier: some Carrier, _ round: Int) async throws -> Double {
+    private func measure(_ carrier: some MailProvider, _ round: Int) async throws -> Double {
         let supervisor = Supervisor(Supervisor.Options(), log: Log(threshold: .error) { _ in })
         let began = ContinuousClock.now
         try await supervisor.call(carrier.name) { call in

@@ -41,11 +41,11 @@ private struct Claimer {
     private let session = Int64.random(in: 1 ... .max)
     private let kinds: [Int32]
     private let queues: [Int32]
-    private let shares: [Int32: Shares.Line]
+    private let shares: [Int32: FairShares.Line]
     private let limited: Set<Int32>
     private let batch: Int
     private var floors = Floors()
-    private var plan = Plan()
+    private var plan = ClaimPlan()
     private(set) var times: [Double] = []
 
     init(queue name: String, kind: String, batch: Int, on connection: Connection) async throws {
@@ -55,11 +55,12 @@ private struct Claimer {
         try await Queue.openSession(
             on: connection,
             SessionCard(
-                id: session, name: "load", host: Worker.Options.host, pid: 1, version: Worker.version, queues: [name],
+                id: session, name: "load", host: JobWorker.Options.host, pid: 1, version: JobWorker.version,
+                queues: [name],
                 kinds: kinds, slots: 100, direct: false))
         let lines = try await Queue.queues(on: connection).filter { $0.name == name }
         queues = lines.map(\.id)
-        shares = Dictionary(uniqueKeysWithValues: lines.map { ($0.id, Shares.Line(main: $0.main, weight: 1)) })
+        shares = Dictionary(uniqueKeysWithValues: lines.map { ($0.id, FairShares.Line(main: $0.main, weight: 1)) })
         limited = Set(lines.filter(\.limited).map(\.id))
     }
 
@@ -67,7 +68,7 @@ private struct Claimer {
         let isHurried = !times.isEmpty
         var stretches = plan.stretches(
             floors: floors, queues: queues, lines: shares, room: [:], wanted: batch,
-            allowance: Plan.Allowance(suspects: 16, lone: true), hurried: isHurried)
+            allowance: ClaimPlan.Allowance(suspects: 16, lone: true), hurried: isHurried)
         if isHurried { stretches = plan.apart(stretches, floors: floors, limited: limited) }
         let isLimited = stretches.contains { limited.contains($0.lane.queue) }
         floors.planned()

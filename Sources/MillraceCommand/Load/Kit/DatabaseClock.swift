@@ -11,11 +11,11 @@ struct DatabaseClock: Sendable {
     init(on connection: Connection) async throws {
         var best: (offset: Int64, error: Int64)?
         for _ in 0..<20 {
-            let asked = Marks.now()
+            let asked = PracticeMarks.now()
             let said = try await connection.query("select (extract(epoch from clock_timestamp()) * 1000000)::bigint") {
                 row throws(PostgresError) in try row.int(0)
             }.first
-            let heard = Marks.now()
+            let heard = PracticeMarks.now()
             let error = (heard - asked) / 2 + 1000  // it tells whole microseconds
             if let said, error < best?.error ?? .max { best = (said - (asked + heard) / 2000, error) }
         }

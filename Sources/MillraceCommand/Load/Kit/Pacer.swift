@@ -63,9 +63,9 @@ struct Pacer: Sendable {
                     while let number = taken.one(of: cadence.calls) {
                         let due = cadence.due(number)
                         try await connection.sleep(until: due)
-                        let called = Marks.now()
+                        let called = PracticeMarks.now()
                         try await call(number, connection)
-                        outcome.ended = Marks.now()
+                        outcome.ended = PracticeMarks.now()
                         outcome.calls += 1
                         outcome.behind.record(nanoseconds: UInt64(max(0, called - due)))
                         outcome.answered.record(nanoseconds: UInt64(max(0, outcome.ended - due)))
@@ -84,7 +84,7 @@ struct Pacer: Sendable {
 extension Connection {
     /// On the connection's own thread, for it wakes within some microseconds; all but the end of a long wait can be cancelled.
     fileprivate func sleep(until time: Int64) async throws {
-        let left = time - Marks.now()
+        let left = time - PracticeMarks.now()
         if left > 100_000_000 { try await Task.sleep(for: .nanoseconds(left - 50_000_000)) }
         var until = timespec(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
         while clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nil) == EINTR {}

@@ -10,23 +10,25 @@ final class Starts: Sendable {
         var again = 0
     }
 
-    private let marks: Marks
+    private let marks: PracticeMarks
     private let state: Mutex<State>
 
     /// - Parameter jobs: their numbers are 0 up to this.
     init(path: String, jobs: Int) throws(Failure) {
-        guard let marks = Marks(path: path) else { throw Failure("the file of marks could not be opened: \(path)") }
+        guard let marks = PracticeMarks(path: path) else {
+            throw Failure("the file of marks could not be opened: \(path)")
+        }
         self.marks = marks
         state = Mutex(State(times: [Int64](repeating: 0, count: jobs)))
     }
 
     /// Reads on; returns what began since the last look.
     @discardableResult
-    func follow() -> [Marks.Mark] {
+    func follow() -> [PracticeMarks.Mark] {
         state.withLock { state in
             let found = marks.read(from: state.read)
             state.read += found.count
-            var first: [Marks.Mark] = []
+            var first: [PracticeMarks.Mark] = []
             for mark in found {
                 guard let n = Int(exactly: mark.n), state.times.indices.contains(n) else { continue }
                 if state.times[n] == 0 {

@@ -5,7 +5,7 @@ import Supervision
 import Synchronization
 
 /// A provider without a network: takes what it is given after a while, or refuses it, and keeps the times.
-final class LoadCarrier: Carrier {
+final class LoadCarrier: MailProvider {
     struct Seen: Sendable {
         /// When each message came, by its id.
         var came: [UUID: ContinuousClock.Instant] = [:]
@@ -36,7 +36,7 @@ final class LoadCarrier: Carrier {
     func fail(_ fault: Fault?) { self.fault.withLock { $0 = fault } }
     func objection(to letter: Letter) -> String? { nil }
 
-    func send(_ letters: [Letter], key: String, call: Call) async -> [Handover] {
+    func send(_ letters: [Letter], key: String, call: Call) async -> [SendOutcome] {
         let now = ContinuousClock.now
         if let fault = fault.withLock({ $0 }) {
             state.withLock { $0.refusals.append(now) }

@@ -19,7 +19,7 @@ final class MailWorld: Sendable {
     }
 
     let cluster: Cluster
-    let worker: Worker
+    let worker: JobWorker
     private let supervisor: Supervisor
     private let pool: Pool
     private let directory: String
@@ -27,7 +27,7 @@ final class MailWorld: Sendable {
 
     /// - Parameter renderer: Made once there is a database.
     init(
-        _ invocation: Invocation, _ carriers: [any Carrier], rate: Double?,
+        _ invocation: Invocation, _ carriers: [any MailProvider], rate: Double?,
         renderer: (Pool) -> any Rendering = { _ in Words() }
     ) async throws {
         directory = try Scratch.directory("mail")
@@ -54,13 +54,13 @@ final class MailWorld: Sendable {
         mail.appName = "Load"
         mail.resetURL = "https://app.example/reset?token={token}"
         mail.routes = Routes(chosen: carriers[0].name, fallbacks: carriers.dropFirst().map(\.name))
-        let post = Post(
+        let post = MailService(
             pool: pool, options: mail, carriers: carriers, renderer: renderer(pool), supervisor: supervisor,
             log: .silent)
-        var options = Worker.Options(database: database, name: "load")
+        var options = JobWorker.Options(database: database, name: "load")
         options.slots = invocation.parsed.integer("slots") ?? options.slots
         options.bounds = MailHandlers.bounds(slots: options.slots)
-        worker = Worker(options: options, handlers: MailHandlers.of(post, slots: options.slots), log: .silent)
+        worker = JobWorker(options: options, handlers: MailHandlers.of(post, slots: options.slots), log: .silent)
     }
 
     func connect() async throws -> Connection {

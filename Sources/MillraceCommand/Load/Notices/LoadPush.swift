@@ -71,12 +71,12 @@ private struct PushScenario: Sendable {
         configuration.loop.trust = Trust(certificates: invocation.parsed.string("certificates"))
         let client = HTTPClient(configuration)
         // The server that is asked does not look at the token.
-        var apns = APNs.Configuration(
+        var apns = APNsProvider.Configuration(
             key: SigningKey.newP256(), keyBytes: Array("load".utf8), keyID: "LOAD123456", team: "LOAD123456",
             topic: "com.example.app")
         apns.base = url
         let token = apns.token(at: Int64(Date().timeIntervalSince1970))
-        let courier = APNs(apns, client: client, tokens: OneToken(text: token))
+        let courier = APNsProvider(apns, client: client, tokens: OneToken(text: token))
         var ours: [Double] = []
         var bare: [Double] = []
         let rounds = invocation.parsed.integer("rounds") ?? 5
@@ -102,7 +102,7 @@ private struct PushScenario: Sendable {
         ]
         if let notices = invocation.parsed.integer("notices"), notices > 0 {
             let way = try await PushWay(
-                invocation: invocation, courier: { [apns] in try APNs(apns, client: client, pool: $0) }
+                invocation: invocation, courier: { [apns] in try APNsProvider(apns, client: client, pool: $0) }
             )
             .measure(notices: notices, alarms: invocation.parsed.integer("alarms") ?? 500)
             invocation.console.note(
@@ -125,9 +125,11 @@ private struct PushScenario: Sendable {
             channel: "push", address: Self.device, isAlarm: true, platform: "apns")
     }
 
-    private var words: Words { Words(title: "Ben may need help", body: "Ben has not checked in as expected.") }
+    private var words: NoticeWords {
+        NoticeWords(title: "Ben may need help", body: "Ben has not checked in as expected.")
+    }
 
-    private func measure(_ courier: APNs) async throws -> Double {
+    private func measure(_ courier: APNsProvider) async throws -> Double {
         let supervisor = Supervisor(Supervisor.Options(), log: .silent)
         let began = ContinuousClock.now
         try await withThrowingTaskGroup(of: Void.self) { [pushes, inFlight, words] group in
@@ -148,7 +150,7 @@ private struct PushScenario: Sendable {
         return Double(pushes) / ((ContinuousClock.now - began) / .seconds(1))
     }
 
-    private func measureBare(_ courier: APNs, token: String, url: String) async throws -> Double {
+    private func measureBare(_ courier: APNsProvider, token: String, url: String) async throws -> Double {
         let request = courier.request(for: sending, words, token: token)
         guard case .bytes(let body) = request.body else { throw Failure("a push has a body") }
         let headers = request.headers.pairs.map { "\($0.name): \($0.value)" }.joined(separator: "\n")

@@ -9,7 +9,7 @@ import Telemetry
 /// Notices from their rows to the recorded answer, in a Postgres of their own.
 struct PushWay: Sendable {
     let invocation: Invocation
-    let courier: @Sendable (Pool) throws -> any Courier
+    let courier: @Sendable (Pool) throws -> any NoticeProvider
 
     struct Result: Sendable {
         var perSecond = 0.0
@@ -45,9 +45,9 @@ struct PushWay: Sendable {
         let connection = try await Connection.open(database, name: "load")
         _ = try await Migrator().migrate(on: connection)
         let pool = Pool(database, size: 2)
-        var options = NoticeDesk.Options(database: database)
+        var options = NoticeService.Options(database: database)
         options.slots = 64
-        let desk = NoticeDesk(
+        let desk = NoticeService(
             options, couriers: [try courier(pool)], supervisor: Supervisor(Supervisor.Options(), log: .silent),
             log: .standardError(threshold: .warning))
         try await connection.execute(

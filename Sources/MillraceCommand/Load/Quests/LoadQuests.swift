@@ -22,7 +22,7 @@ extension Command {
                 "calls", "N", .integer(10...10_000), environment: .none, fallback: "200",
                 help: "Calls of each function."),
             .single(
-                "batch", "N", .integer(1...500), environment: .none, fallback: "\(Rollover.usualBatch)",
+                "batch", "N", .integer(1...500), environment: .none, fallback: "\(QuestService.usualBatch)",
                 help: "Families in a transaction of the wave."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
@@ -71,8 +71,8 @@ private struct QuestScenario: Sendable {
         async let meanwhile = completeUntilDone(from: first + 10_000, on: others)
         let began = ContinuousClock.now
         let pool = Pool(options, size: 1)
-        let tally = try await Rollover(
-            pool: pool, batch: invocation.parsed.integer("batch") ?? Rollover.usualBatch
+        let tally = try await QuestService(
+            pool: pool, batch: invocation.parsed.integer("batch") ?? QuestService.usualBatch
         ).run()
         let took = began.duration(to: .now)
         done.fire()

@@ -109,7 +109,7 @@ struct SupervisorMember: Sendable {
             try await supervisor.call(SupervisorWorld.name) { call in try await PlainRequest.send(to: port, as: call) }
         } catch {
             // A loop must not spin on a door that is shut; the provider counts what counts.
-            if let refusal = error as? Supervision.Refusal {
+            if let refusal = error as? Supervision.CallRefusal {
                 try? await Task.sleep(for: min(refusal.wait ?? .milliseconds(20), .milliseconds(20)))
             }
         }

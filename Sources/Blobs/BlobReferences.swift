@@ -1,0 +1,43 @@
+package import Postgres
+
+/// Who refers to what. A room that keeps a blob says so in the transaction that also writes down why.
+package enum BlobReferences {
+    /// False when that owner had it already. Refused with P0002 when there is no such blob.
+    @discardableResult
+    package static func keep(_ id: BlobID, owner: String, on connection: Connection) async throws(PostgresError) -> Bool
+    {
+        try await answer("select millrace.blob_keep($1, $2)", id, owner, on: connection)
+    }
+
+    /// False when that owner did not have it. A sweep deletes it, once nobody has it.
+    @discardableResult
+    package static func release(
+        _ id: BlobID, owner: String, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        try await answer("select millrace.blob_release($1, $2)", id, owner, on: connection)
+    }
+
+    /// From here on callers of the role, or within the tenant, may name it. False when they might already.
+    package static func allow(
+        _ id: BlobID, role: String?, tenant: String?, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        try await connection.query(
+            "select millrace.blob_allow($1, $2, $3)", [.bytea(id.bytes), .text(role), .text(tenant)]
+        ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+    }
+
+    static func forget(_ id: BlobID, grace: Duration, on connection: Connection) async throws(PostgresError) -> Bool {
+        try await connection.query(
+            "select millrace.blob_forget($1, make_interval(secs => $2))",
+            [.bytea(id.bytes), .float8(grace / .seconds(1))]
+        ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+    }
+
+    private static func answer(
+        _ sql: SQL, _ id: BlobID, _ owner: String, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        try await connection.query(sql, [.bytea(id.bytes), .text(owner)]) { row throws(PostgresError) in
+            try row.bool(0)
+        }.first ?? false
+    }
+}

@@ -1,0 +1,156 @@
+package import Postgres
+
+/// What operators and links ask of the room. Rows come as JSON, under the views' own names.
+package enum CheckInAdmin {
+    /// What status says.
+    package struct State: Sendable, Equatable {
+        package var watches = 0
+        package var overdue = 0
+        /// Seconds since the oldest that is due came to be due.
+        package var oldest: Double = 0
+        /// Seconds since a watchman was last seen; nil: never.
+        package var beat: Double?
+        package var open = 0
+        package var unreachable = 0
+        package var broken = 0
+
+        package init() {}
+    }
+
+    package static func state(on connection: Connection, deadline: Duration) async throws(PostgresError) -> State {
+        try await connection.query(
+            "select watches, overdue, oldest, beat, open, unreachable, broken from millrace.check_in_state()",
+            deadline: deadline
+        ) { row throws(PostgresError) in
+            var state = State()
+            state.watches = Int(try row.int(0))
+            state.overdue = Int(try row.int(1))
+            state.oldest = try row.double(2)
+            state.beat = row.optionalDouble(3)
+            state.open = Int(try row.int(4))
+            state.unreachable = Int(try row.int(5))
+            state.broken = Int(try row.int(6))
+            return state
+        }.first ?? State()
+    }
+
+    /// There is somebody to watch over.
+    package static func isWanted(on connection: Connection) async throws(PostgresError) -> Bool {
+        try await connection.query("select millrace.watch_wanted()") { row throws(PostgresError) in try row.bool(0) }
+            .first ?? false
+    }
+
+    package static func watches(
+        state: String?, after: String?, page: Int, on connection: Connection
+    ) async throws(PostgresError) -> [[UInt8]] {
+        try await rows(
+            """
+            select to_jsonb(v) from millrace.check_ins v
+             where v.person > $1 and ($2::text is null or v.state = $2) order by v.person limit $3
+            """, [.text(after ?? ""), .text(state), .int4(Int32(clamping: page))], on: connection)
+    }
+
+    /// The person's watch, contacts and open alarms; nil when there is none of these.
+    package static func watch(_ person: String, on connection: Connection) async throws(PostgresError) -> [UInt8]? {
+        try await connection.query("select millrace.check_in_show($1, actor => $1)", [.text(person)]) {
+            row throws(PostgresError) in row.optionalJSON(0)
+        }.first ?? nil
+    }
+
+    package static func contacts(of person: String, on connection: Connection) async throws(PostgresError) -> [[UInt8]]
+    {
+        try await rows(
+            "select e from jsonb_array_elements(millrace.watch_contacts($1)) e", [.text(person)], on: connection)
+    }
+
+    /// Calls for help in a person's name: the alarm, and who is told of it.
+    package static func help(
+        _ person: String, note: String?, on connection: Connection
+    ) async throws(PostgresError) -> [UInt8]? {
+        try await connection.query(
+            "select millrace.check_in_help($1, $2, actor => $1)", [.text(person), .text(note)]
+        ) { row throws(PostgresError) in row.optionalJSON(0) }.first ?? nil
+    }
+
+    package static func alarms(
+        person: String?, all: Bool, page: Int, on connection: Connection
+    ) async throws(PostgresError) -> [[UInt8]] {
+        try await rows(
+            """
+            select to_jsonb(v) from millrace.alarms v
+             where ($1::text is null or v.person = $1) and ($2 or v.state <> 'resolved') order by v.raised_at desc limit $3
+            """, [.text(person), .bool(all), .int4(Int32(clamping: page))], on: connection)
+    }
+
+    /// Of one alarm, by its id, or of all of a person's.
+    package static func history(
+        of alarmOrPerson: String, page: Int, on connection: Connection
+    ) async throws(PostgresError) -> [[UInt8]] {
+        try await rows(
+            """
+            select to_jsonb(h) from millrace.alarm_history h
+             where h.alarm = any (array(select a.id from millrace.alarms a where a.person = $1 or a.id::text = $1))
+             order by h.id limit $2
+            """, [.text(alarmOrPerson), .int4(Int32(clamping: page))], on: connection)
+    }
+
+    /// Calls one of the room's functions and answers what it says, as text.
+    package static func call(
+        _ sql: SQL, _ parameters: [Parameter], on connection: Connection
+    ) async throws(PostgresError) -> String? {
+        try await connection.query(sql, parameters) { row throws(PostgresError) in row.optionalString(0) }.first ?? nil
+    }
+
+    private static func rows(
+        _ sql: SQL, _ parameters: [Parameter], on connection: Connection
+    ) async throws(PostgresError) -> [[UInt8]] {
+        try await connection.query(sql, parameters) { row throws(PostgresError) in try row.json(0) }
+    }
+
+    // MARK: links
+
+    /// What the contact of a link sees; nil: there is no such alarm or contact any more.
+    package static func page(
+        alarm: String?, contact: String, on connection: Connection
+    ) async throws(PostgresError) -> [UInt8]? {
+        try await connection.query(
+            "select millrace.alarm_page($1::text::uuid, $2::text::uuid)", [.text(alarm), .text(contact)]
+        ) { row throws(PostgresError) in row.optionalJSON(0) }.first ?? nil
+    }
+
+    package static func respond(
+        _ alarm: String, contact: String, answer: String, on connection: Connection
+    ) async throws(PostgresError) -> String? {
+        try await call(
+            "select millrace.check_in_respond($1::text::uuid, $2, $3)", [.text(alarm), .text(contact), .text(answer)],
+            on: connection)
+    }
+
+    package static func consent(
+        _ ref: String, agrees: Bool, on connection: Connection
+    ) async throws(PostgresError) {
+        _ = try await call(
+            "select millrace.check_in_consent($1::text::uuid, $2)::text", [.text(ref), .bool(agrees)], on: connection)
+    }
+
+    /// Nobody asks at this address again.
+    package static func never(_ ref: String, on connection: Connection) async throws(PostgresError) {
+        _ = try await call("select millrace.check_in_never($1::text::uuid)::text", [.text(ref)], on: connection)
+    }
+
+    // MARK: limits
+
+    /// False: it was so already.
+    package static func block(
+        _ channel: String, address: String, lifting: Bool, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        let sql: SQL =
+            lifting
+            ? "select millrace.consent_unblock($1, $2)::text" : "select millrace.consent_block($1, $2)::text"
+        return try await call(sql, [.text(channel), .text(address)], on: connection) == "true"
+    }
+
+    package static func setRules(_ json: String, on connection: Connection) async throws(PostgresError) -> Bool {
+        try await call("select millrace.check_in_rules_set($1)::text", [.json(json)], on: connection) == "true"
+    }
+}

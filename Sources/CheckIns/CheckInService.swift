@@ -1,0 +1,174 @@
+package import Postgres
+import Synchronization
+package import Telemetry
+
+/// Watches over the watches: sleeps until the database says that something is due, takes it in batches, and says that it lives. Several
+/// share the work, for none takes what another holds. The worker's own clock decides nothing: the database is asked how long to wait, and
+/// is asked again at the poll's pace whatever it said.
+package final class CheckInService: Sendable {
+    package struct Options: Sendable {
+        package var database: ConnectionOptions
+        package var name: String
+        /// A transaction's worth.
+        package var batch = 100
+        package var poll = Duration.seconds(1)
+        /// Looks whether there is anybody to watch over, and does nothing else until there is. nil: it watches whatever there is.
+        package var glance: (@Sendable () async throws -> Bool)?
+
+        package init(database: ConnectionOptions, name: String) {
+            self.database = database
+            self.name = name
+        }
+    }
+
+    /// What it did, and how far behind it is.
+    package struct Gauge: Sendable, Equatable {
+        package var expired = 0
+        package var warned = 0
+        package var escalated = 0
+        package var failed = 0
+        /// Seconds since the oldest that is due came to be due, as last seen.
+        package var oldest: Double = 0
+        package var lastStep: ContinuousClock.Instant?
+
+        package init() {}
+
+        /// It looked within so long, and nothing waits for longer than so long.
+        package func isWell(within: Duration, now: ContinuousClock.Instant) -> Bool {
+            guard let lastStep else { return false }
+            return now - lastStep <= within && oldest <= within / .seconds(1)
+        }
+    }
+
+    private struct Step: Sendable {
+        var taken: Int
+        var expired: Int
+        var warned: Int
+        var escalated: Int
+        var failed: Int
+        /// nil: nothing is due ever.
+        var wait: Double?
+        var oldest: Double
+    }
+
+    private let options: Options
+    private let log: Log
+    private let state = Mutex(Gauge())
+
+    package init(_ options: Options, log: Log = .silent) {
+        self.options = options
+        self.log = log
+    }
+
+    package var gauge: Gauge { state.withLock { $0 } }
+
+    /// Until its task is cancelled. That the database is away ends nothing.
+    package func run() async {
+        var connection: Connection?
+        var pause = Duration.milliseconds(100)
+        var isWanted = options.glance == nil
+        var isAway = false
+        while !Task.isCancelled {
+            do {
+                if !isWanted, let glance = options.glance {
+                    guard try await glance() else {
+                        await connection?.close()
+                        connection = nil
+                        state.withLock { ($0.oldest, $0.lastStep) = (0, .now) }
+                        pause = .milliseconds(100)
+                        try? await Task.sleep(for: options.poll)  // cancelled: the loop ends
+                        continue
+                    }
+                    isWanted = true
+                }
+                let open: Connection
+                if let connection {
+                    open = connection
+                } else {
+                    open = try await Connection.open(options.database, name: "watchman")
+                    connection = open
+                }
+                let step = try await self.step(on: open)
+                note(step)
+                pause = .milliseconds(100)
+                if isAway { log.info("the check-ins are watched again") }
+                isAway = false
+                if step.wait == nil { isWanted = options.glance == nil }
+                await rest(after: step)
+            } catch {
+                guard !Task.isCancelled else { break }
+                // Once an outage; and where nobody is watched over as far as is known, the worker's other rooms say enough.
+                if isWanted, !isAway {
+                    log.warning("the check-ins cannot be watched for now", [("reason", "\(error)")])
+                    isAway = true
+                } else {
+                    log.debug("the check-ins cannot be watched for now", [("reason", "\(error)")])
+                }
+                await connection?.close()
+                connection = nil
+                try? await Task.sleep(for: pause)  // cancelled: the loop ends
+                pause = min(pause * 2, .seconds(2))
+            }
+        }
+        await connection?.close()
+    }
+
+    private func rest(after step: Step) async {
+        var rest = options.poll
+        if let wait = step.wait { rest = min(rest, max(.seconds(wait), .zero)) }
+        // What is due and was not taken is held by somebody: it is free in a moment.
+        if step.taken == 0 { rest = max(rest, .milliseconds(step.oldest > 0 ? 20 : 1)) }
+        if rest > .zero { try? await Task.sleep(for: rest, tolerance: .zero) }  // cancelled: the loop ends
+    }
+
+    private func step(on connection: Connection) async throws(PostgresError) -> Step {
+        try await connection.query(
+            "select taken, expired, warned, escalated, failed, wait, oldest from millrace.watch_step($1, $2)",
+            [.text(options.name), .int4(Int32(clamping: options.batch))], deadline: .seconds(30)
+        ) { row throws(PostgresError) in
+            Step(
+                taken: Int(try row.int(0)), expired: Int(try row.int(1)), warned: Int(try row.int(2)),
+                escalated: Int(try row.int(3)), failed: Int(try row.int(4)), wait: row.optionalDouble(5),
+                oldest: row.optionalDouble(6) ?? 0)
+        }.first ?? Step(taken: 0, expired: 0, warned: 0, escalated: 0, failed: 0, wait: nil, oldest: 0)
+    }
+
+    private func note(_ step: Step) {
+        state.withLock { gauge in
+            gauge.expired += step.expired
+            gauge.warned += step.warned
+            gauge.escalated += step.escalated
+            gauge.failed += step.failed
+            gauge.oldest = step.oldest
+            gauge.lastStep = .now
+        }
+        if step.failed > 0 {
+            log.error(
+                "watches or alarms could not be dealt with; each says why, and is tried again within a minute",
+                [("count", "\(step.failed)")])
+        }
+        if step.expired > 0 { log.debug("check-ins were missed", [("alarms", "\(step.expired)")]) }
+    }
+
+    /// Tells an outside service that all is well, as often as that, and only while it is: whoever hears nothing raises the alarm about us.
+    package func report(every: Duration, to ping: @Sendable () async throws -> Void) async {
+        var wasHeard = true
+        while !Task.isCancelled {
+            if gauge.isWell(within: max(.seconds(10), options.poll * 3), now: .now) {
+                do {
+                    try await ping()
+                    if !wasHeard { log.info("the dead-man service hears us again") }
+                    wasHeard = true
+                } catch {
+                    if wasHeard, !Task.isCancelled {
+                        log.warning("the dead-man service does not hear us", [("reason", "\(error)")])
+                    }
+                    wasHeard = false
+                }
+                try? await Task.sleep(for: every)  // cancelled: the loop ends
+            } else {
+                try? await Task.sleep(for: min(every, .seconds(1)))  // cancelled: the loop ends
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+import CLinux
+import Glibc
+
+/// A program run to its end: its output up to a bound, and how it ended.
+struct ProgramRun {
+    enum Ending: Equatable {
+        case exited(Int32)
+        case signalled(Int32)
+        case stopped  // we ended it: its deadline passed or the task was cancelled
+    }
+
+    let ending: Ending
+    let output: String
+
+    var succeeded: Bool { ending == .exited(0) }
+    var lines: [String] { lastLines(of: output) }
+
+    /// Runs `program` in a process group of its own, with stdout and stderr in one stream; throws only when it cannot run.
+    ///
+    /// - Parameter input: what it reads; at most a pipe's buffer (4096 bytes), since nobody feeds it while it runs.
+    @available(*, noasync)
+    static func run(
+        _ program: String, _ arguments: [String], input: String = "", within limit: WorkDeadline, bound: Int = 65_536,
+    ) throws(ClusterError) -> ProgramRun {
+        precondition(input.utf8.count <= 4096)
+        let reading = try Pipe()
+        let writing = try Pipe()
+        _ = input.withCString { write(reading.writeEnd, $0, strlen($0)) }
+        reading.closeWriteEnd()
+
+        let (pid, error) = spawn(program, arguments, input: reading.readEnd, output: writing.writeEnd)
+        writing.closeWriteEnd()
+        guard error == 0 else {
+            throw error == ENOENT
+                ? .missingTool(name: program) : .failed(step: "Running \(program)", log: [describe(errno: error)])
+        }
+        return follow(pid, output: writing.readEnd, within: limit, bound: bound)
+    }
+
+    private static func spawn(
+        _ program: String, _ arguments: [String], input: Int32, output: Int32,
+    ) -> (pid: pid_t, error: Int32) {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, input, 0)
+        posix_spawn_file_actions_adddup2(&actions, output, 1)
+        posix_spawn_file_actions_adddup2(&actions, output, 2)
+        millrace_spawn_close_from(&actions, 3)  // Postgres outlives us; it must not hold our sockets
+
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var none = sigset_t()
+        var all = sigset_t()
+        sigemptyset(&none)
+        sigfillset(&all)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setsigdefault(&attributes, &all)  // we may ignore SIGPIPE or SIGINT; it should not
+        posix_spawnattr_setpgroup(&attributes, 0)  // a Ctrl-C on our terminal is for us to act on
+        let flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
+        posix_spawnattr_setflags(&attributes, Int16(flags))
+
+        let argv = ([program] + arguments).map { strdup($0) } + [nil]
+        let environment = surroundings().map { strdup($0) } + [nil]
+        defer { (argv + environment).forEach { free($0) } }
+        var pid = pid_t()
+        let error = posix_spawnp(&pid, program, &actions, &attributes, argv, environment)
+        return (pid, error)
+    }
+
+    /// Little of ours is handed on: PGOPTIONS, PGDATA or a German LC_MESSAGES would change what the programs do and say.
+    private static func surroundings() -> [String] {
+        var list = ["LC_ALL=C", "PATH=" + (environment("PATH") ?? "/usr/bin:/bin")]
+        if let libraries = environment("LD_LIBRARY_PATH") { list.append("LD_LIBRARY_PATH=" + libraries) }
+        return list
+    }
+
+    private static func follow(_ pid: pid_t, output: Int32, within limit: WorkDeadline, bound: Int) -> ProgramRun {
+        var collected: [UInt8] = []
+        var stopping: (since: ContinuousClock.Instant, killed: Bool)?
+        var status: Int32 = 0
+        while waitpid(pid, &status, WNOHANG) == 0 {
+            if let (since, killed) = stopping {
+                if !killed, ContinuousClock.now - since > .seconds(2) {
+                    kill(-pid, SIGKILL)
+                    stopping = (since, true)
+                }
+            } else if limit.isOver {
+                kill(-pid, SIGTERM)  // initdb tidies up on TERM
+                stopping = (.now, false)
+            }
+            if !collect(from: output, into: &collected, waiting: 20, bound: bound) { usleep(1000) }
+        }
+        // What it said last; not for ever, since something it left in the background may go on talking.
+        for _ in 0..<64 where !collect(from: output, into: &collected, waiting: 0, bound: bound) { break }
+        // WIFEXITED and its family are macros that Swift does not see.
+        let signal = status & 0x7f
+        let ending = signal == 0 ? Ending.exited((status >> 8) & 0xff) : .signalled(signal)
+        return ProgramRun(
+            ending: stopping == nil ? ending : .stopped, output: String(decoding: collected, as: UTF8.self))
+    }
+
+    /// Reads what is there, keeping the end of it; false at the end of the stream or when nothing came.
+    private static func collect(
+        from descriptor: Int32, into collected: inout [UInt8], waiting milliseconds: Int32, bound: Int,
+    ) -> Bool {
+        var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        let ready = poll(&waiting, 1, milliseconds)
+        guard ready > 0 else { return ready == 0 && milliseconds > 0 }
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = read(descriptor, &buffer, buffer.count)
+        guard count > 0 else { return false }
+        collected += buffer[..<count]
+        if collected.count > bound { collected.removeFirst(collected.count - bound) }
+        return true
+    }
+}
+
+/// A pipe whose ends are closed with it.
+private final class Pipe {
+    let readEnd: Int32
+    private(set) var writeEnd: Int32
+
+    init() throws(ClusterError) {
+        var ends: [Int32] = [-1, -1]
+        guard millrace_pipe(&ends, O_CLOEXEC) == 0 else {
+            throw .failed(step: "Opening a pipe", log: [describe(errno: errno)])
+        }
+        readEnd = ends[0]
+        writeEnd = ends[1]
+    }
+
+    func closeWriteEnd() {
+        if writeEnd >= 0 { close(writeEnd) }
+        writeEnd = -1
+    }
+
+    deinit {
+        closeWriteEnd()
+        close(readEnd)
+    }
+}

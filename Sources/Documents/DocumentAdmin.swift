@@ -1,0 +1,189 @@
+package import FoundationEssentials
+package import Postgres
+
+/// What people ask of the document room: hand in, look up, search, delete.
+package enum DocumentAdmin {
+    /// - Parameter document: a JSON object with the names of `document_register`.
+    package static func register(_ document: [UInt8], on connection: Connection) async throws(PostgresError) -> String {
+        try await connection.query(
+            """
+            select millrace.document_register(
+                p ->> 'storage_url', p ->> 'title', p ->> 'mime_type', (p ->> 'size')::bigint, p ->> 'lesson_id', p ->> 'tenant',
+                coalesce(p -> 'options', '{}'), p ->> 'password', (p ->> 'id')::uuid, p ->> 'actor')::text
+              from (select $1 as p) given
+            """, [.json(document)]
+        ) { row throws(PostgresError) in try row.string(0) }.first ?? ""
+    }
+
+    package struct Listed: Sendable {
+        package var id: String
+        package var title: String?
+        package var status: String
+        package var stage: String
+        package var pages: Int?
+        package var done: Int
+        package var failed: Int
+        package var reason: String?
+        package var created: Date
+        /// The view's row, as JSON.
+        package var row: [UInt8]
+
+        package var hasEnded: Bool { ["completed", "failed", "deleted"].contains(status) }
+    }
+
+    package static func list(
+        status: String?, lesson: String?, tenant: String?, since: Date?, after: String?, page: Int,
+        on connection: Connection
+    ) async throws(PostgresError) -> [Listed] {
+        try await connection.query(
+            """
+            select id::text, title, status, stage, pages, pages_done, pages_failed, reason, created_at, to_jsonb(v)
+              from millrace.document_list($1, $2, $3, $4, $5, $6) v
+            """,
+            [
+                .text(status), .text(lesson), .text(tenant), .timestamp(since), .text(after),
+                .int4(Int32(clamping: page)),
+            ], decode: listed)
+    }
+
+    package static func find(_ id: String, on connection: Connection) async throws(PostgresError) -> Listed? {
+        try await connection.query(
+            """
+            select id::text, title, status, stage, pages, pages_done, pages_failed, reason, created_at, to_jsonb(v)
+              from millrace.document($1::text::uuid) v
+            """, [.text(id)], decode: listed
+        ).first
+    }
+
+    private static let listed: Connection.Decode<Listed> = { row throws(PostgresError) in
+        Listed(
+            id: try row.string(0), title: row.optionalString(1), status: try row.string(2), stage: try row.string(3),
+            pages: try row.optionalInt(4).map { Int($0) }, done: Int(try row.int(5)), failed: Int(try row.int(6)),
+            reason: row.optionalString(7), created: try row.date(8), row: try row.json(9))
+    }
+
+    /// All that is known of a document, as JSON; nil when there is none.
+    package static func story(_ id: String, on connection: Connection) async throws(PostgresError) -> [UInt8]? {
+        try await connection.query("select millrace.document_story($1::text::uuid)", [.text(id)]) {
+            row throws(PostgresError) in row.optionalJSON(0)
+        }.first ?? nil
+    }
+
+    package struct PageChange: Sendable {
+        package var page: Int
+        package var status: String
+        package var reason: String?
+        package var words: Int?
+        package var at: Date
+    }
+
+    /// Pages that have changed since, the oldest change first.
+    package static func progress(
+        _ id: String, since: Date?, on connection: Connection
+    ) async throws(PostgresError) -> [PageChange] {
+        try await connection.query(
+            "select page, status, reason, words, at from millrace.document_progress($1::text::uuid, $2)",
+            [.text(id), .timestamp(since)]
+        ) { row throws(PostgresError) in
+            PageChange(
+                page: Int(try row.int(0)), status: try row.string(1), reason: row.optionalString(2),
+                words: try row.optionalInt(3).map { Int($0) }, at: try row.date(4))
+        }
+    }
+
+    package static func text(
+        _ id: String, first: Int, last: Int?, on connection: Connection
+    ) async throws(PostgresError) -> String? {
+        try await connection.query(
+            "select millrace.document_text($1::text::uuid, $2, $3)",
+            [.text(id), .int4(Int32(clamping: first)), .int4(last.map { Int32(clamping: $0) })]
+        ) { row throws(PostgresError) in row.optionalString(0) }.first ?? nil
+    }
+
+    package struct PageContent: Sendable {
+        package var page: Int
+        package var text: String
+        /// Words, boxes, confidences.
+        package var content: [UInt8]
+    }
+
+    package static func contents(
+        _ id: String, from first: Int, most: Int, on connection: Connection
+    ) async throws(PostgresError) -> [PageContent] {
+        try await connection.query(
+            "select page, text, content from millrace.document_contents($1::text::uuid, $2, $3, false)",
+            [.text(id), .int4(Int32(clamping: first)), .int4(Int32(clamping: most))]
+        ) { row throws(PostgresError) in
+            PageContent(page: Int(try row.int(0)), text: try row.string(1), content: try row.json(2))
+        }
+    }
+
+    package struct Found: Sendable {
+        package var document: String
+        package var page: Int
+        package var title: String?
+        package var highlight: String
+        package var next: String
+    }
+
+    package static func search(
+        _ query: String, tenant: String?, after: String?, page: Int, on connection: Connection
+    ) async throws(PostgresError) -> [Found] {
+        try await connection.query(
+            "select document::text, number, title, highlight, next from millrace.document_search($1, $2, $3, $4)",
+            [.text(query), .text(tenant), .text(after), .int4(Int32(clamping: page))]
+        ) { row throws(PostgresError) in
+            Found(
+                document: try row.string(0), page: Int(try row.int(1)), title: row.optionalString(2),
+                highlight: try row.string(3), next: try row.string(4))
+        }
+    }
+
+    /// Where something that was made of it lies; nil when it was not made.
+    package static func output(
+        _ id: String, _ kind: String, on connection: Connection
+    ) async throws(PostgresError) -> (blob: String, size: Int)? {
+        try await connection.query(
+            "select encode(blob, 'hex'), size from millrace.document_output_of($1::text::uuid, $2)",
+            [.text(id), .text(kind)]
+        ) { row throws(PostgresError) in (blob: try row.string(0), size: Int(try row.int(1))) }.first
+    }
+
+    package static func retry(
+        _ id: String, pages: [Int]?, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        try await connection.query(
+            "select millrace.document_retry($1::text::uuid, $2)",
+            [.text(id), .int4s(pages?.map { Int32(clamping: $0) })]
+        ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+    }
+
+    /// At most ten at once.
+    package static func delete(
+        _ ids: [String]?, lesson: String?, on connection: Connection
+    ) async throws(PostgresError) -> [(id: String, isDeleted: Bool)] {
+        try await connection.query(
+            "select id::text, deleted from millrace.document_delete($1::uuid[], $2)", [.texts(ids), .text(lesson)]
+        ) { row throws(PostgresError) in (id: try row.string(0), isDeleted: try row.bool(1)) }
+    }
+
+    package struct State: Sendable {
+        package var processing: Int
+        package var waitingPages: Int
+        package var failedToday: Int
+        package var oldest: Date?
+    }
+
+    package static func state(
+        on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> State? {
+        try await connection.query(
+            "select processing, waiting_pages, failed_today, oldest from millrace.document_state()", [],
+            deadline: deadline
+        ) { row throws(PostgresError) in
+            State(
+                processing: Int(try row.int(0)), waitingPages: Int(try row.int(1)), failedToday: Int(try row.int(2)),
+                oldest: try row.optionalDate(3))
+        }.first
+    }
+}

@@ -1,0 +1,187 @@
+package import Pages
+package import Sandbox
+import Synchronization
+
+extension DocumentPrograms {
+    /// What the file is, and whether it is taken.
+    package func probe(_ file: Int32, password: String? = nil) async throws(DocumentFailure) -> Worked<Inspection> {
+        let (inspection, _, usage, refused) = try await ask(
+            .probe, ProbeRequest(quotas, password: password), files: [file], as: Inspection.self)
+        try Self.checked(usage) { () throws(DocumentRefusal) in try inspection.check(quotas) }
+        return Worked(inspection, usage, refusedLayers: refused)
+    }
+
+    /// The text that pages have of their own, by their numbers from 1. When a document is such that one page takes all others along, they
+    /// are read one by one, and those that can not be are missing.
+    package func ownText(
+        _ file: Int32, _ inspection: Inspection, pages: [Int], password: String? = nil
+    ) async throws(DocumentFailure) -> Worked<[Int: PageText]> {
+        guard inspection.kind == .pdf, !pages.isEmpty else { return Worked([:], Usage()) }
+        let payload = try Self.packet(DrawingRequest.read(pages: pages, password: password), [])
+        let heard = Mutex<(pages: [Int: PageText], refusal: DocumentRefusal?, count: Int)>(([:], nil, 0))
+        let most = pages.count
+        do throws(ChildFailure) {
+            let (_, usage, refused) = try await SandboxedChild.run(
+                program(.raster), payload, limits: limits(.raster), files: [file],
+                note: { note in
+                    heard.withLock { state in
+                        guard state.refusal == nil else { return }
+                        state.count += 1
+                        do throws(DocumentRefusal) {
+                            let own = try OwnText(packed: note)
+                            guard state.count <= most, pages.contains(own.page) else {
+                                throw DocumentRefusal(.crash, "the child spoke of a page that it was not asked for")
+                            }
+                            try own.text?.check()
+                            state.pages[own.page] = own.text
+                        } catch {
+                            state.refusal = error
+                        }
+                    }
+                })
+            if let refusal = heard.withLock({ $0.refusal }) {
+                return try await Self.failed(ChildFailure(.misspoke, refusal.sentence, usage: usage))
+            }
+            var texts = heard.withLock { $0.pages }
+            for (page, text) in texts where page <= inspection.pages.count {
+                let place = inspection.pages[page - 1]
+                texts[page]?.width = max(text.width, place.width)
+                texts[page]?.height = max(text.height, place.height)
+            }
+            return Worked(texts, usage, refusedLayers: refused)
+        } catch {
+            guard pages.count > 1, error.reason != .cancelled, error.reason != .cannotStart else {
+                throw DocumentFailure(error)
+            }
+            var all = Worked([Int: PageText](), error.usage)
+            for page in pages {
+                do throws(DocumentFailure) {
+                    let one = try await ownText(file, inspection, pages: [page], password: password)
+                    all.value.merge(one.value) { $1 }
+                    all.add(one.usage)
+                } catch {
+                    if error.isCancelled { throw error }
+                    all.add(error.usage)
+                }
+            }
+            return all
+        }
+    }
+
+    private static func failed<Value>(_ failure: ChildFailure) async throws(ChildFailure) -> Value { throw failure }
+
+    /// A page's picture in grey, as fine as it is itself and no finer.
+    package func raster(
+        _ file: Int32, _ inspection: Inspection, page: Int, password: String? = nil, keepsColor: Bool = false
+    ) async throws(DocumentFailure) -> Worked<Raster> {
+        guard page >= 1, page <= inspection.pages.count else {
+            throw DocumentFailure(DocumentRefusal(.internal, "the document has no page \(page)"))
+        }
+        let place = inspection.pages[page - 1]
+        if let refusal = place.refusal { throw DocumentFailure(refusal) }
+        var request = RasterRequest(
+            page: page, kind: inspection.kind, dpi: Raster.dpi(for: place, cap: dpiCap, mostPixels: mostPixels),
+            mostPixels: mostPixels + 65_536, password: password)
+        request.keepsColor = keepsColor
+        if inspection.kind.isImage {
+            let native = Raster.dpi(ofImage: place)
+            let area = place.width * place.height
+            request.scale = keepsColor ? 1 : min(1, dpiCap / native)
+            if keepsColor { request.mostPixels = quotas.pixels }
+            if !keepsColor, area * request.scale * request.scale > Double(mostPixels) {
+                request.scale = (Double(mostPixels) / area).squareRoot()
+            }
+            request.dpi = max(1, native * request.scale)
+        }
+        let (head, body, usage, refused) =
+            inspection.kind.isImage
+            ? try await ask(inspection.kind == .heic ? .heic : .picture, request, files: [file], as: Raster.Head.self)
+            : try await ask(.raster, DrawingRequest.draw(request), files: [file], as: Raster.Head.self)
+        let most = request.mostPixels
+        let raster = try Self.checked(usage) { () throws(DocumentRefusal) in
+            try Raster(head: head, pixels: body, mostPixels: most)
+        }
+        return Worked(raster, usage, refusedLayers: refused)
+    }
+
+    /// Of a page that says some text itself the picture without it, to be read as well; nil when too little is left. Looked at coarsely
+    /// first: most pages of this kind were read by whoever scanned them.
+    package func remainder(
+        _ file: Int32, _ inspection: Inspection, page: Int, own: PageText, password: String? = nil
+    ) async throws(DocumentFailure) -> Worked<Raster?> {
+        let place = inspection.pages[page - 1]
+        guard PageAssessment(place, own: own) == .mixed else { return Worked(nil, Usage()) }
+        var coarse = self
+        coarse.dpiCap = Raster.caps.low
+        let seen = try await coarse.raster(file, inspection, page: page, password: password)
+        guard Remainder.of(seen.value, own, on: place).share >= Remainder.worthReading else {
+            return Worked(nil, seen.usage)
+        }
+        let drawn = try await raster(file, inspection, page: page, password: password)
+        return Worked(
+            Remainder.of(drawn.value, own, on: place).raster, drawn.adding(seen.usage),
+            refusedLayers: drawn.refusedLayers)
+    }
+
+    /// A PDF that can be searched, written to another file than the one it is made of.
+    package func assemble(
+        _ file: Int32, _ inspection: Inspection, texts: [Int: PageText], into output: Int32, password: String? = nil
+    ) async throws(DocumentFailure) -> Worked<Assembled> {
+        var request = AssemblyRequest(
+            kind: inspection.kind, password: password,
+            pages: texts.sorted { $0.key < $1.key }.compactMap { page, text in
+                text.layer.map { .init(page: page, text: $0) }
+            },
+            inspection: inspection)
+        var spent = Usage()
+        var body: [UInt8] = []
+        func add(_ page: Int) async throws(DocumentFailure) {
+            let raster = try await raster(file, inspection, page: page, keepsColor: true)
+            spent = Worked((), spent).adding(raster.usage)
+            request.pictures.append(.init(page: page, raster: raster.value.head))
+            body += raster.value.pixels
+        }
+        if inspection.kind == .tiff || inspection.kind == .heic {
+            for page in 1...inspection.pages.count { try await add(page) }
+        }
+        let outcome: (head: Assembled, body: ArraySlice<UInt8>, usage: Usage, refusedLayers: UInt32)
+        do throws(DocumentFailure) {
+            outcome = try await ask(.assemble, request, body, files: [file, output], as: Assembled.self)
+        } catch {
+            // A PNG that a PDF can not hold as it is.
+            guard inspection.kind == .png, error.reason == .internal, !error.mayGoWell, body.isEmpty else {
+                throw error
+            }
+            try await add(1)
+            outcome = try await ask(.assemble, request, body, files: [file, output], as: Assembled.self)
+        }
+        try Self.checked(outcome.usage) { () throws(DocumentRefusal) in
+            guard outcome.head.pages == inspection.pages.count, outcome.head.bytes > 0, outcome.head.removed >= 0 else {
+                throw DocumentRefusal(.crash, "the PDF has not as many pages as its original")
+            }
+        }
+        return Worked(outcome.head, Worked((), spent).adding(outcome.usage), refusedLayers: outcome.refusedLayers)
+    }
+}
+
+extension Worked {
+    package mutating func add(_ more: Usage) { usage = adding(more) }
+
+    package func adding(_ more: Usage) -> Usage {
+        var sum = usage
+        sum.cpu += more.cpu
+        sum.peak = max(sum.peak, more.peak)
+        return sum
+    }
+}
+
+extension DocumentPrograms {
+    /// A report as a PDF.
+    package func report(_ report: Report, into output: Int32) async throws(DocumentFailure) -> Worked<Reported> {
+        let (reported, _, usage, refused) = try await ask(.report, report, files: [output], as: Reported.self)
+        try Self.checked(usage) { () throws(DocumentRefusal) in
+            guard reported.bytes > 0, reported.pages > 0 else { throw DocumentRefusal(.crash, "the report is empty") }
+        }
+        return Worked(reported, usage, refusedLayers: refused)
+    }
+}

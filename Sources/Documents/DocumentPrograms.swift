@@ -1,0 +1,124 @@
+import FoundationEssentials
+package import Pages
+package import Sandbox
+
+/// The programs that look at documents, and how much each may use.
+package struct DocumentPrograms: Sendable {
+    /// The folder the programs are in.
+    package var children: String
+    package var models: String
+    package var languages: [String]
+    package var quotas = Quotas()
+    /// How long a page may be computed on.
+    package var pageCPU: Duration = .seconds(60)
+    package var dpiCap = Raster.caps.high
+    /// Of a page as it is drawn; a larger one is drawn coarser.
+    package var mostPixels = 36_000_000
+    /// How far engines stand back: 20, they compute when nobody else wants to, but see Patience.
+    package var niceness = 20
+    /// After so many pages an engine is replaced: whatever it has let grow, it takes along.
+    package var enginePages = 200
+
+    package init(children: String, models: String, languages: [String] = ["eng"]) {
+        self.children = children
+        self.models = models
+        self.languages = languages
+    }
+
+    /// Debian's place for them.
+    package static let usualModels = "/usr/share/tesseract-ocr/5/tessdata"
+
+    /// As `MILLRACE_CHILDREN` and `MILLRACE_TESSDATA` say it; else the programs are beside this one, and the models where Debian has them.
+    package init(environment: [String: String], beside program: String) {
+        let folder = program.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+        self.init(
+            children: environment["MILLRACE_CHILDREN"] ?? (folder.isEmpty ? "." : folder),
+            models: environment["MILLRACE_TESSDATA"] ?? Self.usualModels)
+    }
+
+    package enum Stage: String, Sendable, CaseIterable {
+        case probe, raster, picture, heic, ocr, assemble, report
+    }
+
+    package func program(_ stage: Stage, _ arguments: [String] = []) -> SandboxedChild.Program {
+        SandboxedChild.Program("\(children)/millrace-\(stage.rawValue)", arguments)
+    }
+
+    package func limits(_ stage: Stage) -> SandboxedChild.Limits {
+        var limits = SandboxedChild.Limits()
+        limits.fileSize = 0
+        limits.wall = pageCPU * 2 + .seconds(30)
+        switch stage {
+        case .probe:
+            // A document that takes longer to be looked at is refused, and soon.
+            limits.memory = 768 << 20
+            limits.cpu = .seconds(10)
+            limits.wall = .seconds(20)
+            limits.answer = 4 << 20
+        case .raster, .picture, .heic:
+            limits.memory = 1 << 30
+            limits.cpu = min(pageCPU, .seconds(20))
+            limits.wall = .seconds(40)
+            limits.answer = mostPixels * 3 + 4096
+            limits.note = 32 << 20
+        case .ocr:
+            limits.memory = 2 << 30
+            limits.cpu = pageCPU * enginePages
+            // Minutes of it must not keep from others what takes them milliseconds.
+            limits.niceness = niceness
+            limits.answer = 32 << 20
+        case .assemble, .report:
+            limits.memory = 2 << 30
+            limits.cpu = .seconds(120)
+            limits.wall = .seconds(240)
+            limits.fileSize = 1 << 30
+            limits.answer = 1 << 20
+        }
+        return limits
+    }
+
+    /// A request to a child of its own, and its answer taken apart; all that can go wrong comes as one kind of failure.
+    func ask<Head: Decodable & Sendable>(
+        _ stage: Stage, _ request: some Encodable, _ body: [UInt8] = [], files: [Int32], as head: Head.Type = Head.self,
+        note: (@Sendable ([UInt8]) -> Void)? = nil
+    ) async throws(DocumentFailure) -> (head: Head, body: ArraySlice<UInt8>, usage: Usage, refusedLayers: UInt32) {
+        let payload = try Self.packet(request, body)
+        do throws(ChildFailure) {
+            let (answer, usage, refused) = try await SandboxedChild.run(
+                program(stage), payload, limits: limits(stage), files: files, note: note)
+            let (head, body) = try Self.opened(answer.payload, as: Head.self, usage)
+            return (head, body, usage, refused)
+        } catch {
+            throw DocumentFailure(error)
+        }
+    }
+
+    static func packet(_ request: some Encodable, _ body: some Collection<UInt8>) throws(DocumentFailure) -> [UInt8] {
+        do {
+            return try FramePayload.make(request, body)
+        } catch {
+            throw DocumentFailure(error)
+        }
+    }
+
+    static func opened<Head: Decodable>(
+        _ payload: [UInt8], as head: Head.Type, _ usage: Usage
+    ) throws(ChildFailure) -> (Head, ArraySlice<UInt8>) {
+        do throws(DocumentRefusal) {
+            let (head, body) = try FramePayload.open(payload, as: head)
+            return (head, body)
+        } catch {
+            throw ChildFailure(.misspoke, error.sentence, usage: usage)
+        }
+    }
+
+    static func checked<Value>(
+        _ usage: Usage, _ body: () throws(DocumentRefusal) -> Value
+    ) throws(DocumentFailure) -> Value {
+        do throws(DocumentRefusal) {
+            return try body()
+        } catch {
+            throw DocumentFailure(error, usage: usage)
+        }
+    }
+}

@@ -1,0 +1,101 @@
+package import Blobs
+import Glibc
+import Threads
+
+/// A file that nobody else can find; it goes with the last who has it.
+package final class SharedFile: Sendable {
+    package let descriptor: Int32
+
+    init(_ descriptor: Int32) {
+        self.descriptor = descriptor
+    }
+
+    deinit { close(descriptor) }
+}
+
+/// Originals and what is made of them as files, which children are given. The originals last asked for stay: a document's pages come one
+/// after the other.
+package actor FileCache {
+    private let thread = ThreadExecutor(name: "spool")
+    private let directory: String
+    private let most: Int
+    private var kept: [(id: BlobID, sheet: SharedFile)] = []
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
+
+    package init(directory: String, most: Int = 8) {
+        self.directory = directory
+        self.most = most
+    }
+
+    deinit { thread.stop() }
+
+    /// Two who ask for the same at once may both fetch it; the later one's is kept.
+    package func sheet(_ id: BlobID, from store: any BlobStore) async throws -> SharedFile {
+        if let at = kept.firstIndex(where: { $0.id == id }) {
+            let found = kept.remove(at: at)
+            kept.append(found)
+            return found.sheet
+        }
+        let sheet = try blank()
+        try await store.read(id, range: nil) { piece in try await self.append(piece, to: sheet) }
+        kept.removeAll { $0.id == id }
+        kept.append((id, sheet))
+        if kept.count > most { kept.removeFirst() }
+        return sheet
+    }
+
+    package func blank() throws(BlobError) -> SharedFile {
+        let name = "\(directory)/millrace-\(getpid())-\(UInt64.random(in: .min ... .max))"
+        let descriptor = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw .system("making a file in \(directory)", number: errno) }
+        unlink(name)
+        return SharedFile(descriptor)
+    }
+
+    package func append(_ bytes: [UInt8], to sheet: SharedFile) throws(BlobError) {
+        var start = 0
+        while start < bytes.count {
+            let count = bytes.withUnsafeBytes { buffer in
+                write(sheet.descriptor, buffer.baseAddress.map { $0 + start }, bytes.count - start)
+            }
+            if count < 0, errno != EINTR { throw .system("writing a file in \(directory)", number: errno) }
+            start += max(0, count)
+        }
+    }
+
+    func read(_ sheet: SharedFile, at offset: Int, most: Int) throws(BlobError) -> [UInt8] {
+        var failure: Int32 = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: most) { buffer, filled in
+            var count = pread(sheet.descriptor, buffer.baseAddress, most, offset)
+            while count < 0, errno == EINTR { count = pread(sheet.descriptor, buffer.baseAddress, most, offset) }
+            failure = count < 0 ? errno : 0
+            filled = max(0, count)
+        }
+        if failure != 0 { throw .system("reading a file in \(directory)", number: failure) }
+        return bytes
+    }
+
+    /// What stands in a sheet, piece by piece.
+    package nonisolated func pieces(of sheet: SharedFile) -> SharedFilePieces {
+        SharedFilePieces(spool: self, sheet: sheet)
+    }
+}
+
+package struct SharedFilePieces: AsyncSequence, Sendable {
+    let spool: FileCache
+    let sheet: SharedFile
+
+    package struct Iterator: AsyncIteratorProtocol {
+        let spool: FileCache
+        let sheet: SharedFile
+        var offset = 0
+
+        package mutating func next() async throws -> [UInt8]? {
+            let piece = try await spool.read(sheet, at: offset, most: 262_144)
+            offset += piece.count
+            return piece.isEmpty ? nil : piece
+        }
+    }
+
+    package func makeAsyncIterator() -> Iterator { Iterator(spool: spool, sheet: sheet) }
+}

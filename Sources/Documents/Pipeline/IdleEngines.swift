@@ -1,0 +1,50 @@
+/// Warm engines that nobody uses at the moment. One reads the pages of one tenant and languages: should a page take an engine over, it
+/// takes over no other tenant's pages.
+package actor IdleEngines {
+    package struct Label: Hashable, Sendable {
+        var tenant: String?
+        var languages: [String]
+    }
+
+    private let most: Int
+    private let make: @Sendable (Label) -> ChildEngine
+    private var idle: [(label: Label, engine: ChildEngine, since: ContinuousClock.Instant)] = []
+    private var isClosed = false
+
+    /// - Parameter most: how many stay warm.
+    package init(most: Int, make: @escaping @Sendable (Label) -> ChildEngine) {
+        self.most = most
+        self.make = make
+    }
+
+    package func take(_ label: Label) async -> ChildEngine {
+        if let at = idle.lastIndex(where: { $0.label == label }) { return idle.remove(at: at).engine }
+        if idle.count >= most {
+            let oldest = idle.removeFirst()
+            _ = await oldest.engine.end()
+        }
+        return make(label)
+    }
+
+    package func put(_ engine: ChildEngine, _ label: Label) async {
+        guard !isClosed else {
+            _ = await engine.end()
+            return
+        }
+        idle.append((label, engine, .now))
+        if idle.count > most { _ = await idle.removeFirst().engine.end() }
+    }
+
+    /// Memory goes back when there is nothing to be read.
+    package func tidy(idleFor pause: Duration = .seconds(20)) async {
+        while let first = idle.first, .now - first.since > pause {
+            idle.removeFirst()
+            _ = await first.engine.end()
+        }
+    }
+
+    package func close() async {
+        isClosed = true
+        while let last = idle.popLast() { _ = await last.engine.end() }
+    }
+}

@@ -1,0 +1,88 @@
+import Faults
+import FoundationEssentials
+import Postgres
+import Supervision
+import Telemetry
+
+extension MailService {
+    package struct Reconciled: Sendable, Equatable {
+        package var asked = 0
+        package var told = 0
+        package var unanswered = 0
+    }
+
+    /// Asks the providers about messages they took and have said nothing of for so long.
+    package func reconcile(olderThan age: Duration, page: Int = 100) async throws -> Reconciled {
+        let silent = try await table.ask(
+            "select message::text, service, provider_message_id from millrace.mail_silent($1, $2)",
+            [.float8(age / .seconds(1)), .int4(Int32(clamping: page))]
+        ) { row throws(PostgresError) in
+            (id: try row.string(0), service: row.optionalString(1) ?? "", name: try row.string(2))
+        }
+        var sum = Reconciled()
+        for one in silent {
+            guard let carrier = carriers[one.service], carrier.capabilities.answersLater else { continue }
+            sum.asked += 1
+            let known: String?
+            do {
+                known = try await supervisor.call(carrier.name, deadline: options.timeout) { call in
+                    try await carrier.status(of: one.name, call: call)
+                }
+            } catch {
+                sum.unanswered += 1
+                if error is CallRefusal { break }  // nor would it answer for the next
+                continue
+            }
+            guard let known else { continue }
+            let isNew = try await table.pool.withConnection { connection throws(PostgresError) in
+                try await MailAdmin.event(
+                    provider: one.service, id: "asked:\(one.name):\(known)", type: known, at: nil, recipient: nil,
+                    data: Array(#"{"email_id": "\#(one.name)"}"#.utf8), on: connection)
+            }
+            if isNew { sum.told += 1 }
+        }
+        _ = try await table.run("select millrace.mail_asked($1)", [.texts(silent.map(\.id))])
+        return sum
+    }
+
+    /// Tells messages whose jobs ended without a word to them; takes away the contents of those that ended long ago.
+    package func tidy() async throws {
+        let forsaken = try await table.ask("select millrace.mail_forsaken()", []) { row throws(PostgresError) in
+            try row.int(0)
+        }
+        if let count = forsaken.first, count > 0 {
+            log.warning("jobs of messages ended without a word to them", [("messages", "\(count)")])
+        }
+        guard let keep = options.keep else { return }
+        var isMore = true
+        while isMore, !Task.isCancelled {
+            isMore =
+                try await table.ask("select millrace.mail_retire($1)", [.float8(keep / .seconds(1))]) {
+                    row throws(PostgresError) in try row.bool(0)
+                }.first ?? false
+        }
+    }
+
+    /// Until cancelled: now and then a look at what has been silent for long, and at what ended otherwise than by a provider's word.
+    package func watch(every pause: Duration = .seconds(300), olderThan age: Duration = .seconds(3600)) async {
+        do {
+            try await table.tellDefaults(options)
+        } catch  where Task.isCancelled {
+            return  // a worker that did not start says why itself
+        } catch {
+            log.warning("what templates can be filled with could not be told to the database", [("error", "\(error)")])
+        }
+        while !Task.isCancelled {
+            do { try await Task.sleep(for: pause) } catch { return }
+            do {
+                try await tidy()
+                let sum = try await reconcile(olderThan: age)
+                if sum.asked > 0 {
+                    log.info("asked about silent messages", [("asked", "\(sum.asked)"), ("told", "\(sum.told)")])
+                }
+            } catch {
+                log.warning("silent messages could not be asked about", [("error", "\(error)")])
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import Synchronization
+
+/// What became of messages in this process since its start, for metrics.
+package struct MailTally: Sendable, Equatable {
+    package enum Outcome: String, CaseIterable, Sendable {
+        /// The provider took it.
+        case accepted
+        /// It will never be sent.
+        case failed
+        /// Not taken, for certain: later, elsewhere, or by itself.
+        case refused
+        /// Nobody knows yet; the request is repeated as it is.
+        case unknown
+        /// Nobody knows, and a person has to find out.
+        case parked
+    }
+
+    /// By provider.
+    package internal(set) var counts: [String: [Outcome: Int]] = [:]
+
+    mutating func count(_ fate: SendMachine.Resolution, by provider: String) {
+        let outcome: Outcome =
+            switch fate {
+            case .accepted: .accepted
+            case .failed: .failed
+            case .elsewhere, .later, .alone: .refused
+            case .anew, .doubtful: .unknown
+            case .parked: .parked
+            }
+        counts[provider, default: [:]][outcome, default: 0] += 1
+    }
+}
+
+extension MailService {
+    package var tally: MailTally { counted.withLock { $0 } }
+
+    func count(_ fates: [SendMachine.Resolution], by provider: String) {
+        counted.withLock { tally in
+            for fate in fates { tally.count(fate, by: provider) }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+import Faults
+package import Postgres
+import Signatures
+package import Supervision
+import Synchronization
+package import Telemetry
+
+/// The mail room of a worker: takes messages, freezes them, hands them to providers, and writes down what came of it.
+package final class MailService: Sendable {
+    let table: MailStore
+    let options: MailOptions
+    let carriers: [String: any MailProvider]
+    let renderer: any Rendering
+    let supervisor: Supervisor
+    let log: Log
+    let turnstiles: [String: AsyncTurn]
+    let route: Mutex<RouteNote>
+    /// By provider: requests of one message, opened together.
+    let opening: [String: StatementBatcher<Claim, MailStore.Opened>]
+    let recording: StatementBatcher<MailStore.Outcome, Void>
+    let counted = Mutex(MailTally())
+    private let loaded = Mutex<Set<String>>([])
+    private let rollout = Mutex(RolloutNote())
+    private let warned = Mutex<Set<String>>([])
+
+    private struct RolloutNote: Sendable {
+        var flag: Flag?
+        var read: ContinuousClock.Instant?
+    }
+
+    /// A request of one message, to be opened.
+    struct Claim: Sendable {
+        var id: String
+        var holder: Int64
+    }
+
+    struct RouteNote: Sendable {
+        var current: String?
+        var looked: ContinuousClock.Instant?
+    }
+
+    package init(
+        pool: Pool, options: MailOptions, carriers: [any MailProvider], renderer: any Rendering, supervisor: Supervisor,
+        log: Log
+    ) {
+        let table = MailStore(pool: pool)
+        self.table = table
+        self.options = options
+        self.carriers = Dictionary(carriers.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        self.renderer = renderer
+        self.supervisor = supervisor
+        self.log = log
+        turnstiles = self.carriers.mapValues { _ in AsyncTurn() }
+        route = Mutex(RouteNote())
+        opening = Dictionary(
+            uniqueKeysWithValues: self.carriers.keys.map { name in
+                let gathering = StatementBatcher<Claim, MailStore.Opened>(
+                    most: 32, lanes: 2, clash: { $0.id == $1.id || $0.holder != $1.holder }
+                ) { claims in
+                    try await table.open(
+                        claims.map(\.id), alone: true, by: name, holder: claims[0].holder, options)
+                }
+                return (name, gathering)
+            })
+        recording = StatementBatcher(most: 32, lanes: 2, clash: { $0.clashes(with: $1) }) { outcomes in
+            try await table.record(outcomes)
+            return outcomes.map { _ in }
+        }
+    }
+
+    package static let kinds = [
+        "mail.send", "mail.password_reset", "mail.welcome", "mail.account_verification", "mail.account_notification",
+    ]
+
+    /// As many endings as errands, in their order.
+    package func run(_ errands: [MailJob]) async throws -> [MailJobEnd] {
+        guard let session = errands.first?.session else { return [] }
+        let run = SendRun(post: self, session: session, began: .now, routes: try await routesNow())
+        let taken = try await table.take(errands, options)
+        for (index, one) in taken.enumerated() {
+            let errand = errands[index]
+            run.note(one.id, index: index, errand)
+            switch one.what {
+            case .done: run.end(index, .done)
+            case .discard: run.end(index, .dead(one.reason))
+            case .wait: run.end(index, .later(.seconds(max(0.1, one.seconds))))
+            case .render, .send, .batch: break
+            }
+        }
+        let frozen = try await freeze(taken.filter { $0.what == .render }, run)
+        let ready = taken.filter { $0.what == .send }.map(\.id) + frozen
+        let parcels = try await table.parcels(ready)
+        let batches = Set(taken.filter { $0.what == .batch }.map(\.batch))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for batch in batches { group.addTask { try await run.resume(batch) } }
+            group.addTask { try await run.dispatch(parcels.filter(\.isUrgent), isUrgent: true) }
+            group.addTask { try await run.dispatch(parcels.filter { !$0.isUrgent }, isUrgent: false) }
+            try await group.waitForAll()
+        }
+        return errands.indices.map { run.ending($0) }
+    }
+
+    /// The database's flag decides about the roll-out. It is read again when it is a second old.
+    func routesNow() async throws -> Routes {
+        let known = rollout.withLock { $0 }
+        if let read = known.read, ContinuousClock.now - read < .seconds(1) {
+            return options.routes.rolledOut(by: known.flag)
+        }
+        let asked = ContinuousClock.now
+        let name = options.routes.rollout.name
+        let flag = try await supervisor.read("flag:\(name)") { [table] in try await table.flag(name) }
+        rollout.withLock { $0 = RolloutNote(flag: flag, read: asked) }
+        if let flag, flag.percent < 100, options.routes.fallbacks.isEmpty {
+            warn(
+                once: "rollout", "the roll-out of mail is partial, and there is no fallback: all mail goes one way",
+                [("mail.provider", options.routes.chosen), ("percent", "\(flag.percent)")])
+        }
+        return options.routes.rolledOut(by: flag)
+    }
+
+    func warnOfSpare(_ provider: String, _ objections: [String]) {
+        warn(
+            once: "spare",
+            "mail outside the roll-out goes by the chosen service, since no fallback can carry it",
+            [("mail.provider", provider), ("reason", objections.joined(separator: "; "))])
+    }
+
+    /// Once a process: what it says holds until somebody changes the configuration.
+    private func warn(once key: String, _ message: StaticString, _ data: [(String, String)]) {
+        guard warned.withLock({ $0.insert(key).inserted }) else { return }
+        log.warning(message, data)
+    }
+
+    /// Those that are frozen now.
+    private func freeze(_ taken: [MailStore.Taken], _ run: SendRun) async throws -> [String] {
+        var frozen: [(id: String, rendered: Rendered, link: String?)] = []
+        for one in taken {
+            do throws(Fault) {
+                let link = one.unsubscribe.flatMap { options.links?.unsubscribe($0) }
+                if one.unsubscribe != nil, link == nil {
+                    throw Fault(
+                        .unsupported,
+                        "marketing mail needs a way to unsubscribe: MILLRACE_PUBLIC_URL (https) and MILLRACE_SECRET")
+                }
+                frozen.append((one.id, try await rendered(one), link))
+            } catch {
+                switch error.kind.retry {
+                case .never:
+                    try await table.fail(one.id, error)
+                    run.end(one.id, .dead(error.what))
+                case .after, .sameKey, .elsewhere: run.end(one.id, .retry(error.what))
+                }
+            }
+        }
+        try await table.freeze(frozen, from: options.from)
+        return frozen.map(\.id)
+    }
+
+    private func rendered(_ one: MailStore.Taken) async throws(Fault) -> Rendered {
+        guard let template = one.template else {
+            return Rendered(subject: one.subject ?? "", text: one.text, html: one.html)
+        }
+        var found = try await renderer.render(template, locale: one.locale, data: one.data)
+        if let subject = one.subject { found.subject = subject }
+        guard !found.subject.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f }) else {
+            throw Fault(.invalid, "the subject that the template made has line breaks or control characters")
+        }
+        let isNew = loaded.withLock { $0.insert("\(template) \(found.version ?? 0) \(found.locale ?? "")").inserted }
+        if isNew { try? await table.told("templateLoaded", template: template) }  // a figure for people, and no more
+        return found
+    }
+
+    /// Mail goes by this provider. A switch is told once, by whoever notices.
+    func went(by provider: String, insteadOf reason: Fault?) async {
+        let chosen = options.routes.chosen
+        guard provider == chosen || reason != nil else { return }
+        let now = ContinuousClock.now
+        let isWorthALook = route.withLock { note in
+            let isOld = note.looked.map { now - $0 > .seconds(10) } ?? true
+            guard note.current != provider || isOld else { return false }
+            note = RouteNote(current: provider, looked: now)
+            return true
+        }
+        guard isWorthALook else { return }
+        do {
+            if try await table.route(chosen: chosen, current: provider, reason: reason?.description) {
+                log.warning(
+                    "mail goes by another service now",
+                    [("mail.provider", provider), ("reason", reason?.description ?? "it is back")])
+            }
+        } catch {
+            route.withLock { $0 = RouteNote() }
+            log.warning("a switch of the mail service could not be written down", [("error", "\(error)")])
+        }
+    }
+}

@@ -1,0 +1,224 @@
+import Faults
+import Postgres
+import Supervision
+import Synchronization
+import Telemetry
+import Threads
+
+/// Takes what is due, brings it to its provider, and writes down what came of it. Alarms have a lane of their own, with slots and a
+/// connection that nothing else uses.
+final class NoticeLane: Sendable {
+    struct Options: Sendable {
+        var isAlarm: Bool
+        var slots: Int
+        /// What nobody announced is found after so long; half as often is nothing to wait for.
+        var floor: Duration
+        var lease: Duration
+        /// Of one call, waiting for its turn included; shorter than the lease.
+        var deadline: Duration
+    }
+
+    private struct State {
+        var running = 0
+        var isFull = false
+        var results: [NoticeStore.Result] = []
+        var connection: Connection?
+        var isAway = false
+    }
+
+    let options: Options
+    let signal = Signal()
+    private let database: ConnectionOptions
+    private let dispatch: NoticeRouter
+    private let tally: NoticeTally
+    private let log: Log
+    private let holder = Int64.random(in: 1 ... .max)
+    private let written = Signal()
+    private let state = Mutex(State())
+
+    init(_ options: Options, database: ConnectionOptions, dispatch: NoticeRouter, tally: NoticeTally, log: Log) {
+        self.options = options
+        self.database = database
+        self.dispatch = dispatch
+        self.tally = tally
+        self.log = log
+    }
+
+    /// Until cancelled; what is under way then is brought to its end, and written down.
+    func run(hearing ear: NoticeSleepLock) async {
+        let writing = Task { await self.write() }
+        await withDiscardingTaskGroup { group in
+            var backoff = Backoff(cap: .seconds(2))
+            var random = SystemRandomNumberGenerator()
+            while !Task.isCancelled {
+                let free = state.withLock { state in
+                    state.isFull = state.running >= options.slots
+                    return options.slots - state.running
+                }
+                guard free > 0 else {
+                    await signal.wait(for: .seconds(1))
+                    continue
+                }
+                do {
+                    let most = min(free, 100)
+                    let taken = try await take(most)
+                    start(taken, in: &group)
+                    backoff.reset()
+                    // Alarms are so rare that they always announce themselves.
+                    if !options.isAlarm { ear.setBusy(taken.count == most, alarms: false) }
+                    if taken.count == most { continue }
+                    let next = try await NoticeStore.next(alarms: options.isAlarm, on: try await open())
+                    let floor = ear.isListening ? options.floor : min(options.floor, .milliseconds(250))
+                    await signal.wait(for: min(next ?? floor, floor))
+                } catch {
+                    complain(error)
+                    try? await Task.sleep(for: backoff.next(using: &random))
+                }
+            }
+        }
+        // All have come back. What the writer could not end is written here, by a task that nobody cancels.
+        writing.cancel()
+        await writing.value
+        await Task {
+            // The end of another statement on this connection may have hit the first try.
+            for _ in 0..<20 {
+                if await self.flush() { break }
+                try? await Task.sleep(for: .milliseconds(50))  // never cancelled
+            }
+        }.value
+        if let connection = state.withLock({ $0.connection }) { await connection.close() }
+    }
+
+    private func take(_ most: Int) async throws(PostgresError) -> [Sending] {
+        let connection = try await open()
+        let taken = try await NoticeStore.take(
+            alarms: options.isAlarm, most: most, holder: holder, lease: options.lease, on: connection)
+        if state.withLock({ state in
+            defer { state.isAway = false }
+            return state.isAway
+        }) {
+            log.info("notices are sent again", [("lane", options.isAlarm ? "alarms" : "plain")])
+        }
+        return taken
+    }
+
+    private func start(_ taken: [Sending], in group: inout DiscardingTaskGroup) {
+        let mails = taken.filter { $0.channel == Sending.Channel.mail.rawValue }
+        for sending in taken where sending.channel != Sending.Channel.mail.rawValue {
+            state.withLock { $0.running += 1 }
+            group.addTask { await self.bring(sending) }
+        }
+        guard !mails.isEmpty else { return }
+        state.withLock { $0.running += 1 }
+        group.addTask { await self.handOver(mails) }
+    }
+
+    private func bring(_ sending: Sending) async {
+        let began = ContinuousClock.now
+        // Not ended with the worker: half a call would leave open what came of it.
+        let (provider, delivery) = await Task { [dispatch, options] in
+            await dispatch.bring(sending, deadline: options.deadline)
+        }.value
+        put([NoticeStore.Result(sending, provider: provider, delivery, took: began.duration(to: .now))])
+        tally.count(delivery, isAlarm: sending.isAlarm)
+        leave()
+        if sending.isAlarm, let fault = delivery.fault {
+            log.warning(
+                "an alarm was not taken by its provider",
+                [("notice.id", sending.id), ("provider", provider), ("error", "\(fault)")])
+        }
+    }
+
+    private func handOver(_ mails: [Sending]) async {
+        let began = ContinuousClock.now
+        let letters = mails.map { sending in
+            let words = dispatch.words(sending)
+            return NoticeStore.Letter(
+                id: sending.id, subject: words.title.replacing("\n", with: " "),
+                body: words.textParted(by: "\n\n") + "\n")
+        }
+        do {
+            let done = try await Task { [holder] in
+                try await NoticeStore.handOver(letters, holder: holder, on: try await self.open())
+            }.value
+            for _ in 0..<done { tally.count(.accepted(id: nil), isAlarm: options.isAlarm) }
+        } catch {
+            let fault = Fault(.transient, "the mail could not be handed over: \(error)")
+            put(
+                mails.map {
+                    NoticeStore.Result($0, provider: "mail", .failed(fault), took: began.duration(to: .now))
+                })
+            complain(error)
+        }
+        leave()
+    }
+
+    private func put(_ results: [NoticeStore.Result]) {
+        state.withLock { $0.results += results }
+        written.fire()
+    }
+
+    private func leave() {
+        let wasFull = state.withLock { state in
+            state.running -= 1
+            return state.isFull
+        }
+        if wasFull { signal.fire() }
+    }
+
+    /// Writes down what has come back, all at once; what cannot be written now is kept.
+    private func write() async {
+        var backoff = Backoff(cap: .seconds(2))
+        var random = SystemRandomNumberGenerator()
+        while !Task.isCancelled {
+            await written.wait(for: .seconds(5))
+            if await flush() {
+                backoff.reset()
+            } else {
+                try? await Task.sleep(for: backoff.next(using: &random))
+                written.fire()
+            }
+        }
+    }
+
+    /// False when it has to be tried again.
+    private func flush() async -> Bool {
+        let results = state.withLock { state in
+            defer { state.results = [] }
+            return state.results
+        }
+        guard !results.isEmpty else { return true }
+        do {
+            try await NoticeStore.record(results, holder: holder, on: try await open())
+            return true
+        } catch {
+            // A hundred thousand that nobody can write down: their leases are over, and they are sent again.
+            state.withLock { $0.results = ($0.results.count > 100_000 ? [] : results) + $0.results }
+            complain(error)
+            return false
+        }
+    }
+
+    private func open() async throws(PostgresError) -> Connection {
+        if let connection = state.withLock({ $0.connection }), await !connection.isBroken { return connection }
+        let opened = try await Connection.open(database, name: options.isAlarm ? "mr-alarms" : "mr-notices")
+        let kept = state.withLock { state in
+            state.connection = opened
+            return opened
+        }
+        return kept
+    }
+
+    private func complain(_ error: any Error) {
+        if Task.isCancelled { return }
+        let isFirst = state.withLock { state in
+            defer { state.isAway = true }
+            return !state.isAway
+        }
+        if isFirst {
+            log.warning(
+                "notices cannot be sent for now; they are kept",
+                [("lane", options.isAlarm ? "alarms" : "plain"), ("error", "\(error)")])
+        }
+    }
+}

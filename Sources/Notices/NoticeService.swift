@@ -1,0 +1,126 @@
+package import Postgres
+package import Signatures
+package import Supervision
+import Synchronization
+package import Telemetry
+
+/// The room at work: two lanes, and an ear for both.
+package final class NoticeService: Sendable {
+    package struct Options: Sendable {
+        package var database: ConnectionOptions
+        /// What the process hears by; none: a connection of its own.
+        package var hearing: NotificationHub?
+        /// For what can wait.
+        package var pool: Pool
+        package var app = "Millrace"
+        package var locale = "en"
+        /// What those who are told of an alarm answer by.
+        package var links: Links?
+        package var phrases = PublishedPhrases()
+        package var alarmSlots = 64
+        package var slots = 32
+        /// How often to look for what nobody announced.
+        package var floor = Duration.seconds(1)
+        package var alarmLease = Duration.seconds(30)
+        package var lease = Duration.seconds(90)
+
+        package init(database: ConnectionOptions) {
+            self.database = database
+            pool = Pool(database, size: 1)
+        }
+    }
+
+    private let options: Options
+    private let lanes: [NoticeLane]
+    private let hearing: NotificationHub
+    private let ear: NoticeSleepLock
+    private let tally = NoticeTally()
+    private let log: Log
+
+    package init(_ options: Options, couriers: [any NoticeProvider], supervisor: Supervisor, log: Log) {
+        self.options = options
+        self.log = log
+        let dispatch = NoticeRouter(
+            couriers: Dictionary(couriers.map { ($0.name, $0) }) { first, _ in first }, supervisor: supervisor,
+            app: options.app, locale: options.locale, links: options.links, phrases: options.phrases)
+        let tally = tally
+        lanes = [true, false].map { isAlarm in
+            let lease = isAlarm ? options.alarmLease : options.lease
+            return NoticeLane(
+                NoticeLane.Options(
+                    isAlarm: isAlarm, slots: isAlarm ? options.alarmSlots : options.slots, floor: options.floor,
+                    lease: lease, deadline: min(lease * 0.6, .seconds(30))),
+                database: options.database, dispatch: dispatch, tally: tally, log: log)
+        }
+        hearing = options.hearing ?? NotificationHub(options.database)
+        ear = NoticeSleepLock(
+            hearing: hearing,
+            signals: Dictionary(uniqueKeysWithValues: lanes.map { ($0.options.isAlarm, $0.signal) }), log: log)
+    }
+
+    /// Until cancelled; what is under way then is brought to its end.
+    package func run() async {
+        await options.phrases.prepare()
+        await withDiscardingTaskGroup { group in
+            group.addTask { [options] in await options.phrases.run() }
+            group.addTask { await self.hearing.run() }
+            group.addTask { await self.ear.run() }
+            group.addTask { await self.sample() }
+            for lane in lanes { group.addTask { await lane.run(hearing: self.ear) } }
+        }
+    }
+
+    package var standing: NoticeStanding { tally.standing }
+
+    /// For /metrics, which must not ask the database.
+    private func sample() async {
+        while !Task.isCancelled {
+            do {
+                let state = try await options.pool.withConnection { connection throws(PostgresError) in
+                    try await NoticeAdmin.state(on: connection, deadline: .seconds(5))
+                }
+                tally.saw(state)
+            } catch {
+                log.debug("the state of notices cannot be told", [("error", "\(error)")])
+            }
+            try? await Task.sleep(for: .seconds(5))
+        }
+    }
+}
+
+/// What this process has sent, and how far all are behind.
+package struct NoticeStanding: Sendable {
+    package var alarms = Counts()
+    package var plain = Counts()
+    package var state: NoticeAdmin.State?
+
+    package init() {}
+
+    package struct Counts: Sendable {
+        package var accepted = 0
+        package var refused = 0
+        package var failed = 0
+        package var unknown = 0
+    }
+}
+
+final class NoticeTally: Sendable {
+    private let state = Mutex(NoticeStanding())
+
+    var standing: NoticeStanding { state.withLock { $0 } }
+
+    func saw(_ state: NoticeAdmin.State) { self.state.withLock { $0.state = state } }
+
+    func count(_ delivery: NoticeOutcome, isAlarm: Bool) {
+        state.withLock { standing in
+            var counts = isAlarm ? standing.alarms : standing.plain
+            switch delivery {
+            case .accepted: counts.accepted += 1
+            case .refused, .gone: counts.refused += 1
+            case .failed: counts.failed += 1
+            case .unknown: counts.unknown += 1
+            }
+            if isAlarm { standing.alarms = counts } else { standing.plain = counts }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+import Postgres
+import Synchronization
+import Telemetry
+import Threads
+
+/// Hears that something is due the moment it is committed. As long as a lane sleeps, the doorman of all workers, elected by the lock D,
+/// holds the lock K of that lane: whoever writes a notice tries to share it, fails, and notifies. K is granted only when all have
+/// committed that could share it before, and one look then finds what they wrote.
+final class NoticeSleepLock: Sendable {
+    private static let k = Int32(1_297_239_640)
+    private static let d = Int32(1_297_239_641)
+
+    private struct State {
+        /// Lanes that find more than they can take look by themselves, and nobody need notify them.
+        var busy: Set<Bool> = []
+        var held: Set<Bool> = []
+        var isDoorman = false
+        var connection: Connection?
+    }
+
+    private let hearing: NotificationHub
+    private let log: Log
+    private let signals: [Bool: Signal]
+    private let state = Mutex(State())
+
+    /// - Parameter signals: by whether the lane is that of alarms.
+    init(hearing: NotificationHub, signals: [Bool: Signal], log: Log) {
+        self.hearing = hearing
+        self.signals = signals
+        self.log = log
+        hearing.heed(["millrace_notices"]) { news in
+            switch news {
+            case .began: for signal in signals.values { signal.fire() }
+            case .said(let lane): signals[lane == "alarm"]?.fire()
+            case .ended: break
+            }
+        }
+    }
+
+    /// Notifications come through, and are sent: a lane need not look often.
+    var isListening: Bool { hearing.isOpen && state.withLock { $0.connection != nil } }
+
+    func setBusy(_ isBusy: Bool, alarms: Bool) {
+        let connection: Connection? = state.withLock { state in
+            guard state.busy.contains(alarms) != isBusy else { return nil }
+            if isBusy { state.busy.insert(alarms) } else { state.busy.remove(alarms) }
+            return state.connection
+        }
+        // A call that waits for the connection ends its wait for notifications.
+        if let connection { Task { _ = await connection.isBroken } }
+    }
+
+    func run() async {
+        var backoff = Backoff(cap: .seconds(5))
+        var random = SystemRandomNumberGenerator()
+        while !Task.isCancelled {
+            do {
+                let connection = try await Connection.open(hearing.options, name: "mr-ear")
+                if await connection.isPooled {
+                    await connection.close()
+                    return  // nothing would be heard: the lanes look by themselves
+                }
+                state.withLock { $0.connection = connection }
+                backoff.reset()
+                try await stand(on: connection)
+                forget()
+                await connection.close()
+            } catch {
+                forget()
+                log.debug("nobody at the door of notices for now", [("error", "\(error)")])
+                try? await Task.sleep(for: backoff.next(using: &random))
+            }
+        }
+    }
+
+    private func stand(on connection: Connection) async throws(PostgresError) {
+        while !Task.isCancelled {
+            let isWaiting = try await keepLocks(on: connection)
+            // Nothing is said here; but a connection that is lost, and its locks with it, ends the wait.
+            _ = try await connection.notifications(until: .now + (isWaiting ? .milliseconds(20) : .seconds(1)))
+        }
+    }
+
+    /// Takes and gives back locks as the lanes need them. True: one is still to be had.
+    private func keepLocks(on connection: Connection) async throws(PostgresError) -> Bool {
+        let (isDoorman, held, busy) = state.withLock { ($0.isDoorman, $0.held, $0.busy) }
+        if !isDoorman {
+            guard try await truth("select pg_try_advisory_lock($1, 0)", Self.d, on: connection) else { return false }
+            state.withLock { $0.isDoorman = true }
+        }
+        var isWaiting = false
+        for alarms in [true, false] {
+            switch (held.contains(alarms), busy.contains(alarms)) {
+            case (false, false):
+                if try await lock(alarms, on: connection) {
+                    state.withLock { _ = $0.held.insert(alarms) }
+                } else {
+                    isWaiting = true
+                }
+                signals[alarms]?.fire()  // for what was written before
+            case (true, true):
+                _ = try await truth(
+                    "select pg_advisory_unlock($1, $2)", Self.k, alarms ? 1 : 0, on: connection)
+                state.withLock { _ = $0.held.remove(alarms) }
+            case (true, false), (false, true): break
+            }
+        }
+        return isWaiting
+    }
+
+    /// Queues behind those who write now, for a moment: who comes behind us notifies, and is heard when we have stopped waiting.
+    private func lock(_ alarms: Bool, on connection: Connection) async throws(PostgresError) -> Bool {
+        do {
+            _ = try await connection.query(
+                "select pg_advisory_lock($1, $2) is null", [.int4(Self.k), .int4(alarms ? 1 : 0)],
+                deadline: .milliseconds(100)
+            ) { row throws(PostgresError) in try row.bool(0) }
+            return true
+        } catch .timedOut {
+            if await connection.isBroken { throw .lost(reason: "it broke while it waited for a lock") }
+            return false
+        }
+    }
+
+    private func truth(
+        _ sql: SQL, _ lock: Int32, _ lane: Int32? = nil, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        try await connection.query(sql, [.int4(lock)] + (lane.map { [.int4($0)] } ?? [])) {
+            row throws(PostgresError) in try row.bool(0)
+        }.first ?? false
+    }
+
+    private func forget() {
+        state.withLock { state in
+            state.connection = nil
+            state.isDoorman = false
+            state.held = []
+        }
+    }
+}

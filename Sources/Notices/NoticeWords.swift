@@ -1,0 +1,189 @@
+package import Signatures
+
+/// What a person reads or hears.
+package struct NoticeWords: Sendable, Equatable {
+    package var title: String
+    package var body: String
+    /// Where there is more, or where to answer.
+    package var link: String?
+
+    package init(title: String, body: String, link: String? = nil) {
+        self.title = title
+        self.body = body
+        self.link = link
+    }
+
+    /// For where there is no title, and a link has to stand in the text.
+    package var line: String { [title, text].filter { !$0.isEmpty }.joined(separator: "\n") }
+
+    /// With the link below, unless the body has it already.
+    var text: String { textParted(by: "\n") }
+
+    func textParted(by gap: String) -> String {
+        [body, link.map { body.contains($0) ? "" : $0 } ?? ""].filter { !$0.isEmpty }.joined(separator: gap)
+    }
+
+    /// By kind and locale; data with `title` and `body` have the last word. A kind that is not known here says what its data's `text` says.
+    /// Of an alarm, and of the question whether somebody wants to be told of alarms, the link is the contact's own to answer by.
+    /// What the operator has published for a kind goes before all of that; the link is there in any case.
+    package static func of(
+        _ sending: Sending, app: String, defaultLocale: String, links: Links? = nil,
+        phrases: PublishedPhrases = PublishedPhrases()
+    ) -> NoticeWords {
+        let language = NoticeLanguage(sending.locale ?? defaultLocale)
+        let known = language.words(sending.kind, sending.data, person: sending.person)
+        let title = sending.data["title"] ?? known?.title ?? app
+        let body = sending.data["body"] ?? known?.body ?? sending.data["text"] ?? language.plain
+        // Only what the check-ins write: a notice of somebody's own never gets a link that is signed.
+        let answer =
+            sending.kind.hasPrefix("alarm.")
+            ? sending.data["ref"].flatMap { links?.alarm(sending.data["alarm"], contact: $0) } : nil
+        var words = NoticeWords(
+            title: clean(title, 200), body: clean(body, 1500), link: link(sending.data["url"] ?? answer))
+        if let own = phrases.of(sending, words) {
+            (words.title, words.body) = (clean(own.title, 200), clean(own.body, 1500))
+        }
+        // A rehearsal must never be taken for the real thing.
+        if sending.data.isTrue("test") || sending.data.isTrue("drill"), !words.title.hasPrefix("TEST") {
+            words.title = clean("\(language.test) \(words.title)", 200)
+        }
+        return words
+    }
+
+    /// Without control characters but line ends, and no longer than it may be.
+    private static func clean(_ text: String, _ most: Int) -> String {
+        var out = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars.prefix(most) {
+            switch scalar.value {
+            case 0x0a: out.append(scalar)
+            case 0..<0x20, 0x7f..<0xa0, 0x2028, 0x2029, 0x202a...0x202e, 0x2066...0x2069: out.append(" ")
+            default: out.append(scalar)
+            }
+        }
+        return String(out)
+    }
+
+    private static func link(_ text: String?) -> String? {
+        guard let text, text.hasPrefix("https://") || text.hasPrefix("http://"), text.utf8.count <= 2000,
+            text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f })
+        else { return nil }
+        return text
+    }
+}
+
+/// The words of the built-in kinds. English stands for every language that is not here.
+enum NoticeLanguage {
+    case english, german
+
+    init(_ locale: String) {
+        let language = locale.lowercased().prefix { $0 != "-" && $0 != "_" }
+        self = language == "de" ? .german : .english
+    }
+
+    var plain: String {
+        switch self {
+        case .english: "There is something new for you."
+        case .german: "Es gibt etwas Neues für dich."
+        }
+    }
+
+    var test: String {
+        switch self {
+        case .english: "[TEST]"
+        case .german: "[TEST, kein Notfall]"
+        }
+    }
+
+    func words(_ kind: String, _ data: Facts, person: String) -> NoticeWords? {
+        let name = data["name"] ?? data["person"] ?? person
+        let by = data["by"] ?? data["contact"]
+        switch self {
+        case .english: return Self.english(kind, data, name, by)
+        case .german: return Self.german(kind, data, name, by)
+        }
+    }
+
+    private static func english(_ kind: String, _ data: Facts, _ name: String, _ by: String?) -> NoticeWords? {
+        let note = data["note"].map { " \($0)" } ?? ""
+        switch kind {
+        case "alarm.warning":
+            return NoticeWords(
+                title: "Please check in",
+                body: "Your check-in is due. Check in now, or your contacts will be told that you may need help.")
+        case "alarm.raised":
+            return NoticeWords(
+                title: "\(name) may need help",
+                body: "\(name) has not checked in as expected. Please find out whether all is well.\(note)")
+        case "alarm.escalated":
+            return NoticeWords(
+                title: "\(name) may still need help",
+                body:
+                    "\(name) has not checked in, and nobody has answered yet. Please find out whether all is well.\(note)"
+            )
+        case "alarm.acknowledged":
+            return NoticeWords(
+                title: "Somebody is looking after \(name)",
+                body: by.map { "\($0) has answered the alarm about \(name).\(note)" }
+                    ?? "The alarm about \(name) has been answered.\(note)")
+        case "alarm.resolved":
+            return NoticeWords(
+                title: "The alarm about \(name) is over", body: "\(name) is safe, as far as we know.\(note)")
+        case "summary":
+            return NoticeWords(
+                title: "While we were away", body: "\(data["count"] ?? "Several") notices waited for you.")
+        case "quest_available": return NoticeWords(title: "New quest available!", body: "Have a look at today's quest.")
+        case "quest_summary":
+            return NoticeWords(title: "New quest available!", body: "Some days have passed. Have a look.")
+        case "daily_reminder": return NoticeWords(title: "How was your day?", body: "Don't forget to log your mood")
+        case "streak_at_risk":
+            return NoticeWords(
+                title: "Your streak is at risk", body: "\(data["streak"] ?? "Many") days in a row: keep them going.")
+        case "mood_buffer": return NoticeWords(title: "Your mood", body: "Your mood is ready to share")
+        default: return nil
+        }
+    }
+
+    private static func german(_ kind: String, _ data: Facts, _ name: String, _ by: String?) -> NoticeWords? {
+        let note = data["note"].map { " \($0)" } ?? ""
+        switch kind {
+        case "alarm.warning":
+            return NoticeWords(
+                title: "Bitte melde dich",
+                body:
+                    "Deine Meldung ist fällig. Melde dich jetzt, sonst erfahren deine Kontakte, dass du vielleicht Hilfe brauchst."
+            )
+        case "alarm.raised":
+            return NoticeWords(
+                title: "\(name) braucht vielleicht Hilfe",
+                body:
+                    "\(name) hat sich nicht wie erwartet gemeldet. Bitte finde heraus, ob alles in Ordnung ist.\(note)")
+        case "alarm.escalated":
+            return NoticeWords(
+                title: "\(name) braucht vielleicht noch Hilfe",
+                body:
+                    "\(name) hat sich nicht gemeldet, und niemand hat geantwortet. Bitte finde heraus, ob alles in Ordnung ist.\(note)"
+            )
+        case "alarm.acknowledged":
+            return NoticeWords(
+                title: "Jemand kümmert sich um \(name)",
+                body: by.map { "\($0) hat auf den Alarm um \(name) geantwortet.\(note)" }
+                    ?? "Auf den Alarm um \(name) wurde geantwortet.\(note)")
+        case "alarm.resolved":
+            return NoticeWords(
+                title: "Der Alarm um \(name) ist vorbei", body: "\(name) ist in Sicherheit, soweit wir wissen.\(note)")
+        case "summary":
+            return NoticeWords(
+                title: "Während wir weg waren", body: "\(data["count"] ?? "Mehrere") Nachrichten warteten auf dich.")
+        case "quest_available": return NoticeWords(title: "Neue Aufgabe!", body: "Schau dir die Aufgabe von heute an.")
+        case "quest_summary":
+            return NoticeWords(title: "Neue Aufgabe!", body: "Einige Tage sind vergangen. Schau vorbei.")
+        case "daily_reminder":
+            return NoticeWords(title: "Wie war dein Tag?", body: "Vergiss nicht, deine Stimmung einzutragen")
+        case "streak_at_risk":
+            return NoticeWords(
+                title: "Deine Serie ist in Gefahr", body: "\(data["streak"] ?? "Viele") Tage am Stück: mach weiter.")
+        case "mood_buffer": return NoticeWords(title: "Deine Stimmung", body: "Deine Stimmung kann geteilt werden")
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,97 @@
+import Synchronization
+
+/// Hears notifications for all rooms of a process, on one connection. A server wakes every backend of a database that listens for
+/// every notification in it, whatever the channel: each further one costs all who commit one.
+package final class NotificationHub: Sendable {
+    package enum News: Sendable, Equatable {
+        /// From now on everything is heard; what was said before has to be looked for.
+        case began
+        case said(String)
+        /// Nothing is heard until it begins again.
+        case ended
+    }
+
+    package typealias Listener = @Sendable (News) -> Void
+
+    private struct State {
+        var listeners: [(channels: Set<String>, tell: Listener)] = []
+        var isHosted = false
+        var isOpen = false
+    }
+
+    /// Where a session lasts: around a transaction pooler, if there is one.
+    package let options: ConnectionOptions
+    private let state = Mutex(State())
+
+    package init(_ options: ConnectionOptions) {
+        self.options = options
+    }
+
+    /// Whether notifications come through now.
+    package var isOpen: Bool { state.withLock { $0.isOpen } }
+
+    /// Tells of what is said on those channels, on the thread that hears it: not for what takes long. Before it begins.
+    package func heed(_ channels: Set<String>, _ tell: @escaping Listener) {
+        state.withLock { $0.listeners.append((channels, tell)) }
+    }
+
+    /// True for the first who asks: that one hears for everybody, with `run` or on a connection that it has anyway.
+    package func host() -> Bool {
+        state.withLock { state in
+            defer { state.isHosted = true }
+            return !state.isHosted
+        }
+    }
+
+    /// Hears until cancelled, unless somebody else does. Behind a transaction pooler nothing is ever heard.
+    package func run() async {
+        guard host() else { return }
+        var backoff = Backoff(cap: .seconds(5))
+        var random = SystemRandomNumberGenerator()
+        while !Task.isCancelled {
+            do throws(PostgresError) {
+                let connection = try await Connection.open(options, name: "mr-hear")
+                guard await !connection.isPooled else { return await connection.close() }
+                try await begin(on: connection)
+                backoff.reset()
+                while !Task.isCancelled { try await hear(on: connection) }
+                end()
+                await connection.close()
+            } catch {
+                end()
+                if error != .cancelled { try? await Task.sleep(for: backoff.next(using: &random)) }
+            }
+        }
+    }
+}
+
+/// For who hosts it.
+extension NotificationHub {
+    package func begin(on connection: Connection) async throws(PostgresError) {
+        for channel in state.withLock({ Set($0.listeners.flatMap(\.channels)) }).sorted() {
+            try await connection.listen(channel)
+        }
+        state.withLock { $0.isOpen = true }
+        tell(.began)
+    }
+
+    /// Waits for what is said next, for a while, and passes it on.
+    package func hear(on connection: Connection) async throws(PostgresError) {
+        for note in try await connection.notifications(until: .now + .seconds(30)) {
+            tell(.said(note.payload), on: note.channel)
+        }
+    }
+
+    package func end() {
+        let wasOpen = state.withLock { state in
+            defer { state.isOpen = false }
+            return state.isOpen
+        }
+        if wasOpen { tell(.ended) }
+    }
+
+    private func tell(_ news: News, on channel: String? = nil) {
+        let listeners = state.withLock { $0.listeners }
+        for listener in listeners where channel.map(listener.channels.contains) ?? true { listener.tell(news) }
+    }
+}

@@ -1,0 +1,43 @@
+package import Faults
+
+/// What a finished call says to those who decide about the next.
+package enum CallOutcome: Sendable, Equatable {
+    case healthy
+    case failing
+    /// Nobody's calls will do better until `hold` has passed, or somebody has done something.
+    case refusing
+    /// It says nothing: cancelled, our own mistake, or only too fast.
+    case neutral
+
+    package init(_ kind: ErrorClass?) {
+        switch kind?.bearing {
+        case nil, .healthy: self = .healthy
+        case .failing: self = .failing
+        case .refusing: self = .refusing
+        case .pacing, .neutral: self = .neutral
+        }
+    }
+}
+
+/// A call that was let through, and by what right.
+package struct Permit: Sendable, Equatable {
+    package enum Right: Sendable, Equatable {
+        /// Nothing stood against it.
+        case plain
+        /// A probe of this process's own.
+        case probe(Int64)
+        /// A probe that the whole fleet counts.
+        case fleetProbe(lease: Int64)
+        case ramp
+        case fleetRamp
+    }
+
+    package var right: Right
+    package var generation: Int64
+}
+
+package enum Admission: Sendable, Equatable {
+    case go(Permit)
+    /// Not before then, where that is known.
+    case refused(until: Moment?)
+}

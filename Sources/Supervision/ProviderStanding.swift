@@ -1,0 +1,51 @@
+/// How a provider stands in this process: what a collector of numbers asks.
+package struct ProviderStanding: Sendable {
+    package struct Class: Sendable {
+        package var name: String
+        /// Calls are not let through, but for probes.
+        package var isOpen: Bool
+        package var totals: Circuit.Totals
+    }
+
+    package var provider: String
+    package var slots: Int
+    package var taken: Int
+    package var waiting: Int
+    package var classes: [Class]
+}
+
+extension Supervisor {
+    /// Calls of any class of it are not let through, but for probes.
+    package nonisolated func isOpen(_ provider: String) -> Bool {
+        desk(of: provider).withState { state in state.circuits.values.contains(where: \.isOpen) }
+    }
+
+    /// Every provider that was called since the process began.
+    package nonisolated var standings: [ProviderStanding] {
+        allDesks.map { desk in
+            let (slots, taken, waiting, circuits) = desk.withState { state in
+                (state.bulkhead.slots, state.bulkhead.taken, state.bulkhead.waiting, state.circuits)
+            }
+            return ProviderStanding(
+                provider: desk.name, slots: slots, taken: taken, waiting: waiting,
+                classes: circuits.filter { $0.key != "*" }.sorted { $0.key < $1.key }.map { name, circuit in
+                    ProviderStanding.Class(name: name, isOpen: circuit.isOpen, totals: circuit.totals)
+                })
+        }.sorted { $0.provider < $1.provider }
+    }
+}
+
+extension Circuit {
+    /// Calls are not let through: by the fleet's decision or by our own.
+    var isOpen: Bool {
+        switch mirror.state {
+        case .open, .probing, .forcedOpen: return true
+        case .ramping, .forcedClosed, .observing: return false
+        case .closed:
+            switch own.state {
+            case .open, .probing: return true
+            case .closed, .ramping: return false
+            }
+        }
+    }
+}

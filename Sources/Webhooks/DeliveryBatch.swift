@@ -1,0 +1,84 @@
+import CloudEvents
+import Faults
+import Signatures
+
+/// What was claimed together for one target: a handshake, one event, or the events of one batch.
+struct DeliveryBatch: Sendable {
+    struct Item: Sendable {
+        var event: String
+        var document: [UInt8]
+        var attempts: Int
+    }
+
+    struct Letter: Sendable {
+        var items: [Item]
+        var message: EventMessage
+        var id: String
+    }
+
+    var token: Int64
+    var webhook: String
+    var url: String
+    var mode: ContentMode
+    var isHandshake: Bool
+    var tries: Int
+    var secrets: [String]
+    var items: [Item]
+
+    /// Each event by itself, but for those of a target that takes lists.
+    static func of(_ claimed: [WebhookStore.Claimed], token: Int64) -> [DeliveryBatch] {
+        var rounds: [DeliveryBatch] = []
+        var batches: [String: Int] = [:]
+        for one in claimed {
+            let item = one.event.map { Item(event: $0, document: one.document, attempts: one.attempts) }
+            if let item, one.mode == ContentMode.batch.rawValue, let index = batches[one.webhook] {
+                rounds[index].items.append(item)
+                continue
+            }
+            if one.mode == ContentMode.batch.rawValue, !one.isHandshake { batches[one.webhook] = rounds.count }
+            rounds.append(
+                DeliveryBatch(
+                    token: token, webhook: one.webhook, url: one.url,
+                    mode: ContentMode(rawValue: one.mode) ?? .binary, isHandshake: one.isHandshake, tries: one.tries,
+                    secrets: one.secrets, items: item.map { [$0] } ?? []))
+        }
+        return rounds
+    }
+
+    /// What to send, and what can not be sent.
+    var messages: (ready: [Letter], faulty: [(Item, Fault)]) {
+        var good: [(item: Item, event: CloudEvent)] = []
+        var faulty: [(Item, Fault)] = []
+        for item in items {
+            do throws(CloudEventError) {
+                let event = try CloudEvent(json: item.document)
+                if EventMessage(event, mode).size > CloudEvent.largest || event.json.count > CloudEvent.largest {
+                    faulty.append((item, Fault(.tooLarge, "the event takes more than 64 KiB")))
+                } else {
+                    good.append((item, event))
+                }
+            } catch {
+                faulty.append((item, Fault(.invalid, "it is no event: \(error)")))
+            }
+        }
+        guard mode == .batch else {
+            return (
+                good.map { Letter(items: [$0.item], message: EventMessage($0.event, mode), id: $0.item.event) }, faulty
+            )
+        }
+        guard !good.isEmpty else { return ([], faulty) }
+        let letter = Letter(
+            items: good.map(\.item), message: EventMessage(batch: good.map(\.event)),
+            id: Self.batchID(good.map(\.item.event)))
+        return ([letter], faulty)
+    }
+
+    /// The same for the same events, so that a batch that comes twice is known.
+    static func batchID(_ events: [String]) -> String {
+        let hash = HMAC.sha256(Array(events.joined(separator: ",").utf8), key: Array("batch".utf8))
+        return "batch_"
+            + hash.prefix(16).map { byte in
+                (byte < 16 ? "0" : "") + String(byte, radix: 16)
+            }.joined()
+    }
+}

@@ -1,0 +1,209 @@
+package import Queues
+
+/// Which lanes a claim visits, in which order. Pure, but for counting turns.
+package struct ClaimPlan: Sendable {
+    /// What may run besides the ordinary.
+    package struct Allowance: Sendable {
+        /// How many more suspects this process may take.
+        package var suspects: Int
+        /// True when none of them runs, so that a lone one may.
+        package var lone: Bool
+
+        package init(suspects: Int, lone: Bool) {
+            self.suspects = suspects
+            self.lone = lone
+        }
+    }
+
+    private var turn = 0
+    private var probe = 0
+    private var shares = FairShares()
+    /// The claim under way leaves some lanes out.
+    private var isPart = false
+    /// The last claim was held back, or was the second part in turn that brought nothing: the next one goes everywhere.
+    private var goesWhole = false
+    /// Whether the last part was of jobs with limits, and brought nothing.
+    private var last: (isLimited: Bool, wasVain: Bool)?
+
+    /// Every sixteenth claim goes from the last priority to the first, so that nothing starves.
+    static let fairTurn = 16
+    /// Up to here all ordinary lanes of all queues are looked at by an unhurried claim.
+    static let fewQueues = 4
+    static let probes = 6
+    /// A claim of more lanes costs more than it brings; the others have their turn.
+    static let mostLanes = 256
+
+    package init() {}
+
+    /// `room` is how many jobs of a queue may be taken, for the queues that have a bound of their own. A hurried claim follows
+    /// one that came back full: it looks at the lanes known to hold work, and at a few others in turn. Lines of one queue share
+    /// what is wanted by their weights. `narrow`: of which lines no more than that may be taken, for they wait to be read.
+    package mutating func stretches(
+        floors: Floors, queues: [Int32], lines: [Int32: FairShares.Line] = [:], room: [Int32: Int],
+        narrow: [Int32: Int] = [:], wanted: Int, allowance: Allowance, hurried: Bool
+    ) -> [ClaimRange] {
+        turn += 1
+        let (ordered, hasLone) = visited(
+            floors.liveLanes + probed(queues, hurried: hurried).filter { !floors.isLive($0) }, queues: queues,
+            lines: lines)
+        let portion = portions(ordered.filter(floors.isLive), lines: lines)
+        let lone = ordered.first { $0.line == .lone }
+        let suspect = hasLone ? nil : ordered.first { $0.line == .suspect }
+        var stretches: [ClaimRange] = []
+        for lane in ordered.prefix(Self.mostLanes) {
+            let main = lines[lane.queue]?.main ?? lane.queue
+            var limit = min(wanted, room[main] ?? wanted)
+            if let weight = lines[lane.queue]?.weight, let all = portion[Group(lane, main: main)], limit > 0 {
+                let sum = floors.isLive(lane) ? all : all + weight
+                limit = max(1, Int((Double(limit) * weight / sum).rounded(.up)))
+            }
+            if let few = narrow[lane.queue] { limit = min(limit, few) }
+            switch lane.line {
+            case .putBack, .normal: break
+            case .suspect: limit = lane == suspect ? min(limit, allowance.suspects) : 0
+            case .lone: limit = lane == lone && allowance.lone ? min(limit, 1) : 0
+            }
+            guard limit > 0 else { continue }
+            if let sweep = floors.pendingSweep(of: lane) {
+                stretches.append(ClaimRange(lane: lane, floor: sweep.lower, ceiling: sweep.upper, limit: Int32(limit)))
+                if lane.line == .lone || lane.line == .suspect { continue }  // one stretch, or the limit counts twice
+            }
+            stretches.append(ClaimRange(lane: lane, floor: floors.floor(of: lane), limit: Int32(limit)))
+        }
+        return stretches
+    }
+
+    /// The stretch at which a claim waits for its turn, where another claims too: the first where something is known to be. One that is
+    /// only looked at is another with each claim.
+    package static func turn(among stretches: [ClaimRange], floors: Floors) -> Int {
+        stretches.firstIndex { floors.isLive($0.lane) } ?? 0
+    }
+
+    /// Where to take a job from that somebody has woken us for, when it is plain which: all others were looked at before we slept. `room` as
+    /// above. Nil: a claim like any other.
+    package func pickUp(
+        _ hinted: Set<Lane>, floors: Floors, queues: [Int32], lines: [Int32: FairShares.Line], limited: Set<Int32>,
+        room: [Int32: Int], narrow: [Int32: Int] = [:]
+    ) -> ClaimRange? {
+        guard hinted.count == 1, let lane = hinted.first, lane.line == .normal || lane.line == .putBack,
+            queues.contains(lane.queue), !limited.contains(lane.queue), floors.pendingSweep(of: lane) == nil,
+            room[lines[lane.queue]?.main ?? lane.queue] ?? 1 > 0, narrow[lane.queue] ?? 1 > 0
+        else { return nil }
+        return ClaimRange(lane: lane, floor: floors.floor(of: lane), limit: 1)
+    }
+
+    /// Jobs with limits and jobs without are claimed apart, each in the statement that suits them: whoever comes first among the
+    /// lanes known to hold work decides, and of one priority they take turns. Lanes with limits that are only probed would make the
+    /// dearer statement of every claim. A full queue in front does not keep the others waiting: what brought nothing is followed by the
+    /// other part, and if that brings nothing either, or a claim was held back, by a whole one.
+    package mutating func apart(_ stretches: [ClaimRange], floors: Floors, limited: Set<Int32>) -> [ClaimRange] {
+        isPart = false
+        guard !limited.isEmpty, !goesWhole else { return stretches }
+        let live = Set(floors.liveLanes)
+        guard let first = stretches.first(where: { live.contains($0.lane) }) else { return stretches }
+        var isLimited = limited.contains(first.lane.queue)
+        let other = stretches.first { live.contains($0.lane) && limited.contains($0.lane.queue) != isLimited }
+        if let last, last.isLimited == isLimited, let other,
+            last.wasVain || other.lane.priority == first.lane.priority
+        {
+            isLimited.toggle()
+        }
+        let part = stretches.filter {
+            limited.contains($0.lane.queue) == isLimited && (!isLimited || live.contains($0.lane))
+        }
+        isPart = part.count < stretches.count
+        last = (isLimited, other == nil || last?.wasVain ?? false)
+        return part
+    }
+
+    /// How the claim went; true when another should follow at once, for this one left lanes out and brought nothing.
+    package mutating func went(brought: Int, heldBack: Bool) -> Bool {
+        defer { isPart = false }
+        let isVain = isPart && brought == 0
+        goesWhole = heldBack || (isVain && last?.wasVain ?? false)
+        last?.wasVain = isVain
+        return isVain
+    }
+
+    /// The places that a claim has emptied, for the shares of the next: also those whose jobs were turned away, or a line full of
+    /// such would hold up the others.
+    package mutating func given(_ places: [QueuePosition], lines: [Int32: FairShares.Line]) {
+        guard lines.count > 1 else { return }
+        var counts: [Int32: Int] = [:]
+        for place in places { counts[place.lane.queue, default: 0] += 1 }
+        shares.given(counts, lines: lines)
+    }
+
+    /// The lanes that come first, at least as many as are visited, and whether anything waits in a line of lone suspects: by priority,
+    /// then what was put back, then queue by queue in turn, then the line of it that is furthest behind its share. Of a priority and a
+    /// line it is all or none; those behind, which may be many thousands, are not put in order.
+    private func visited(
+        _ lanes: [Lane], queues: [Int32], lines: [Int32: FairShares.Line]
+    ) -> (ordered: [Lane], hasLone: Bool) {
+        let start = queues.isEmpty ? 0 : turn % queues.count
+        let ranks = Dictionary(
+            queues.enumerated().map { ($1, ($0 + queues.count - start) % queues.count) },
+            uniquingKeysWith: { first, _ in first })
+        var byCode: [Int32: [Lane]] = [:]
+        for lane in lanes { byCode[lane.code, default: []].append(lane) }
+        let isFair = turn % Self.fairTurn == 0
+        let codes = byCode.keys.sorted { a, b in
+            a >> 2 == b >> 2 ? a < b : (a < b) != isFair
+        }
+        var ordered: [Lane] = []
+        for code in codes where ordered.count < Self.mostLanes {
+            let keyed = byCode[code, default: []].compactMap { lane in
+                ranks[lane.queue].map { rank in
+                    let line = lines[lane.queue]
+                    return (
+                        lane: lane, main: line.flatMap { ranks[$0.main] } ?? rank,
+                        clock: line.map { shares.clock(lane.queue, of: $0) } ?? 0, rank: rank
+                    )
+                }
+            }
+            ordered += keyed.sorted { ($0.main, $0.clock, $0.rank) < ($1.main, $1.clock, $1.rank) }.map(\.lane)
+        }
+        let hasLone = byCode.contains { code, lanes in
+            code & 3 == Lane.Line.lone.rawValue && lanes.contains { ranks[$0.queue] != nil }
+        }
+        return (ordered, hasLone)
+    }
+
+    /// Lanes of one queue between which only shares decide.
+    private struct Group: Hashable {
+        let main: Int32
+        let code: Int32
+
+        init(_ lane: Lane, main: Int32) {
+            self.main = main
+            code = lane.code
+        }
+    }
+
+    /// The weights of the lines that are known to hold something, summed.
+    private func portions(_ live: [Lane], lines: [Int32: FairShares.Line]) -> [Group: Double] {
+        guard lines.count > 1 else { return [:] }
+        var sums: [Group: Double] = [:]
+        for lane in live {
+            guard let line = lines[lane.queue] else { continue }
+            sums[Group(lane, main: line.main), default: 0] += line.weight
+        }
+        return sums
+    }
+
+    private mutating func probed(_ queues: [Int32], hurried: Bool) -> [Lane] {
+        let perQueue = 20  // ten priorities, put back and normal
+        let total = queues.count * perQueue
+        guard total > 0 else { return [] }
+        func lane(_ index: Int) -> Lane {
+            let code = index % perQueue
+            return Lane(
+                queue: queues[index / perQueue % queues.count], priority: Int32(code / 2),
+                line: code % 2 == 0 ? .putBack : .normal)
+        }
+        if !hurried, queues.count <= Self.fewQueues { return (0..<total).map(lane) }
+        let count = min(total, hurried ? Self.probes : Self.fewQueues * perQueue)
+        defer { probe = (probe + count) % total }
+        return (0..<count).map { lane((probe + $0) % total) }
+    }
+}

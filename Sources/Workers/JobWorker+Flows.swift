@@ -1,0 +1,30 @@
+import Postgres
+import Queues
+import Threads
+
+extension JobWorker {
+    /// Tells jobs that wait for others: at once after an end that somebody waits for, and once a second for what another worker
+    /// left undone, or what crossed.
+    func flowLoop() async {
+        var backoff = Backoff()
+        var random = SystemRandomNumberGenerator()
+        while !Task.isCancelled, !desk.isDraining {
+            do throws(PostgresError) {
+                try await houseLink.use { connection throws(PostgresError) in
+                    try await Queue.checkFlows(on: connection)
+                }
+                // Each step is bounded, so that a beat need not wait for a fan-out of a hundred thousand.
+                while try await houseLink.use({ connection throws(PostgresError) in
+                    try await Queue.advanceFlows(on: connection)
+                }), !desk.isDraining {}
+                backoff.reset()
+            } catch {
+                complaints.say("telling flows failed", error)
+                try? await Task.sleep(for: backoff.next(using: &random))
+            }
+            // Many ends a moment are told together.
+            try? await Task.sleep(for: .milliseconds(5))
+            await flowEnds.wait(for: .seconds(1))
+        }
+    }
+}

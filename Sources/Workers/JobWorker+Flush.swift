@@ -1,0 +1,143 @@
+import Jobs
+import Postgres
+import Queues
+import Synchronization
+import Telemetry
+import Threads
+
+extension JobWorker {
+    /// Records ends in batches, one flush in flight. Survives everything: what cannot be recorded now waits.
+    func flushLoop() async {
+        var last = ContinuousClock.now - .seconds(1)
+        while true {
+            if desk.pending == 0 {
+                if Task.isCancelled { return }
+                await desk.flush.wait()
+                continue
+            }
+            // A lone end goes out at once; under load, a few milliseconds gather many, and where they come fast, a few more.
+            if desk.pending < 500, last.duration(to: .now) < .milliseconds(20), !desk.isDraining {
+                try? await Task.sleep(for: .milliseconds(4))
+            }
+            if (200..<2000).contains(desk.pending), !desk.isDraining { try? await Task.sleep(for: .milliseconds(4)) }
+            guard let flush = desk.takeFlush() else {
+                // a flush was given up: the database stayed away through the whole drain
+                if Task.isCancelled { return }
+                continue
+            }
+            last = .now
+            // Not interrupted by the loop's own cancellation: these jobs have ended.
+            await flushLink.runUninterrupted { [self] in await record(await believed(flush)) }
+        }
+    }
+
+    private func record(_ flush: Flush, unsure isUnsure: Bool = false) async {
+        var backoff = Backoff()
+        var random = SystemRandomNumberGenerator()
+        var unsure = isUnsure
+        var collided = false
+        stalls.began(.recording)
+        while true {
+            do throws(PostgresError) {
+                let live = try await send(flush, unsure: unsure)
+                stalls.ended(.recording)
+                settle(flush, live: live)
+                return
+            } catch {
+                guard error.isOutage || error == .cancelled || error.outcomeUnknown else {
+                    // A try whose answer was lost may still have been under way when we asked for it, and has committed since.
+                    if unsure, error.sqlState == "23505", !collided {
+                        collided = true
+                        continue
+                    }
+                    await isolate(flush, error)
+                    return
+                }
+                complaints.say("what has ended cannot be recorded yet; it is kept and tried again", error)
+                if error.outcomeUnknown { (unsure, collided) = (true, false) }
+                if error.isSlowness, flush.ended.count > 1 {
+                    for half in halves(of: flush) { await record(half, unsure: true) }
+                    return
+                }
+                if isOver.withLock({ $0 }) { return }
+                try? await Task.sleep(for: backoff.next(using: &random))
+            }
+        }
+    }
+
+    /// A handler that says it has recorded its own end is asked to prove it: the database must know.
+    private func believed(_ flush: Flush) async -> Flush {
+        let claims = flush.ended.filter(\.isRecorded)
+        guard !claims.isEmpty else { return flush }
+        var backoff = Backoff()
+        var random = SystemRandomNumberGenerator()
+        while true {
+            do throws(PostgresError) {
+                let session = desk.session
+                let known = try await flushLink.use { connection throws(PostgresError) in
+                    try await Queue.recorded(on: connection, session: session, claims)
+                }
+                return desk.regroup(
+                    flush.ended.map { end in
+                        guard end.isRecorded, !known.contains(end.job.id) else { return end }
+                        return Ended(
+                            job: end.job, outcome: .retried, milliseconds: end.milliseconds,
+                            error: "the handler said that its transaction had recorded the end, and it had not",
+                            wait: .seconds(1))
+                    })
+            } catch {
+                if isOver.withLock({ $0 }) { return flush }
+                try? await Task.sleep(for: backoff.next(using: &random))
+            }
+        }
+    }
+
+    /// After a lost answer, first asks what was recorded: a flush is one transaction, so if any of it is, all of it is.
+    private func send(_ flush: Flush, unsure: Bool) async throws(PostgresError) -> Set<Int64> {
+        let session = desk.session
+        return try await flushLink.use { connection throws(PostgresError) in
+            if unsure {
+                let recorded = try await Queue.recorded(on: connection, session: session, flush.toRecord)
+                if !recorded.isEmpty {
+                    return Set(flush.toRecord.filter { recorded.contains($0.job.id) }.map(\.job.number))
+                }
+            }
+            return try await Queue.finish(on: connection, session: session, flush)
+        }
+    }
+
+    private func settle(_ flush: Flush, live: Set<Int64>) {
+        desk.flushed(flush, live: live).settle(session: desk.session, log: log)
+        gates.ask(flush.slots.map(\.gate))
+        let isRecorded = flush.ended.contains(where: \.isRecorded)
+        if isRecorded { gates.askAll() }  // what they held, their own transactions have given back
+        if live.contains(Queue.othersWait) || isRecorded { flowEnds.fire() }
+        if flush.ended.contains(where: { $0.outcome == .retried || $0.outcome == .snoozed }) { promotion.fire() }
+    }
+
+    /// The database refuses the flush itself: one bad end must not hold up the others. Halves, down to the one.
+    private func isolate(_ flush: Flush, _ error: PostgresError) async {
+        guard flush.ended.count > 1 else {
+            if var end = flush.ended.first, end.result != nil, error.sqlState?.hasPrefix("22") == true {
+                // JSON to us and none to the database, which may have another encoding: a further run would end here again.
+                end.result = nil
+                end.outcome = .dead
+                end.error = "its result could not be kept: \(error)"
+                await record(desk.regroup([end]))
+                return
+            }
+            log.error(
+                "an end could not be recorded; the job will be run again",
+                (flush.ended.first.map { [("job.id", "\($0.job.id)")] } ?? []) + [("error", error.debugDescription)])
+            settle(flush, live: [])
+            desk.requestReconcile()  // the lease still stands in the database, with its other jobs
+            return
+        }
+        for half in halves(of: flush) { await record(half) }
+    }
+
+    private func halves(of flush: Flush) -> [Flush] {
+        let middle = flush.ended.count / 2
+        return [flush.ended[..<middle], flush.ended[middle...]].map { desk.regroup(Array($0)) }
+    }
+}

@@ -1,0 +1,179 @@
+import FoundationEssentials
+import Jobs
+import Queues
+import Synchronization
+import Telemetry
+import Threads
+
+extension JobWorker {
+    /// Starts as many waiting jobs as slots are free.
+    func startRuns() {
+        var known = LookupCache()
+        while let run = desk.next({ makeRun($0, session: $1, &known) }) { start(run) }
+    }
+
+    /// One task a job at a time, outside any group: each must be cancellable by itself. The drain waits for all of them. Short jobs
+    /// would spend more on their tasks than on their work, so a task goes on with the next job as long as none was cancelled.
+    private func start(_ first: Run) {
+        let own = OwnTask()
+        let task = Task { await self.perform(from: first, in: own) }
+        own.set(task)
+        first.attach(task)
+    }
+
+    private func perform(from first: Run, in own: OwnTask) async {
+        var run = first
+        var known = LookupCache()
+        var turns = 0
+        while true {
+            let end = await perform(run)
+            let (next, wasFull) = desk.ended(run, end) { makeRun($0, session: $1, &known) }
+            // Claims passed its queue over while that was at its bound, and sleep now: they are told.
+            if wasFull { wakeups.hint(run.job.lane) }
+            // A cancel that was meant for this run may still reach the task.
+            guard run.detach(), !Task.isCancelled, let task = own.task else {
+                if let next { start(next) }
+                return
+            }
+            guard let next else { return }
+            next.attach(task)
+            run = next
+            turns += 1
+            if turns.isMultiple(of: 32) { await Task.yield() }  // others wait for this thread
+        }
+    }
+
+    /// What was looked up for the last job: the next is mostly of the same kind and queue, and others look there at the same time.
+    private struct LookupCache {
+        var kind: (id: Int32, worked: WorkedKind)?
+        var queue: (id: Int32, name: String)?
+    }
+
+    private func makeRun(_ job: Claimed, session: Int64, _ known: inout LookupCache) -> Run {
+        if known.kind?.id != job.kind { known.kind = kinds.withLock { $0[job.kind] }.map { (job.kind, $0) } }
+        if known.queue?.id != job.lane.queue {
+            known.queue = queues.withLock { $0.names[job.lane.queue] }.map { (job.lane.queue, $0) }
+        }
+        let kind = known.kind?.worked
+        let options = job.options.flatMap { try? JSONDecoder().decode(RunOptions.self, from: Data($0)) }
+        let timeout = (options?.timeout.map { Duration.seconds($0) } ?? kind?.handler.timeout).map {
+            $0 + (kind?.handler.chunks?.waiting ?? .zero)  // the wait for company is no part of the work
+        }
+        let context = Context(
+            id: job.id, kind: kind?.handler.kind ?? "?", queue: known.queue?.name ?? "?",
+            attempt: Int(job.attempt) + 1,
+            maxAttempts: job.maxAttempts.map { Int($0) } ?? kind?.handler.retries.attempts ?? 1,
+            crashes: Int(job.crashes), enqueuedAt: job.enqueuedAt, claimedAt: job.claimedAt,
+            session: session, number: job.number, tenant: job.tenant,
+            tags: job.tags, metadata: job.metadata, abilities: abilities)
+        let run = Run(
+            job: job, context: context, kind: kind, timeout: timeout,
+            whenCutOff: kind?.handler.whenCutOff ?? .keepRunning)
+        if run.deadline != nil { pulse.fire() }
+        return run
+    }
+
+    /// Nil: its lease was lost, and nobody wants to know.
+    private func perform(_ run: Run) async -> Ended? {
+        let job = run.job
+        guard let kind = run.kind else { return Ended(job: job, outcome: .released, wait: .zero) }
+        let options = job.options.flatMap { try? JSONDecoder().decode(RunOptions.self, from: Data($0)) }
+        var end: Ended?
+        if job.expired {
+            end = Ended(job: job, outcome: .cancelled, error: "expired before it could run")
+        } else {
+            end = await judge(run, kind: kind, pauses: options?.backoff)
+            let (result, reports) = run.context.leavings
+            if end?.outcome == .succeeded { end?.result = result }
+            if reports { await notebook.settle(run.context) }
+        }
+        self.options.observer?.ended(run.context, end?.outcome, run.started.duration(to: .now))
+        if let end, end.outcome == .dead {
+            log.warning("a job died", run.data + [("error", end.error ?? "")])
+        } else if let end, end.outcome == .retried {
+            log.info("a run failed and will be tried again", run.data + [("error", end.error ?? "")])
+        } else if end == nil {
+            log.warning("a run ended after its lease was lost; its result is refused", run.data)
+        } else {
+            log.debug("a run ended", run.data)
+        }
+        return end
+    }
+
+    private func judge(_ run: Run, kind: WorkedKind, pauses: RunOptions.Pauses?) async -> Ended? {
+        var retries = kind.handler.retries
+        if let base = pauses?.base { retries.base = .seconds(min(max(0.001, base), 604_800)) }
+        if let cap = pauses?.cap { retries.cap = .seconds(min(max(0.001, cap), 604_800)) }
+        let said = await handle(run, kind: kind)
+        return OutcomeMapper(retries: retries, maxAttempts: run.context.maxAttempts).end(
+            run.job, said: said, cancelled: run.context.cancelReason,
+            milliseconds: Int32(clamping: Int64(run.started.duration(to: .now) / .milliseconds(1))),
+            jitter: Double.random(in: 0...1))
+    }
+
+    private func handle(_ run: Run, kind: WorkedKind) async -> OutcomeMapper.Said {
+        let context = run.context
+        let handler = kind.handler
+        let body = gatherer(for: run.job, kind).map { $0.run } ?? handler.body
+        do {
+            guard !middleware.isEmpty else { return .verdict(try await body(try opened(run.job, handler), context)) }
+            var step: @Sendable () async throws -> Verdict = {
+                try await body(try self.opened(run.job, handler), context)
+            }
+            for layer in middleware.reversed() {
+                let inner = step
+                step = { try await layer(context, inner) }
+            }
+            return .verdict(try await step())
+        } catch let failure as any JobFailure {
+            return .threw(Self.sentence(failure), failure.retry)
+        } catch {
+            return .threw(Self.sentence(error), .usual)
+        }
+    }
+
+    /// nil: it runs by itself. A suspect does, whatever its kind: a chunk would take innocents down with it.
+    private func gatherer(for job: Claimed, _ kind: WorkedKind) -> (any ChunkRunning)? {
+        switch job.lane.line {
+        case .putBack, .normal: kind.gatherer
+        case .suspect, .lone: nil
+        }
+    }
+
+    private static func sentence(_ error: any Error) -> String {
+        let text = "\(error)"
+        return text.isEmpty ? "\(type(of: error))" : text
+    }
+}
+
+extension Run {
+    /// For log lines.
+    var data: [(String, String)] { context.data }
+}
+
+extension Context {
+    /// For log lines.
+    var data: [(String, String)] {
+        [("job.id", "\(id)"), ("job.kind", kind), ("job.attempt", "\(attempt)"), ("job.token", token)]
+    }
+}
+
+/// A kind that this worker knows, as its runs need it.
+final class WorkedKind: Sendable {
+    let handler: Handler
+    let gatherer: (any ChunkRunning)?
+
+    init(handler: Handler, gatherer: (any ChunkRunning)?) {
+        self.handler = handler
+        self.gatherer = gatherer
+    }
+}
+
+/// How a task knows itself. Set right after it was made; until then it has nothing to hand on.
+private final class OwnTask: Sendable {
+    private let state = Mutex<Task<Void, Never>?>(nil)
+
+    var task: Task<Void, Never>? { state.withLock { $0 } }
+
+    func set(_ task: Task<Void, Never>) { state.withLock { $0 = task } }
+}

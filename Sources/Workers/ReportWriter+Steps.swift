@@ -1,0 +1,85 @@
+import Jobs
+import Postgres
+import Queues
+import Telemetry
+
+extension ReportWriter {
+    /// How long a cancelled run still tries to record what its step has done.
+    private static let lastTry = Duration.seconds(5)
+
+    /// What is on record for the run's job; one question for all steps of a run.
+    func steps(_ context: Context) async throws -> [String: [UInt8]] {
+        let id = context.id
+        do throws(PostgresError) {
+            let rows = try await patiently(context) { connection throws(PostgresError) in
+                try await Queue.steps(of: id, on: connection)
+            }
+            return Dictionary(rows.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        } catch {
+            if error == .cancelled { throw CancellationError() }
+            throw error
+        }
+    }
+
+    /// Recorded in any case, and also when the run is cancelled meanwhile: what the step did has happened.
+    func record(_ context: Context, _ name: String, _ value: [UInt8]) async throws -> [UInt8] {
+        let outcome = await Task { () -> Result<[UInt8], PostgresError> in
+            do throws(PostgresError) {
+                let token = context.token
+                return .success(
+                    try await patiently(context) { connection throws(PostgresError) in
+                        try await Queue.step(name, value: value, token: token, on: connection)
+                    })
+            } catch {
+                return .failure(error)
+            }
+        }.value
+        switch outcome {
+        case .success(let value): return value
+        case .failure(let error):
+            let why = Self.explain(error, name: name, bytes: value.count)
+            if case .leaseLost = why { lose(context) }
+            throw why
+        }
+    }
+
+    /// Waits for a database that is away, for as long as the run may.
+    private func patiently<Value: Sendable>(
+        _ context: Context, _ body: @Sendable (Connection) async throws(PostgresError) -> Value
+    ) async throws(PostgresError) -> Value {
+        var backoff = Backoff()
+        var random = SystemRandomNumberGenerator()
+        var cancelled: ContinuousClock.Instant?
+        while true {
+            do {
+                return try await pool.withConnection(body)
+            } catch {
+                guard let error = error as? PostgresError else { throw .cancelled }
+                guard !Task.isCancelled else { throw .cancelled }
+                guard error.isOutage || error.outcomeUnknown else { throw error }
+                if context.cancelReason != nil {
+                    let since = cancelled ?? .now
+                    cancelled = since
+                    if since.duration(to: .now) > Self.lastTry { throw error }
+                }
+            }
+            do { try await Task.sleep(for: backoff.next(using: &random)) } catch { throw .cancelled }
+        }
+    }
+
+    private static func explain(_ error: PostgresError, name: String, bytes: Int) -> StepError {
+        guard case .server(let server) = error else { return .refused(name: name, reason: error.description) }
+        switch server.sqlState {
+        case "55000" where server.detail?.contains("lease_lost") == true: return .leaseLost(name: name)
+        case "53400" where server.detail?.contains("value") == true: return .tooLarge(name: name, bytes: bytes)
+        case "53400": return .tooMany(name: name)
+        default: return .refused(name: name, reason: error.description)
+        }
+    }
+
+    /// The database has no such lease: all its runs here are to stop.
+    private func lose(_ context: Context) {
+        desk.lose([context.number]).settle(session: desk.session, log: log)
+        log.warning("a step was refused: the lease is lost, and its runs are cancelled", context.data)
+    }
+}

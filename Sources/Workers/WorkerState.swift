@@ -1,0 +1,457 @@
+import Jobs
+package import Queues
+
+/// Everything a worker process holds: what waits to start, what runs, what has ended and is not recorded yet, and what is left
+/// of each lease. Pure; `Desk` puts a lock around it.
+package struct WorkerState: Sendable {
+    private struct LeaseEntry: Sendable {
+        var total: Int32
+        var recorded: Int32 = 0
+        /// Its first ends have been kept for the next flush.
+        var hasWaited = false
+        /// Gates at which each of its jobs holds a slot.
+        var gates: [Int64] = []
+    }
+
+    private struct SlotKey: Hashable {
+        let number: Int64
+        let gate: Int64
+    }
+
+    private static let mostOfFlush = 4000
+
+    private(set) var slots: Int
+    private var bounds: [Int32: Int]
+    /// The queues that the lines with a bound belong to: a queue's bound is one for all its lines.
+    private var mains: [Int32: Int32] = [:]
+    private var waiting: [Claimed] = []
+    private var head = 0
+    /// Claimed loosely: their leases are to reach the disk, and they to be read. By lease.
+    private var parcels: [Int64: [UnreadLease]] = [:]
+    private var parcelled = 0
+    private var unread = UnreadJobs()
+    /// Each run knows its place.
+    private(set) var running: [Run] = []
+    private var queues = QueueCounts()
+    private var leases: [Int64: LeaseEntry] = [:]
+    /// One of them, the last that was asked for.
+    private var liveLease: Int64?
+    private var pending: [Ended] = []
+    private(set) var inFlight = 0
+    /// Taken by `next`, not yet handed to `started`.
+    private var starting = 0
+    /// How many had been taken, and how many waited, at the last look for hoarded ones.
+    private var taken = 0
+    private var seen = (taken: 0, waiting: 0)
+    private var suspects = 0
+    private var lone = 0
+    private var tallies: [TallyKey: RunTally] = [:]
+    private(set) var meter = RunMeter()
+    package private(set) var totals = Totals()
+    var stopped = false
+
+    /// What the last line of a worker says.
+    package struct Totals: Sendable, Equatable {
+        package var finished = 0
+        package var handedBack = 0
+        package var refused = 0
+        package var abandoned = 0
+    }
+
+    package init(slots: Int, bounds: [Int32: Int] = [:]) {
+        self.slots = slots
+        self.bounds = bounds
+    }
+
+    var waitingCount: Int { waiting.count - head + parcelled + unread.count }
+    package var held: Int { waitingCount + starting + running.count }
+    /// What is held and can be worked on. Jobs that are still to be read, up to two claims of them, do not keep the next claim from following;
+    /// nor do those whose contents are, for their lines get no more of them, and others' jobs must not wait.
+    var atHand: Int { held - unread.count - min(parcelled, 2 * ClaimDemand.most) }
+    /// Ends that wait to be recorded, beyond those of two flushes: they count as work at hand, or a database that claims faster than it records
+    /// would leave more and more of them to a crash.
+    var owed: Int { max(0, pending.count + inFlight - 2 * Self.mostOfFlush) }
+    var runningCount: Int { starting + running.count }
+    var pendingCount: Int { pending.count }
+    var isEmpty: Bool { held == 0 && pending.isEmpty && inFlight == 0 }
+
+    package var allowance: ClaimPlan.Allowance {
+        ClaimPlan.Allowance(suspects: lone > 0 ? 0 : max(0, 16 - suspects), lone: lone == 0 && suspects == 0)
+    }
+
+    mutating func setBound(_ bound: Int, line: Int32, of queue: Int32) {
+        bounds[queue] = bound
+        if line != queue { mains[line] = queue }
+    }
+
+    private func queue(of job: Claimed) -> Int32 { queue(of: job.lane) }
+
+    private func queue(of lane: Lane) -> Int32 {
+        mains.isEmpty ? lane.queue : mains[lane.queue] ?? lane.queue
+    }
+
+    /// For the queues with a bound of their own: how many more of them may be taken.
+    package var room: [Int32: Int] {
+        Dictionary(uniqueKeysWithValues: bounds.map { ($0.key, max(0, $0.value - queues.held(of: $0.key))) })
+    }
+
+    /// Takes in a claim's jobs, in the order in which they should start.
+    package mutating func accept(_ jobs: [Claimed], gates: [Int64] = []) {
+        // Those of a lease and a lane come one behind the other: looked up once for all of them.
+        var start = 0
+        while start < jobs.count {
+            let job = jobs[start]
+            let end = jobs[start...].firstIndex { $0.number != job.number || $0.lane != job.lane } ?? jobs.count
+            leases[job.number, default: LeaseEntry(total: 0, gates: gates)].total += Int32(end - start)
+            count(job.lane, end - start)
+            start = end
+        }
+        let whole = unread.sort(out: jobs)
+        line(whole ?? jobs)
+    }
+
+    /// What a loose claim has taken: its leases are ours from now on, its jobs when they have been read.
+    package mutating func expect(_ taken: [UnreadLease], gates: [Int64] = []) {
+        for parcel in taken {
+            leases[parcel.number, default: LeaseEntry(total: 0, gates: gates)].gates = gates
+            parcels[parcel.number, default: []].append(parcel)
+            parcelled += parcel.ids.count
+            count(parcel.lane, parcel.ids.count)
+        }
+    }
+
+    package var expected: [UnreadLease] { parcels.values.flatMap(\.self) }
+
+    private mutating func unpack(_ number: Int64) -> Bool {
+        guard let lost = parcels.removeValue(forKey: number) else { return false }
+        for parcel in lost {
+            parcelled -= parcel.ids.count
+            count(parcel.lane, -parcel.ids.count)
+        }
+        return true
+    }
+
+    /// The database was asked for the jobs of these leases, and has brought those of the live ones. Returns the others, which a crash of the
+    /// server has made undone.
+    package mutating func arrived(_ jobs: [Claimed], of asked: Set<Int64>) -> Set<Int64> {
+        let found = asked.filter { unpack($0) }
+        accept(found == asked ? jobs : jobs.filter { found.contains($0.number) })
+        let forgotten = found.filter { leases[$0]?.total == 0 }
+        _ = lose(forgotten)
+        if stopped { handBack() }
+        return forgotten
+    }
+
+    /// Whose contents to read next, and how many more of a line may be claimed where some wait for that.
+    func nextUnread(most: Int) -> [Claimed] { unread.next(most) }
+    package var narrow: [Int32: Int] { unread.room }
+    var hasUnread: Bool { unread.count > 0 }
+
+    /// What was read of the contents of these. One that was handed back or lost meanwhile is not wanted any more. Returns the lanes of lines
+    /// that had no room for another until now.
+    package mutating func read(_ jobs: [Claimed]) -> Set<Lane> {
+        let (wanted, opened) = unread.take(jobs)
+        line(wanted)
+        if stopped { handBack() }
+        return opened
+    }
+
+    /// These cannot be read, for these reasons: they end without a run.
+    package mutating func refuse(_ jobs: [(job: Claimed, error: String)]) -> Set<Lane> {
+        let (wanted, opened) = unread.take(jobs.map(\.job))
+        let errors = Dictionary(jobs.map { ($0.job.id, $0.error) }, uniquingKeysWith: { first, _ in first })
+        for job in wanted {
+            leave(job)
+            pending.append(Ended(job: job, outcome: .dead, error: errors[job.id]))
+        }
+        return opened
+    }
+
+    private mutating func line(_ jobs: [Claimed]) {
+        if head > 0, head == waiting.count {
+            waiting.removeAll(keepingCapacity: true)
+            head = 0
+        }
+        waiting.append(contentsOf: jobs)
+    }
+
+    /// The next job to start, if a slot is free. Jobs of a queue that is at its bound are passed over.
+    package mutating func next() -> Claimed? {
+        guard !stopped, running.count + starting < slots, head < waiting.count else { return nil }
+        var index = head
+        while index < waiting.count, let bound = bounds[queue(of: waiting[index])],
+            queues.running(of: queue(of: waiting[index])) >= bound
+        {
+            index += 1
+        }
+        guard index < waiting.count else { return nil }
+        let job = waiting[index]
+        if index == head {
+            head += 1
+            if head > 512, head * 2 > waiting.count {
+                waiting.removeFirst(head)
+                head = 0
+            }
+        } else {
+            waiting.remove(at: index)
+        }
+        starting += 1
+        taken += 1
+        queues.add(running: 1, to: queue(of: job))
+        return job
+    }
+
+    /// False when the lease was lost between the two: the run must not begin.
+    mutating func started(_ run: Run) -> Bool {
+        starting -= 1
+        run.place = running.count
+        running.append(run)
+        return isLive(run.job.number)
+    }
+
+    /// False: it is not among them, somebody has abandoned it.
+    private mutating func remove(_ run: Run) -> Bool {
+        let place = run.place
+        guard running.indices.contains(place), running[place] === run else { return false }
+        let last = running.removeLast()
+        if last !== run {
+            running[place] = last
+            last.place = place
+        }
+        return true
+    }
+
+    private mutating func isLive(_ number: Int64) -> Bool {
+        if number == liveLease { return true }
+        guard leases[number] != nil else { return false }
+        liveLease = number
+        return true
+    }
+
+    private mutating func forget(_ number: Int64) {
+        leases[number] = nil
+        if liveLease == number { liveLease = nil }
+    }
+
+    /// A run is over; its end, if there is one to tell, waits for the next flush. True when its queue was at its bound until now:
+    /// claims have passed it over.
+    @discardableResult mutating func ended(_ run: Run, _ end: Ended?) -> Bool {
+        guard remove(run) else { return false }
+        let queue = queue(of: run.job)
+        let wasFull = bounds[queue].map { queues.held(of: queue) == $0 } ?? false
+        leave(run.job)
+        queues.add(running: -1, to: queue)
+        if let end, isLive(run.job.number) {
+            pending.append(end)
+        } else {
+            totals.refused += 1
+        }
+        return wasFull
+    }
+
+    private mutating func leave(_ job: Claimed) {
+        count(job.lane, -1)
+    }
+
+    private mutating func count(_ lane: Lane, _ step: Int) {
+        queues.add(held: step, to: queue(of: lane))
+        switch lane.line {
+        case .putBack, .normal: break
+        case .suspect: suspects += step
+        case .lone: lone += step
+        }
+    }
+
+    /// Everything that has not started goes back, in its turn to be flushed; what is still to be read, when it has been.
+    package mutating func handBack() {
+        release(waiting[head...])
+        waiting = []
+        head = 0
+        if stopped { release(unread.removeAll()[...]) }
+    }
+
+    private mutating func release(_ jobs: ArraySlice<Claimed>) {
+        for job in jobs {
+            leave(job)
+            if leases[job.number] != nil { pending.append(Ended(job: job, outcome: .released, wait: .zero)) }
+        }
+    }
+
+    /// What was claimed ahead for a pace that has not lasted goes back, so that others may start it: not all that waited at the last look
+    /// has been taken since. True when anything did.
+    package mutating func handBackHoarded() -> Bool {
+        let isHoard = !stopped && seen.waiting > taken - seen.taken
+        if isHoard { handBack() }
+        let excess = unread.removeExcess()
+        release(excess[...])
+        seen = (taken, waitingCount - unread.count)
+        return isHoard || !excess.isEmpty
+    }
+
+    /// The jobs of runs that ignore their cancellation go back; what they report later is refused.
+    mutating func abandon() -> [Run] {
+        let runs = running
+        for run in runs {
+            leave(run.job)
+            if isLive(run.job.number) {
+                pending.append(Ended(job: run.job, outcome: .released, wait: .zero))
+            }
+        }
+        totals.abandoned += runs.count
+        running = []
+        return runs
+    }
+
+    /// What waits to be recorded, at most `most`; nil when there is nothing, or a flush is under way. Where `plenty` of others go, the
+    /// first ends of a lease wait for the rest of it, once: a lease that ends in one piece need not be locked before, nor its history
+    /// be counted.
+    package mutating func takeFlush(most: Int = Self.mostOfFlush, plenty: Int = 256) -> Flush? {
+        guard inFlight == 0, !pending.isEmpty else { return nil }
+        var ended = Array(pending.prefix(most))
+        let early = begun(in: ended, plenty: plenty)
+        if early.isEmpty {
+            pending.removeFirst(ended.count)
+        } else {
+            pending.replaceSubrange(..<ended.count, with: ended.filter { early.contains($0.job.number) })
+            ended.removeAll { early.contains($0.job.number) }
+        }
+        inFlight = ended.count
+        return flush(of: ended)
+    }
+
+    /// The leases whose first ends these are and not the last, unless they have waited or few others go.
+    private mutating func begun(in ended: [Ended], plenty: Int) -> Set<Int64> {
+        guard ended.count > plenty else { return [] }
+        var left = ended.count
+        var early: Set<Int64> = []
+        for (number, count) in counted(ended) {
+            guard let lease = leases[number], lease.recorded == 0, !lease.hasWaited, count.all < lease.total else {
+                continue
+            }
+            left -= Int(count.all)
+            early.insert(number)
+        }
+        guard left >= plenty else { return [] }
+        for number in early { leases[number]?.hasWaited = true }
+        return early
+    }
+
+    /// By lease. Most ends of a lease come one behind the other: they are added up before they are looked up.
+    private func counted(_ ended: [Ended]) -> [Int64: (all: Int32, toRecord: Int32)] {
+        var counts: [Int64: (all: Int32, toRecord: Int32)] = [:]
+        var run: (number: Int64, all: Int32, toRecord: Int32) = (0, 0, 0)
+        func add() {
+            guard run.all > 0 else { return }
+            counts[run.number, default: (0, 0)].all += run.all
+            counts[run.number, default: (0, 0)].toRecord += run.toRecord
+        }
+        for end in ended {
+            if end.job.number != run.number {
+                add()
+                run = (end.job.number, 0, 0)
+            }
+            run.all += 1
+            if !end.isRecorded { run.toRecord += 1 }
+        }
+        add()
+        return counts
+    }
+
+    func flush(of ended: [Ended]) -> Flush {
+        let counts = counted(ended)
+        var slots: [SlotKey: Int32] = [:]
+        var (slot, same) = (SlotKey(number: 0, gate: 0), Int32(0))
+        for end in ended where !end.isRecorded {
+            for gate in end.job.gates { slots[SlotKey(number: end.job.number, gate: gate), default: 0] += 1 }
+            guard let gate = end.job.gate else { continue }
+            if gate != slot.gate || end.job.number != slot.number {
+                if same > 0 { slots[slot, default: 0] += same }
+                (slot, same) = (SlotKey(number: end.job.number, gate: gate), 0)
+            }
+            same += 1
+        }
+        if same > 0 { slots[slot, default: 0] += same }
+        for (number, count) in counts where count.toRecord > 0 {
+            for gate in leases[number]?.gates ?? [] { slots[SlotKey(number: number, gate: gate)] = count.toRecord }
+        }
+        var flush = Flush(
+            ended: ended, partial: [], complete: [],
+            slots: slots.map { (number: $0.key.number, gate: $0.key.gate, count: $0.value) })
+        for (number, count) in counts {
+            if let lease = leases[number], lease.recorded + count.all == lease.total {
+                flush.complete.append((number, count.toRecord))
+            } else {
+                flush.partial.append(number)
+            }
+        }
+        return flush
+    }
+
+    /// A flush was answered: the leases in `live` took their jobs, all others are lost.
+    package mutating func flushed(_ flush: Flush, live: Set<Int64>) -> LostLeases {
+        inFlight -= flush.ended.count
+        var refused: [Ended] = []
+        var (key, sum) = (TallyKey?.none, RunTally())
+        var (number, recorded, isLive) = (Int64.min, Int32(0), false)
+        // Those of a lease come one behind the other, and mostly of a kind: looked up once for all of them.
+        for end in flush.ended {
+            if end.job.number != number {
+                leases[number]?.recorded += recorded
+                (number, recorded, isLive) = (end.job.number, 0, live.contains(end.job.number))
+            }
+            guard isLive || end.isRecorded else {
+                refused.append(end)
+                continue
+            }
+            recorded += 1
+            let own = TallyKey(queue: end.job.lane.queue, kind: end.job.kind)
+            if own != key {
+                if let key { tallies[key, default: RunTally()].add(sum) }
+                (key, sum) = (own, RunTally())
+            }
+            sum.add(end)
+            meter.add(end.outcome, milliseconds: end.milliseconds, to: own)
+            if end.outcome == .released { totals.handedBack += 1 } else { totals.finished += 1 }
+        }
+        leases[number]?.recorded += recorded
+        if let key { tallies[key, default: RunTally()].add(sum) }
+        for (number, _) in flush.complete where live.contains(number) { forget(number) }
+        totals.refused += refused.count
+        var loss = lose(Set(refused.map(\.job.number)))
+        loss.refused = refused + loss.refused
+        return loss
+    }
+
+    /// These leases are gone: what has not started is dropped, and what is running or has ended is returned.
+    package mutating func lose(_ numbers: Set<Int64>) -> LostLeases {
+        guard !numbers.isEmpty else { return LostLeases() }
+        for number in numbers { forget(number) }
+        let kept = waiting[head...].filter { !numbers.contains($0.number) }
+        for job in waiting[head...] where numbers.contains(job.number) { leave(job) }
+        waiting = Array(kept)
+        head = 0
+        for number in numbers { _ = unpack(number) }
+        for job in unread.remove(leases: numbers) { leave(job) }
+        let dropped = pending.filter { numbers.contains($0.job.number) }
+        if !dropped.isEmpty {
+            totals.refused += dropped.count
+            pending.removeAll { numbers.contains($0.job.number) }
+        }
+        return LostLeases(runs: running.filter { numbers.contains($0.job.number) }, refused: dropped)
+    }
+
+    func run(number: Int64, id: Int64) -> Run? {
+        running.first { $0.job.id == id && $0.job.number == number }
+    }
+
+    package var leaseNumbers: Set<Int64> { Set(leases.keys) }
+
+    mutating func takeTallies() -> [TallyKey: RunTally] {
+        defer { tallies = [:] }
+        return tallies
+    }
+
+    mutating func putBack(tallies old: [TallyKey: RunTally]) {
+        for (key, tally) in old { tallies[key, default: RunTally()].add(tally) }
+    }
+}

@@ -1,0 +1,236 @@
+import Jobs
+import Postgres
+import Queues
+import Synchronization
+import Threads
+
+/// The worker's book behind a lock, with the signals that its loops sleep on.
+final class WorkerStateGuard: Sendable {
+    private struct State {
+        var book: WorkerState
+        var demand = ClaimDemand()
+        var session: Int64 = 0
+        var counter: Int64
+        var draining = false
+        var reconcile = false
+
+        /// How many to claim now, if it were for the slots and what they leave behind.
+        var wanted: Int { demand.wanted(slots: book.slots, held: book.atHand + book.owed) }
+    }
+
+    private let state: Mutex<State>
+    /// A slot is free, or the drain has begun.
+    let room = Signal()
+    /// Something waits to be recorded.
+    let flush = Signal()
+    /// The jobs of a loose claim are to be read.
+    let parcels = Signal()
+    /// The contents of jobs are to be read.
+    let unread = Signal()
+    /// Nothing is held any more.
+    let changed = Signal()
+
+    init(slots: Int) {
+        // The counter starts anywhere: together with the session's random number a token never comes again.
+        state = Mutex(State(book: WorkerState(slots: slots), counter: Int64.random(in: 1..<(1 << 40))))
+    }
+
+    var session: Int64 { state.withLock { $0.session } }
+    var isDraining: Bool { state.withLock { $0.draining } }
+    var totals: WorkerState.Totals { state.withLock { $0.book.totals } }
+    var runMeter: RunMeter { state.withLock { $0.book.meter } }
+    var counts: (running: Int, waiting: Int) { state.withLock { ($0.book.runningCount, $0.book.waitingCount) } }
+    var isEmpty: Bool { state.withLock { $0.book.isEmpty } }
+    var unrecorded: Int { state.withLock { $0.book.pendingCount + $0.book.inFlight } }
+    var runs: [Run] { state.withLock { $0.book.running } }
+    var leaseNumbers: Set<Int64> { state.withLock { $0.book.leaseNumbers } }
+    var allowance: ClaimPlan.Allowance { state.withLock { $0.book.allowance } }
+    var roomPerQueue: [Int32: Int] { state.withLock { $0.book.room } }
+
+    /// The database may hold leases for us that we do not know: the claim loop gives them back before it claims again.
+    func requestReconcile() {
+        state.withLock { $0.reconcile = true }
+        room.fire()
+    }
+
+    func takeReconcile() -> Bool {
+        state.withLock { state in
+            defer { state.reconcile = false }
+            return state.reconcile
+        }
+    }
+
+    func begin(session: Int64) {
+        state.withLock { $0.session = session }
+    }
+
+    func setBound(_ bound: Int, line: Int32, of queue: Int32) {
+        state.withLock { $0.book.setBound(bound, line: line, of: queue) }
+    }
+
+    struct Order {
+        var wanted = 0
+        var session: Int64
+        var number: Int64 = 0
+        var patience: Duration?
+        var isLoose = false
+        var gathering: Duration?
+        var enough = 0
+    }
+
+    /// How many to claim now, under which session and number.
+    func order() -> Order {
+        state.withLock { state in
+            guard !state.draining else { return Order(session: state.session) }
+            state.counter += 1
+            let (slots, held) = (state.book.slots, state.book.atHand)
+            let wanted = state.wanted
+            return Order(
+                wanted: wanted, session: state.session, number: state.counter * 8,
+                patience: state.demand.patience(slots: slots, held: held),
+                isLoose: state.demand.isLoose(wanted: wanted, slots: slots, held: held),
+                gathering: state.demand.gathering, enough: state.demand.enough)
+        }
+    }
+
+    func accept(_ jobs: [Claimed], gates: [Int64]) {
+        let hasUnread = state.withLock { state in
+            state.book.accept(jobs, gates: gates)
+            return state.book.hasUnread
+        }
+        if hasUnread { unread.fire() }
+    }
+
+    /// See Book.
+    var narrow: [Int32: Int] { state.withLock { $0.book.narrow } }
+    func nextUnread(most: Int) -> [Claimed] { state.withLock { $0.book.nextUnread(most: most) } }
+
+    func read(_ jobs: [Claimed], refused: [(job: Claimed, error: String)]) -> Set<Lane> {
+        let (opened, isDraining) = state.withLock { state in
+            (state.book.read(jobs).union(state.book.refuse(refused)), state.draining)
+        }
+        if isDraining || !refused.isEmpty { flush.fire() }
+        room.fire()
+        changed.fire()
+        return opened
+    }
+
+    func expect(_ taken: [UnreadLease], gates: [Int64]) {
+        state.withLock { $0.book.expect(taken, gates: gates) }
+        parcels.fire()
+    }
+
+    var expected: [UnreadLease] { state.withLock { $0.book.expected } }
+
+    func arrived(_ jobs: [Claimed], of asked: Set<Int64>) -> Set<Int64> {
+        let (forgotten, isDraining, hasUnread) = state.withLock { state in
+            (state.book.arrived(jobs, of: asked), state.draining, state.book.hasUnread)
+        }
+        if isDraining { flush.fire() }
+        if hasUnread { unread.fire() }
+        room.fire()
+        return forgotten
+    }
+
+    /// The next run, made of the next job, if a slot is free.
+    func next(_ make: (Claimed, _ session: Int64) -> Run) -> Run? {
+        let (job, session) = state.withLock { ($0.book.next(), $0.session) }
+        return job.map { begin(make($0, session)) }
+    }
+
+    private func begin(_ run: Run) -> Run {
+        if !state.withLock({ $0.book.started(run) }) { run.cancel(.leaseLost) }
+        return run
+    }
+
+    /// Takes the run's end in, and the next job for its slot. `wasFull`: the run's queue was at its bound until now.
+    func ended(
+        _ run: Run, _ end: Ended?, _ make: (Claimed, _ session: Int64) -> Run
+    ) -> (next: Run?, wasFull: Bool) {
+        let (job, session, isRoomNew, isFirst, isLast, wasFull) = state.withLock { state in
+            let before = state.wanted
+            let wasFull = state.book.ended(run, end)
+            state.demand.ended(1, at: .now)
+            let job = state.book.next()
+            return (
+                job, state.session, (before == 0 && state.wanted > 0) || state.draining,
+                state.book.pendingCount == 1 || state.draining, state.book.isEmpty || state.draining, wasFull
+            )
+        }
+        if isRoomNew { room.fire() }
+        if isFirst { flush.fire() }
+        if isLast { changed.fire() }
+        return (job.map { begin(make($0, session)) }, wasFull)
+    }
+
+    func takeFlush() -> Flush? {
+        state.withLock { $0.book.takeFlush() }
+    }
+
+    /// The same ends as a flush of their own.
+    func regroup(_ ended: [Ended]) -> Flush {
+        state.withLock { $0.book.flush(of: ended) }
+    }
+
+    func run(number: Int64, id: Int64) -> Run? {
+        state.withLock { $0.book.run(number: number, id: id) }
+    }
+
+    var pending: Int { state.withLock { $0.book.pendingCount } }
+    func flushed(_ flush: Flush, live: Set<Int64>) -> LostLeases {
+        let (loss, isRoomNew) = state.withLock { state in
+            let before = state.wanted
+            let loss = state.book.flushed(flush, live: live)
+            return (loss, before == 0 && state.wanted > 0)
+        }
+        if isRoomNew { room.fire() }
+        changed.fire()
+        return loss
+    }
+
+    func lose(_ numbers: Set<Int64>) -> LostLeases {
+        defer { changed.fire() }
+        return state.withLock { $0.book.lose(numbers) }
+    }
+
+    /// No claims from here on; what has not started goes back.
+    func drain() {
+        state.withLock { state in
+            state.draining = true
+            state.book.stopped = true
+            state.book.handBack()
+        }
+        room.fire()
+        flush.fire()
+        changed.fire()
+    }
+
+    func abandon() -> [Run] {
+        defer {
+            flush.fire()
+            changed.fire()
+        }
+        return state.withLock { $0.book.abandon() }
+    }
+
+    /// Jobs that came in although the drain had begun go back.
+    func handBack() {
+        state.withLock { $0.book.handBack() }
+        flush.fire()
+    }
+
+    /// Once a beat: see Book.
+    func handBackHoarded() {
+        guard state.withLock({ $0.book.handBackHoarded() }) else { return }
+        flush.fire()
+        room.fire()
+    }
+
+    func takeTallies() -> [TallyKey: RunTally] {
+        state.withLock { $0.book.takeTallies() }
+    }
+
+    func putBack(_ tallies: [TallyKey: RunTally]) {
+        state.withLock { $0.book.putBack(tallies: tallies) }
+    }
+}
