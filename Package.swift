@@ -26,125 +26,165 @@ let package = Package(
         .executable(name: "documents-bench", targets: ["DocumentsBench"]),
     ],
     targets: [
-        .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
-        .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
-        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
-        .systemLibrary(name: "CZlib", providers: [.apt(["zlib1g-dev"])]),
-        .systemLibrary(name: "CIdn2", providers: [.apt(["libidn2-dev"])]),
-        .systemLibrary(name: "CResolver"),
-        .systemLibrary(name: "CLinux"),
-        .systemLibrary(name: "CTerminal"),
-        .systemLibrary(name: "CQPDF", pkgConfig: "libqpdf", providers: [.apt(["libqpdf-dev"])]),
-        .target(name: "CYardstick", dependencies: ["CCurl", "CPostgres"]),
+        .systemLibrary(
+            name: "CPostgres", path: "Sources/System/CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .systemLibrary(
+            name: "CCrypto", path: "Sources/System/CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(
+            name: "CMicrohttpd", path: "Sources/System/CMicrohttpd", pkgConfig: "libmicrohttpd",
+            providers: [.apt(["libmicrohttpd-dev"])]),
+        .systemLibrary(
+            name: "CCurl", path: "Sources/System/CCurl", pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CZlib", path: "Sources/System/CZlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CIdn2", path: "Sources/System/CIdn2", providers: [.apt(["libidn2-dev"])]),
+        .systemLibrary(name: "CResolver", path: "Sources/System/CResolver"),
+        .systemLibrary(name: "CLinux", path: "Sources/System/CLinux"),
+        .systemLibrary(name: "CTerminal", path: "Sources/System/CTerminal"),
+        .systemLibrary(
+            name: "CQPDF", path: "Sources/System/CQPDF", pkgConfig: "libqpdf", providers: [.apt(["libqpdf-dev"])]),
+        .target(name: "CYardstick", dependencies: ["CCurl", "CPostgres"], path: "Sources/Programs/CYardstick"),
 
-        .target(name: "Threads", dependencies: ["CLinux"], swiftSettings: strict),
-        .target(name: "Telemetry", swiftSettings: strict),
-        .target(name: "Calendars", swiftSettings: strict),
-        .target(name: "Faults", swiftSettings: strict),
-        .executableTarget(name: "EmbedTool", swiftSettings: strict),
-        .plugin(name: "EmbedSQL", capability: .buildTool(), dependencies: ["EmbedTool"], path: "Sources/EmbedSQL"),
+        .target(name: "Threads", dependencies: ["CLinux"], path: "Sources/System/Threads", swiftSettings: strict),
+        .target(name: "Telemetry", path: "Sources/System/Telemetry", swiftSettings: strict),
+        .target(name: "Calendars", path: "Sources/System/Calendars", swiftSettings: strict),
+        .target(name: "Faults", path: "Sources/System/Faults", swiftSettings: strict),
+        .executableTarget(name: "EmbedTool", path: "Sources/Programs/EmbedTool", swiftSettings: strict),
+        .plugin(
+            name: "EmbedSQL", capability: .buildTool(), dependencies: ["EmbedTool"], path: "Sources/Programs/EmbedSQL"),
         .target(
             name: "Schema", path: "sql", exclude: ["storage.md", "migrations", "functions"], swiftSettings: strict,
             plugins: ["EmbedSQL"]),
 
-        .target(name: "CCage", linkerSettings: [.linkedLibrary("seccomp")]),
-        .target(name: "Frames", swiftSettings: strict),
-        .target(name: "Cage", dependencies: ["CCage", "Frames"], swiftSettings: strict),
+        .target(name: "CCage", path: "Sources/System/CCage", linkerSettings: [.linkedLibrary("seccomp")]),
+        .target(name: "ChildProtocol", path: "Sources/Adapters/ChildProtocol", swiftSettings: strict),
         .target(
-            name: "Sandbox", dependencies: ["CLinux", "Frames", "Telemetry", "Threads"], swiftSettings: strict),
-
-        .target(name: "Postgres", dependencies: ["CPostgres", "Threads"], swiftSettings: strict),
-        .target(name: "Clusters", dependencies: ["CLinux"], swiftSettings: strict),
-        .target(name: "HTTP", dependencies: ["CCurl", "CLinux", "Faults", "Threads"], swiftSettings: strict),
-        .target(name: "Seals", dependencies: ["CCrypto"], swiftSettings: strict),
-        .target(name: "Signatures", dependencies: ["CCrypto"], swiftSettings: strict),
+            name: "ChildSandbox", dependencies: ["CCage", "ChildProtocol"], path: "Sources/Adapters/ChildSandbox",
+            swiftSettings: strict),
         .target(
-            name: "Listeners", dependencies: ["CCrypto", "CMicrohttpd", "Telemetry", "Threads"], swiftSettings: strict),
+            name: "Sandbox", dependencies: ["CLinux", "ChildProtocol", "Telemetry", "Threads"],
+            path: "Sources/Adapters/Sandbox", swiftSettings: strict),
 
         .target(
-            name: "Blobs", dependencies: ["CCrypto", "HTTP", "Postgres", "Signatures", "Telemetry", "Threads"],
+            name: "Postgres", dependencies: ["CPostgres", "Threads"], path: "Sources/Adapters/Postgres",
+            swiftSettings: strict),
+        .target(name: "Clusters", dependencies: ["CLinux"], path: "Sources/Adapters/Clusters", swiftSettings: strict),
+        .target(
+            name: "Transfers", dependencies: ["CCurl", "CLinux", "Faults", "Threads"],
+            path: "Sources/Adapters/Transfers", swiftSettings: strict),
+        .target(
+            name: "Encryption", dependencies: ["CCrypto"], path: "Sources/System/Encryption", swiftSettings: strict),
+        .target(
+            name: "Signatures", dependencies: ["CCrypto"], path: "Sources/System/Signatures", swiftSettings: strict),
+        .target(
+            name: "Listeners", dependencies: ["CCrypto", "CMicrohttpd", "Telemetry", "Threads"],
+            path: "Sources/Adapters/Listeners", swiftSettings: strict),
+
+        .target(
+            name: "Blobs", dependencies: ["CCrypto", "Transfers", "Postgres", "Signatures", "Telemetry", "Threads"],
+            path: "Sources/Adapters/Blobs",
             swiftSettings: strict),
 
         .target(
-            name: "CTesseract", linkerSettings: [.linkedLibrary("tesseract"), .linkedLibrary("lept")]),
-        .systemLibrary(name: "CLeptonica"),
-        .systemLibrary(name: "CHEIF"),
-        .systemLibrary(name: "CPango", pkgConfig: "pangocairo", providers: [.apt(["libpango1.0-dev"])]),
-        .target(name: "CPoppler", linkerSettings: [.linkedLibrary("poppler-cpp")]),
-        .target(name: "Pages", swiftSettings: strict),
+            name: "CTesseract", path: "Sources/System/CTesseract",
+            linkerSettings: [.linkedLibrary("tesseract"), .linkedLibrary("lept")]),
+        .systemLibrary(name: "CLeptonica", path: "Sources/System/CLeptonica"),
+        .systemLibrary(name: "CHEIF", path: "Sources/System/CHEIF"),
+        .systemLibrary(
+            name: "CPango", path: "Sources/System/CPango", pkgConfig: "pangocairo",
+            providers: [.apt(["libpango1.0-dev"])]),
+        .target(name: "CPoppler", path: "Sources/System/CPoppler", linkerSettings: [.linkedLibrary("poppler-cpp")]),
+        .target(name: "Pages", path: "Sources/Domains/Pages", swiftSettings: strict),
         .executableTarget(
-            name: "RasterChild", dependencies: ["CPoppler", "Cage", "Frames", "Pages"], path: "Sources/Children/Raster",
+            name: "RasterChild", dependencies: ["CPoppler", "ChildSandbox", "ChildProtocol", "Pages"],
+            path: "Sources/Programs/Children/Raster",
             exclude: ["LICENSE.md"], swiftSettings: strict),
         .executableTarget(
-            name: "HEICChild", dependencies: ["CHEIF", "Cage", "Frames", "Pages"], path: "Sources/Children/HEIC",
+            name: "HEICChild", dependencies: ["CHEIF", "ChildSandbox", "ChildProtocol", "Pages"],
+            path: "Sources/Programs/Children/HEIC",
             swiftSettings: strict),
         .executableTarget(
-            name: "ReportChild", dependencies: ["CPango", "Cage", "Frames", "Pages"], path: "Sources/Children/Report",
+            name: "ReportChild", dependencies: ["CPango", "ChildSandbox", "ChildProtocol", "Pages"],
+            path: "Sources/Programs/Children/Report",
             swiftSettings: strict),
         .executableTarget(
-            name: "PictureChild", dependencies: ["CLeptonica", "Cage", "Frames", "Pages"],
-            path: "Sources/Children/Picture", swiftSettings: strict),
+            name: "PictureChild", dependencies: ["CLeptonica", "ChildSandbox", "ChildProtocol", "Pages"],
+            path: "Sources/Programs/Children/Picture", swiftSettings: strict),
         .executableTarget(
-            name: "AssembleChild", dependencies: ["CLinux", "CQPDF", "Cage", "Frames", "Pages"],
-            path: "Sources/Children/Assemble", swiftSettings: strict),
+            name: "AssembleChild", dependencies: ["CLinux", "CQPDF", "ChildSandbox", "ChildProtocol", "Pages"],
+            path: "Sources/Programs/Children/Assemble", swiftSettings: strict),
         .executableTarget(
-            name: "OCRChild", dependencies: ["CTesseract", "Cage", "Frames", "Pages"], path: "Sources/Children/OCR",
+            name: "OCRChild", dependencies: ["CTesseract", "ChildSandbox", "ChildProtocol", "Pages"],
+            path: "Sources/Programs/Children/OCR",
             swiftSettings: strict),
         .executableTarget(
-            name: "ProbeChild", dependencies: ["CQPDF", "Cage", "Frames", "Pages"], path: "Sources/Children/Probe",
+            name: "ProbeChild", dependencies: ["CQPDF", "ChildSandbox", "ChildProtocol", "Pages"],
+            path: "Sources/Programs/Children/Probe",
             swiftSettings: strict),
 
-        .target(name: "Jobs", swiftSettings: strict),
-
-        .target(name: "Queues", dependencies: ["Jobs", "Postgres", "Schema"], swiftSettings: strict),
+        .target(name: "Jobs", path: "Sources/Engine/Jobs", swiftSettings: strict),
 
         .target(
-            name: "Supervision", dependencies: ["Faults", "Postgres", "Telemetry", "Threads"], swiftSettings: strict),
+            name: "Queues", dependencies: ["Jobs", "Postgres", "Schema"], path: "Sources/Engine/Queues",
+            swiftSettings: strict),
 
         .target(
-            name: "Templates", dependencies: ["Postgres", "Threads"], resources: [.embedInCode("Resources")],
+            name: "Supervision", dependencies: ["Faults", "Postgres", "Telemetry", "Threads"],
+            path: "Sources/Engine/Supervision", swiftSettings: strict),
+
+        .target(
+            name: "Templates", dependencies: ["Postgres", "Threads"], path: "Sources/Engine/Templates",
+            resources: [.embedInCode("Resources")],
             swiftSettings: strict),
 
         .target(
             name: "Mail",
             dependencies: [
-                "Blobs", "CIdn2", "CResolver", "Faults", "HTTP", "Jobs", "Postgres", "Queues", "Signatures",
+                "Blobs", "CIdn2", "CResolver", "Faults", "Transfers", "Jobs", "Postgres", "Queues", "Signatures",
                 "Supervision", "Telemetry", "Threads",
-            ], swiftSettings: strict),
+            ], path: "Sources/Domains/Mail", swiftSettings: strict),
 
-        .target(name: "Quests", dependencies: ["Calendars", "Postgres"], swiftSettings: strict),
+        .target(
+            name: "Quests", dependencies: ["Calendars", "Postgres"], path: "Sources/Domains/Quests",
+            swiftSettings: strict),
 
-        .target(name: "CheckIns", dependencies: ["Postgres", "Telemetry"], swiftSettings: strict),
+        .target(
+            name: "CheckIns", dependencies: ["Postgres", "Telemetry"], path: "Sources/Domains/CheckIns",
+            swiftSettings: strict),
 
-        .target(name: "CloudEvents", swiftSettings: strict),
+        .target(name: "CloudEvents", path: "Sources/Domains/CloudEvents", swiftSettings: strict),
 
         .target(
             name: "Webhooks",
             dependencies: [
-                "CloudEvents", "Faults", "HTTP", "Postgres", "Seals", "Signatures", "Supervision", "Telemetry",
+                "CloudEvents", "Faults", "Transfers", "Postgres", "Encryption", "Signatures", "Supervision",
+                "Telemetry",
                 "Threads",
-            ], swiftSettings: strict),
+            ], path: "Sources/Domains/Webhooks", swiftSettings: strict),
 
         .target(
             name: "Notices",
-            dependencies: ["Faults", "HTTP", "Postgres", "Seals", "Signatures", "Supervision", "Telemetry", "Threads"],
+            dependencies: [
+                "Faults", "Transfers", "Postgres", "Encryption", "Signatures", "Supervision", "Telemetry", "Threads",
+            ], path: "Sources/Domains/Notices",
             swiftSettings: strict),
 
         .target(
             name: "Documents",
             dependencies: [
                 "Blobs", "CCrypto", "CZlib", "Jobs", "Pages", "Postgres", "Sandbox", "Telemetry", "Threads",
-            ], swiftSettings: strict),
+            ], path: "Sources/Domains/Documents", swiftSettings: strict),
 
         .target(
             name: "Workers",
-            dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Seals", "Telemetry", "Threads"],
+            dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Encryption", "Telemetry", "Threads"],
+            path: "Sources/Engine/Workers",
             swiftSettings: strict),
 
         .target(
             name: "Millrace",
-            dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Seals", "Telemetry", "Threads", "Workers"],
+            dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Encryption", "Telemetry", "Threads", "Workers"],
+            path: "Sources/Faces/Millrace",
             swiftSettings: strict),
 
         .target(
@@ -152,29 +192,31 @@ let package = Package(
             dependencies: [
                 "Blobs", "Faults", "Jobs", "Mail", "Millrace", "Postgres", "Signatures", "Supervision", "Templates",
                 "Workers",
-            ], swiftSettings: strict),
+            ], path: "Sources/Faces/MillraceMail", swiftSettings: strict),
 
         .target(
             name: "Composition",
             dependencies: [
-                "Blobs", "CLinux", "CTerminal", "Calendars", "CheckIns", "Documents", "Faults", "HTTP", "Jobs",
+                "Blobs", "CLinux", "CTerminal", "Calendars", "CheckIns", "Documents", "Faults", "Transfers", "Jobs",
                 "Listeners", "Mail", "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox",
-                "Seals", "Signatures", "Supervision", "Telemetry", "Templates", "Threads", "Webhooks", "Workers",
-            ], swiftSettings: strict),
+                "Encryption", "Signatures", "Supervision", "Telemetry", "Templates", "Threads", "Webhooks", "Workers",
+            ], path: "Sources/Programs/Composition", swiftSettings: strict),
 
         .target(
             name: "MillraceWorker",
             dependencies: ["Composition", "Millrace", "Postgres", "Telemetry", "Threads", "Workers"],
+            path: "Sources/Programs/MillraceWorker",
             swiftSettings: strict),
 
         .executableTarget(
             name: "MillraceCommand",
             dependencies: [
                 "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "CYardstick", "CZlib",
-                "Composition", "Documents", "Faults", "HTTP", "Jobs", "Mail", "MillraceMail", "Notices", "Pages",
-                "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Seals", "Signatures", "Supervision", "Telemetry",
+                "Composition", "Documents", "Faults", "Transfers", "Jobs", "Mail", "MillraceMail", "Notices", "Pages",
+                "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Encryption", "Signatures", "Supervision",
+                "Telemetry",
                 "Templates", "Threads", "Webhooks", "Workers",
-            ], swiftSettings: strict),
+            ], path: "Sources/Programs/MillraceCommand", swiftSettings: strict),
 
         .executableTarget(
             name: "DocumentsBench", dependencies: ["Documents", "Pages", "Sandbox"], path: "Tests/DocumentsBench",
@@ -196,10 +238,12 @@ let package = Package(
             name: "PostgresTests", dependencies: ["Clusters", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
         .testTarget(
-            name: "HTTPTests", dependencies: ["Fakes", "HTTP", "TestSupport", "Threads"], swiftSettings: strict),
-        .testTarget(name: "FramesTests", dependencies: ["Frames"], swiftSettings: strict),
+            name: "TransfersTests", dependencies: ["Fakes", "Transfers", "TestSupport", "Threads"],
+            swiftSettings: strict),
+        .testTarget(name: "ChildProtocolTests", dependencies: ["ChildProtocol"], swiftSettings: strict),
         .executableTarget(
-            name: "Prisoner", dependencies: ["CCage", "Cage", "Frames"], path: "Tests/Prisoner", swiftSettings: strict),
+            name: "Prisoner", dependencies: ["CCage", "ChildSandbox", "ChildProtocol"], path: "Tests/Prisoner",
+            swiftSettings: strict),
         .testTarget(
             name: "SandboxTests", dependencies: ["CLinux", "Prisoner", "Sandbox", "TestSupport", "Threads"],
             swiftSettings: strict),
@@ -211,11 +255,11 @@ let package = Package(
                 "Postgres", "Prisoner", "ProbeChild", "RasterChild", "ReportChild", "Sandbox", "Telemetry",
                 "TestSupport", "Workers",
             ], swiftSettings: strict),
-        .testTarget(name: "SealsTests", dependencies: ["Seals"], swiftSettings: strict),
+        .testTarget(name: "EncryptionTests", dependencies: ["Encryption"], swiftSettings: strict),
         .testTarget(
             name: "ListenersTests", dependencies: ["Listeners", "Telemetry", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "BlobsTests", dependencies: ["Blobs", "Fakes", "HTTP", "Postgres", "Telemetry", "TestSupport"],
+            name: "BlobsTests", dependencies: ["Blobs", "Fakes", "Transfers", "Postgres", "Telemetry", "TestSupport"],
             swiftSettings: strict),
         .testTarget(name: "FaultsTests", dependencies: ["Faults"], swiftSettings: strict),
         .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
@@ -230,7 +274,7 @@ let package = Package(
         .testTarget(
             name: "MailTests",
             dependencies: [
-                "Blobs", "Fakes", "Faults", "HTTP", "Mail", "Postgres", "Queues", "Signatures", "Supervision",
+                "Blobs", "Fakes", "Faults", "Transfers", "Mail", "Postgres", "Queues", "Signatures", "Supervision",
                 "Telemetry", "Templates",
                 "TestSupport",
             ], swiftSettings: strict),
@@ -246,7 +290,7 @@ let package = Package(
         .testTarget(
             name: "WebhooksTests",
             dependencies: [
-                "CloudEvents", "Fakes", "HTTP", "Postgres", "Queues", "Seals", "Signatures", "Supervision",
+                "CloudEvents", "Fakes", "Transfers", "Postgres", "Queues", "Encryption", "Signatures", "Supervision",
                 "Telemetry", "TestSupport", "Threads", "Webhooks",
             ], swiftSettings: strict),
         .testTarget(
@@ -256,7 +300,7 @@ let package = Package(
         .testTarget(
             name: "NoticesTests",
             dependencies: [
-                "Fakes", "Faults", "HTTP", "Notices", "Postgres", "Signatures", "Supervision", "Telemetry",
+                "Fakes", "Faults", "Transfers", "Notices", "Postgres", "Signatures", "Supervision", "Telemetry",
                 "TestSupport", "Threads",
             ], swiftSettings: strict),
         .testTarget(
@@ -284,7 +328,7 @@ let package = Package(
             dependencies: [
                 "Calendars", "CheckIns", "Clusters", "Faults", "Jobs", "Listeners", "Mail", "MillraceCommand",
                 "Notices", "Postgres", "Queues",
-                "Seals",
+                "Encryption",
                 "Signatures", "Supervision",
                 "Telemetry", "TestSupport", "Workers",
             ],
@@ -306,7 +350,8 @@ if Context.environment["MILLRACE_FUZZ"] != nil {
     package.targets.removeAll { $0.isTest || $0.name == "TestSupport" }
     if let at = package.targets.firstIndex(where: { $0.name == "MillraceCommand" }) {
         package.targets[at] = .target(
-            name: "MillraceCommand", dependencies: package.targets[at].dependencies, exclude: ["Application.swift"],
+            name: "MillraceCommand", dependencies: package.targets[at].dependencies,
+            path: "Sources/Programs/MillraceCommand", exclude: ["Application.swift"],
             swiftSettings: strict)
     }
     package.products = [.executable(name: "millrace-fuzz", targets: ["Fuzz"])]

@@ -1,9 +1,9 @@
 import Fakes
 import Foundation
-import HTTP
 import Postgres
 import TestSupport
 import Testing
+import Transfers
 
 @testable import Blobs
 

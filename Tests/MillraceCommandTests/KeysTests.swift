@@ -1,5 +1,5 @@
+import Encryption
 import Postgres
-import Seals
 import TestSupport
 import Testing
 

@@ -1,5 +1,5 @@
+import Encryption
 import Postgres
-import Seals
 import Telemetry
 import Workers
 

@@ -1,12 +1,12 @@
 import Fakes
 import Faults
 import FoundationEssentials
-import HTTP
 import Postgres
 import Signatures
 import Supervision
 import TestSupport
 import Testing
+import Transfers
 
 @testable import Notices
 

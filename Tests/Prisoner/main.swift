@@ -1,6 +1,6 @@
 import CCage
-import Cage
-import Frames
+import ChildProtocol
+import ChildSandbox
 import Glibc
 
 // A child that tries to break out, or misbehaves, as its request tells it. Each answer says what the kernel said.
@@ -18,7 +18,7 @@ if CommandLine.arguments.contains("starts-another") {
     guard pipe(&requests) == 0 else { exit(72) }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
-    posix_spawn_file_actions_adddup2(&actions, requests[0], Cage.Descriptor.requests)
+    posix_spawn_file_actions_adddup2(&actions, requests[0], ChildSandbox.Descriptor.requests)
     var child = pid_t()
     let words = ["prisoner", "parent=\(getpid())", "file=1000000"].map { strdup(String($0)) } + [nil]
     // The kernel ties a child to the thread that started it.
@@ -27,7 +27,7 @@ if CommandLine.arguments.contains("starts-another") {
     while true { pause() }
 }
 if CommandLine.arguments.contains("without-layers"), millrace_cage_refuse_layers() != 0 { exit(70) }
-var cage = Cage()
+var cage = ChildSandbox()
 cage.readable = CommandLine.arguments.compactMap { $0.hasPrefix("reads=") ? String($0.dropFirst(6)) : nil }
 if CommandLine.arguments.contains("says-nothing") { sleep(60) }
 cage.enter()
@@ -37,22 +37,22 @@ func sentence(_ succeeded: Bool) -> [UInt8] {
     return Array((succeeded ? "done" : String(cString: strerror(error))).utf8)
 }
 
-while let bytes = Cage.request(longest: 1 << 20) {
+while let bytes = ChildSandbox.request(longest: 1 << 20) {
     let words = String(decoding: bytes, as: UTF8.self).split(separator: " ", maxSplits: 1).map(String.init)
     switch words.first ?? "" {
-    case "echo": Cage.answer(.result, Array((words.count > 1 ? words[1] : "").utf8))
-    case "socket": Cage.answer(.result, sentence(socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) >= 0))
-    case "open": Cage.answer(.result, sentence(open(words[1], O_RDONLY) >= 0))
-    case "create": Cage.answer(.result, sentence(open(words[1], O_WRONLY | O_CREAT, 0o600) >= 0))
+    case "echo": ChildSandbox.answer(.result, Array((words.count > 1 ? words[1] : "").utf8))
+    case "socket": ChildSandbox.answer(.result, sentence(socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) >= 0))
+    case "open": ChildSandbox.answer(.result, sentence(open(words[1], O_RDONLY) >= 0))
+    case "create": ChildSandbox.answer(.result, sentence(open(words[1], O_WRONLY | O_CREAT, 0o600) >= 0))
     case "fork":
         let child = fork()
         if child == 0 { _exit(0) }
-        Cage.answer(.result, sentence(child > 0))
+        ChildSandbox.answer(.result, sentence(child > 0))
     case "exec":
         var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("/bin/true"), nil]
         execv("/bin/true", &arguments)
-        Cage.answer(.result, sentence(false))
-    case "kill": Cage.answer(.result, sentence(kill(getppid(), 0) == 0))
+        ChildSandbox.answer(.result, sentence(false))
+    case "kill": ChildSandbox.answer(.result, sentence(kill(getppid(), 0) == 0))
     case "call":
         // A system call by its number, and up to six arguments: numbers, or whom it concerns.
         var numbers = words[1].split(separator: " ").map { word in
@@ -64,11 +64,11 @@ while let bytes = Cage.request(longest: 1 << 20) {
         }
         let call = numbers.removeFirst()
         numbers += [Int](repeating: 0, count: 6 - numbers.count)
-        Cage.answer(.result, sentence(millrace_cage_call(call, &numbers) >= 0))
-    case "user": Cage.answer(.result, Array("\(getuid()) \(geteuid())".utf8))
+        ChildSandbox.answer(.result, sentence(millrace_cage_call(call, &numbers) >= 0))
+    case "user": ChildSandbox.answer(.result, Array("\(getuid()) \(geteuid())".utf8))
     case "uncage":
         var rule = rlimit(rlim_cur: rlim_t.max, rlim_max: rlim_t.max)
-        Cage.answer(.result, sentence(setrlimit(__rlimit_resource_t(9), &rule) == 0))
+        ChildSandbox.answer(.result, sentence(setrlimit(__rlimit_resource_t(9), &rule) == 0))
     case "environment":
         var list: [String] = []
         var entry = environ
@@ -76,19 +76,21 @@ while let bytes = Cage.request(longest: 1 << 20) {
             list.append(String(cString: text))
             entry += 1
         }
-        Cage.answer(.result, Array(list.sorted().joined(separator: "\n").utf8))
+        ChildSandbox.answer(.result, Array(list.sorted().joined(separator: "\n").utf8))
     case "descriptors":
         let open = (0..<64).filter { fcntl(Int32($0), F_GETFD) >= 0 }
-        Cage.answer(.result, Array(open.map(String.init).joined(separator: " ").utf8))
+        ChildSandbox.answer(.result, Array(open.map(String.init).joined(separator: " ").utf8))
     case "file":
         let text = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, count in
-            count = max(0, pread(Cage.Descriptor.files, buffer.baseAddress, 65_536, 0))
+            count = max(0, pread(ChildSandbox.Descriptor.files, buffer.baseAddress, 65_536, 0))
         }
-        Cage.answer(.result, text)
+        ChildSandbox.answer(.result, text)
     case "write":
         let block = [UInt8](repeating: 0x78, count: 65_536)
-        for _ in 0..<(Int(words[1]) ?? 0) where write(Cage.Descriptor.files + 1, block, block.count) < 0 { break }
-        Cage.answer(.result)
+        for _ in 0..<(Int(words[1]) ?? 0) where write(ChildSandbox.Descriptor.files + 1, block, block.count) < 0 {
+            break
+        }
+        ChildSandbox.answer(.result)
     case "spin": while true { _ = getpid() }
     case "sleep": sleep(600)
     case "eat":
@@ -100,27 +102,27 @@ while let bytes = Cage.request(longest: 1 << 20) {
     case "babble":
         let line = [UInt8](repeating: 0x79, count: 4096)
         for _ in 0..<50_000 { write(2, line, line.count) }
-        Cage.answer(.result, Array("babbled".utf8))
+        ChildSandbox.answer(.result, Array("babbled".utf8))
     case "complain":
         write(2, "\u{1B}[31mit hurts\u{7}\n", 15)
         abort()
     case "notes":
-        for number in 1...(Int(words[1]) ?? 1) { Cage.answer(.note, Array("\(number)".utf8)) }
-        Cage.answer(.result)
-    case "refuse": Cage.fail("malformed", "the second page is missing")
-    case "oversize": Cage.answer(.result, [UInt8](repeating: 0, count: 1 << 22))
+        for number in 1...(Int(words[1]) ?? 1) { ChildSandbox.answer(.note, Array("\(number)".utf8)) }
+        ChildSandbox.answer(.result)
+    case "refuse": ChildSandbox.fail("malformed", "the second page is missing")
+    case "oversize": ChildSandbox.answer(.result, [UInt8](repeating: 0, count: 1 << 22))
     case "lie":
         let header: [UInt8] = [4, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]
-        write(Cage.Descriptor.answers, header, header.count)
+        write(ChildSandbox.Descriptor.answers, header, header.count)
         sleep(600)
     case "gibberish":
         let bytes: [UInt8] = [0xde, 0xad, 0xbe, 0xef, 1, 2, 3, 4, 5]
-        write(Cage.Descriptor.answers, bytes, bytes.count)
+        write(ChildSandbox.Descriptor.answers, bytes, bytes.count)
         sleep(600)
     case "half":
         let bytes: [UInt8] = [4, 0, 0, 0, 100, 0, 0, 0, 1]
-        write(Cage.Descriptor.answers, bytes, bytes.count)
+        write(ChildSandbox.Descriptor.answers, bytes, bytes.count)
         exit(0)
-    default: Cage.fail("unsupported", "no such request")
+    default: ChildSandbox.fail("unsupported", "no such request")
     }
 }

@@ -1,13 +1,13 @@
 import CloudEvents
+import Encryption
 import Fakes
 import Foundation
-import HTTP
 import Postgres
-import Seals
 import Signatures
 import Supervision
 import Telemetry
 import TestSupport
+import Transfers
 import Webhooks
 
 /// A database whose clock the test moves, and senders of its own.

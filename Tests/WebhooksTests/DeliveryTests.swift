@@ -1,12 +1,12 @@
 import CloudEvents
+import Encryption
 import Fakes
 import Foundation
-import HTTP
 import Postgres
-import Seals
 import Synchronization
 import TestSupport
 import Testing
+import Transfers
 import Webhooks
 
 @Suite struct DeliveryTests {

@@ -1,5 +1,5 @@
+import Encryption
 import Faults
-import Seals
 import Testing
 
 @testable import Webhooks

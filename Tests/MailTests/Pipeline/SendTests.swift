@@ -1,10 +1,10 @@
 import Faults
-import HTTP
 import Postgres
 import Supervision
 import Templates
 import TestSupport
 import Testing
+import Transfers
 
 @testable import Mail
 

@@ -1,9 +1,9 @@
 import Fakes
 import Faults
 import Foundation
-import HTTP
 import TestSupport
 import Testing
+import Transfers
 
 @testable import Mail
 

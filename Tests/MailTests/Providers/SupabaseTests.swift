@@ -1,7 +1,7 @@
 import Fakes
 import Faults
-import HTTP
 import Testing
+import Transfers
 
 @testable import Mail
 

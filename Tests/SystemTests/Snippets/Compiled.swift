@@ -18,9 +18,10 @@ enum Compiled {
             "-typecheck", "-swift-version", "6", "-module-name", "Snippets", "-I",
             products.appending(path: "Modules").path,
         ]
-        for module in try FileManager.default.contentsOfDirectory(atPath: Snippet.root.appending(path: "Sources").path)
+        for module in try FileManager.default.contentsOfDirectory(
+            atPath: Snippet.root.appending(path: "Sources/System").path)
         where module.hasPrefix("C") {
-            let own = Snippet.root.appending(path: "Sources/\(module)/module.modulemap").path
+            let own = Snippet.root.appending(path: "Sources/System/\(module)/module.modulemap").path
             let made = products.appending(path: "\(module).build/module.modulemap").path
             for map in [own, made] where FileManager.default.fileExists(atPath: map) {
                 arguments += ["-Xcc", "-fmodule-map-file=\(map)"]

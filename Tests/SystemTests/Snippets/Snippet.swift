@@ -64,7 +64,7 @@ struct Snippet: Sendable, CustomStringConvertible {
     /// Every page that is written for readers.
     static func pages() throws -> [String] {
         var pages = ["README.md", "deploy/README.md", "sql/README.md"]
-        for folder in ["deploy/guides", "Sources/Millrace/Millrace.docc"] {
+        for folder in ["deploy/guides", "Sources/Faces/Millrace/Millrace.docc"] {
             let files = (try? FileManager.default.contentsOfDirectory(atPath: root.appending(path: folder).path)) ?? []
             pages += files.filter { $0.hasSuffix(".md") }.sorted().map { "\(folder)/\($0)" }
         }

@@ -1,0 +1,143 @@
+import Encryption
+import Faults
+import FoundationEssentials
+package import Postgres
+import Signatures
+import Supervision
+import Synchronization
+
+/// Where a provider's token comes from.
+package protocol TokenSource: Sendable {
+    func current() async throws -> String
+    /// The provider does not take this one.
+    func refuse(_ token: String)
+}
+
+/// A provider's token that all workers use alike: a row, made anew by whoever holds its lease, sealed with a key made of the signing
+/// key, which all have who may make one. Apple refuses a team whose tokens change too often, and every token after an hour.
+package final class SharedToken: TokenSource {
+    package struct Ages: Sendable {
+        /// From then on somebody makes a new one.
+        package var fresh = Duration.seconds(45 * 60)
+        /// Until then the old one is good while somebody does.
+        package var last = Duration.seconds(57 * 60)
+        /// No new one sooner, whatever the provider says of this one.
+        package var least = Duration.seconds(20 * 60)
+
+        package init() {}
+    }
+
+    private struct Held {
+        var token: String
+        var made: ContinuousClock.Instant
+    }
+
+    private struct State {
+        var held: Held?
+        /// The provider does not take the one we have.
+        var isRefused = false
+    }
+
+    private let name: String
+    private let pool: Pool
+    private let ages: Ages
+    private let keys: Keyring
+    private let make: @Sendable (Int64) -> String
+    private let holder = Int64.random(in: 1 ... .max)
+    private let coalescer = Coalescer<String, String>()
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - secret: What everybody knows who may make a token, and nobody else.
+    ///   - make: A token that is dated with these seconds since 1970.
+    package init(
+        name: String, pool: Pool, secret: [UInt8], ages: Ages = Ages(), make: @escaping @Sendable (Int64) -> String
+    ) throws {
+        self.name = name
+        self.pool = pool
+        self.ages = ages
+        self.make = make
+        keys = try Keyring([Key(bytes: HMAC.sha256(Array("millrace provider token \(name)".utf8), key: secret))])
+    }
+
+    package func current() async throws -> String {
+        if let token = state.withLock({ state in good(state, for: ages.fresh) }) { return token }
+        return try await coalescer.value(for: name) { try await self.fetch() }
+    }
+
+    package func refuse(_ token: String) {
+        state.withLock { state in
+            if state.held?.token == token { state.isRefused = true }
+        }
+    }
+
+    private func good(_ state: State, for age: Duration) -> String? {
+        guard let held = state.held, !state.isRefused, held.made.duration(to: .now) < age else { return nil }
+        return held.token
+    }
+
+    private struct Row: Sendable {
+        var sealed: [UInt8]?
+        var age: Double?
+        var isMine: Bool
+        var at: Double
+    }
+
+    private func fetch() async throws -> String {
+        let isRefused = state.withLock { $0.isRefused }
+        let fresh = isRefused ? ages.least : ages.fresh
+        for _ in 0..<200 {
+            let row: Row
+            do {
+                row = try await take(fresh)
+            } catch {
+                // Without the database the one we have is good while it lasts.
+                if let token = state.withLock({ state in good(state, for: ages.last) }) { return token }
+                throw error
+            }
+            if row.isMine { return try await renew(at: row.at) }
+            if let sealed = row.sealed, let age = row.age, age < ages.last.inSeconds,
+                let bytes = try? keys.open(sealed, kind: name)  // with another signing key: not ours to read
+            {
+                let token = String(decoding: bytes, as: UTF8.self)
+                state.withLock { state in
+                    state.held = Held(token: token, made: .now - .seconds(age))
+                    state.isRefused = false
+                }
+                return token
+            }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        throw Fault(.unavailable, "another worker makes the token, and does not come back with it")
+    }
+
+    private func take(_ fresh: Duration) async throws -> Row {
+        try await pool.withConnection { [name, holder] connection throws(PostgresError) in
+            try await connection.query(
+                "select sealed, age, is_mine, at from millrace.provider_token_take($1, $2, $3)",
+                [.text(name), .int8(holder), .float8(fresh.inSeconds)]
+            ) { row throws(PostgresError) in
+                Row(
+                    sealed: row.optionalJSON(0), age: row.optionalDouble(1), isMine: try row.bool(2),
+                    at: try row.double(3))
+            }.first ?? Row(isMine: false, at: 0)
+        }
+    }
+
+    private func renew(at now: Double) async throws -> String {
+        let token = make(Int64(now))
+        let sealed = try keys.seal(Array(token.utf8), kind: name)
+        let isKept = try await pool.withConnection { [name, holder] connection throws(PostgresError) in
+            try await connection.query(
+                "select millrace.provider_token_put($1, $2, $3, $4)",
+                [.text(name), .int8(holder), .json(sealed), .float8(now.rounded(.down))]
+            ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+        }
+        guard isKept else { return try await fetch() }
+        state.withLock { state in
+            state.held = Held(token: token, made: .now)
+            state.isRefused = false
+        }
+        return token
+    }
+}

@@ -1,0 +1,139 @@
+package import CloudEvents
+import Faults
+package import FoundationEssentials
+package import Signatures
+package import Supervision
+import Synchronization
+package import Transfers
+
+/// Makes the requests: asks for consent, and delivers events, signed.
+package struct WebhookClient: Sendable {
+    package let client: HTTPClient
+    package let supervisor: Supervisor
+    /// The DNS name that targets know us by.
+    package let origin: String
+    /// Whether somebody has set it; else it is this machine's name, by which nobody is judged.
+    package let knowsOrigin: Bool
+    package let timeout: Duration
+    let now: @Sendable () -> Date
+
+    package init(
+        client: HTTPClient, supervisor: Supervisor, origin: String, knowsOrigin: Bool = true, timeout: Duration,
+        now: @escaping @Sendable () -> Date = { Date() }
+    ) {
+        self.client = client
+        self.supervisor = supervisor
+        self.origin = origin
+        self.knowsOrigin = knowsOrigin
+        self.timeout = timeout
+        self.now = now
+    }
+
+    /// The code of a fault that is this worker's own: its settings do not let it go there.
+    private static let forbidden = "not allowed here"
+
+    package static func provider(of webhook: String) -> String { "webhook:\(webhook)" }
+
+    /// Whether the target wants events of ours.
+    package func ask(_ webhook: String, at url: String) async -> TargetConsent {
+        var request = request("OPTIONS", url)
+        request.headers.add("WebHook-Request-Origin", origin)
+        let asked = request
+        let heard = Mutex<TargetConsent?>(nil)
+        do {
+            return try await supervisor.call(Self.provider(of: webhook), deadline: timeout) { call in
+                let response = try await send(asked)
+                let notes = RateNotes(headers: response.headers.pairs, now: now().timeIntervalSince1970)
+                let consent = TargetConsent(
+                    status: response.status, allowedOrigins: response.headers.all("WebHook-Allowed-Origin"),
+                    allowedRate: response.headers["WebHook-Allowed-Rate"], retryAfter: notes.retryAfter, origin: origin,
+                    knowsOrigin: knowsOrigin)
+                heard.withLock { $0 = consent }
+                if case .retry(let why, let wait) = consent {
+                    throw Fault(ErrorClass(http: response.status) ?? .transient, why, wait: wait)
+                }
+                return consent
+            }
+        } catch let refusal as CallRefusal {
+            return .retry(refusal.description, refusal.wait)
+        } catch {
+            if let consent = heard.withLock({ $0 }) { return consent }
+            guard let fault = error as? Fault else { return .retry("the call was broken off", nil) }
+            if fault.code == Self.forbidden { return .passed(fault.what) }
+            // What is no address will be none tomorrow.
+            if fault.kind == .permission { return .refused(fault.what) }
+            return .retry(fault.what, nil)
+        }
+    }
+
+    /// - Parameter id: The same for the same message, however often it is sent.
+    package func deliver(
+        _ message: EventMessage, count: Int, id: String, to webhook: String, at url: String,
+        signedWith secrets: [Webhook.Secret]
+    ) async -> TargetAnswer {
+        var request = request("POST", url)
+        for field in message.fields { request.headers.add(field.name, field.value) }
+        let timestamp = Int(now().timeIntervalSince1970)
+        request.headers.add("webhook-id", id)
+        request.headers.add("webhook-timestamp", "\(timestamp)")
+        request.headers.add("webhook-signature", Webhook.sign(message.body, id: id, at: timestamp, with: secrets))
+        request.headers.add("WebHook-Request-Origin", origin)
+        request.body = .bytes(message.body)
+        // Under the same id: whoever gets it twice knows.
+        request.isRepeatable = true
+        let asked = request
+        let heard = Mutex<TargetAnswer?>(nil)
+        do {
+            return try await supervisor.call(Self.provider(of: webhook), deadline: timeout) { call in
+                let response = try await send(asked)
+                let notes = RateNotes(headers: response.headers.pairs, now: now().timeIntervalSince1970)
+                call.heard(notes)
+                let verdict = TargetAnswer(status: response.status, retryAfter: notes.retryAfter, count: count)
+                heard.withLock { $0 = verdict }
+                if let fault = verdict.fault, fault.kind.bearing != .healthy { throw fault }
+                return verdict
+            }
+        } catch let refusal as CallRefusal {
+            return .later(min(max(refusal.wait ?? .seconds(1), .seconds(1)), .seconds(60)), refusal.description)
+        } catch is CancellationError {
+            return heard.withLock { $0 } ?? .later(.seconds(1), "the worker stops")
+        } catch {
+            if let verdict = heard.withLock({ $0 }) { return verdict }
+            if let fault = error as? Fault {
+                if fault.code == Self.forbidden { return .passed(fault) }
+                return fault.kind == .cancelled ? .later(.seconds(1), "the worker stops") : .retry(fault, code: nil)
+            }
+            return .retry(Fault(.internal, "the call was broken off"), code: nil)
+        }
+    }
+
+    private func request(_ method: String, _ url: String) -> HTTPRequest {
+        var request = HTTPRequest(method, url)
+        request.limits.total = timeout
+        request.limits.connect = min(timeout, .seconds(5))
+        request.limits.bodyBytes = 1 << 20
+        return request
+    }
+
+    private func send(_ request: HTTPRequest) async throws(Fault) -> HTTPResponse {
+        do throws(TransferError) {
+            return try await client.send(request)
+        } catch {
+            let kind: ErrorClass =
+                switch error.kind {
+                case .cancelled, .closed: .cancelled
+                case .refused, .invalid: .permission
+                case .timedOut: .timeout
+                case .resolve, .connect, .tls, .dropped: .unavailable
+                case .authentication, .tooLarge, .malformed, .redirect: .transient
+                case .source, .internal: .internal
+                }
+            if error.kind == .refused {
+                throw Fault(
+                    kind, code: Self.forbidden,
+                    error.sentence + "; a host of your own is named in MILLRACE_WEBHOOK_ALLOW of the workers")
+            }
+            throw Fault(kind, code: error.code == 0 ? nil : "curl \(error.code)", error.sentence)
+        }
+    }
+}

@@ -1,0 +1,141 @@
+import Encryption
+import Jobs
+import Postgres
+import Queues
+import Synchronization
+import Telemetry
+import Threads
+
+/// What handlers report while they run, on its way to the database: gathered for all runs of the process, written at most twice a
+/// second, and before the end of a run that has reported. On connections of its own, opened with the first report or step: no claim
+/// and no flush waits for it.
+final class ReportWriter: Sendable {
+    private struct State {
+        var notes = ReportBuffer()
+        /// Ends that wait for their run's notes.
+        var waiting: [(key: ReportBuffer.Key, signal: Signal)] = []
+    }
+
+    /// Between two writes.
+    static let pause = Duration.milliseconds(500)
+    /// How long the end of a run waits for its notes at most. Only where the database is slow does it come to that.
+    static let patience = Duration.seconds(5)
+
+    let pool: Pool
+    let keys: Keyring
+    let desk: WorkerStateGuard
+    let log: Log
+    private let outage: Outage
+    private let complaints: LogLimiter
+    private let state = Mutex(State())
+    private let signal = Signal()
+
+    init(
+        _ options: ConnectionOptions, keys: Keyring, desk: WorkerStateGuard, outage: Outage, complaints: LogLimiter,
+        log: Log
+    ) {
+        self.keys = keys
+        pool = Pool(options, size: 4)
+        self.desk = desk
+        self.outage = outage
+        self.complaints = complaints
+        self.log = log
+    }
+
+    /// For the contexts of this worker's runs.
+    var abilities: Abilities {
+        Abilities(
+            steps: { try await self.steps($0) },
+            record: { try await self.record($0, $1, $2) },
+            progress: { context, progress in
+                self.note { $0.progress(progress, of: ReportBuffer.Key(context), attempt: context.attempt, at: .now) }
+            },
+            line: { context, line in
+                self.say(line, context)
+                self.note { $0.line(line, of: ReportBuffer.Key(context), attempt: context.attempt, at: .now) }
+            },
+            spawn: { try await self.spawn($0, $1) },
+            earlier: { try await self.earlier($0, after: $1) })
+    }
+
+    /// The process's own log has every line, whatever becomes of the job's.
+    private func say(_ line: LogLine, _ context: Context) {
+        let level: Log.Level =
+            switch line.level {
+            case .debug: .debug
+            case .info: .info
+            case .warning: .warning
+            case .error: .error
+            }
+        log.write(level, line.text) { context.data }
+    }
+
+    private func note(_ change: (inout ReportBuffer) -> Void) {
+        let isFirst = state.withLock { state in
+            defer { change(&state.notes) }
+            return state.notes.isEmpty
+        }
+        if isFirst { signal.fire() }
+    }
+
+    /// Before the end of a run is told: what it has reported should be there when its end is. Not while the database is away.
+    func settle(_ context: Context) async {
+        let key = ReportBuffer.Key(context)
+        let written = Signal()
+        let waits = state.withLock { state in
+            guard outage.lasts == nil, state.notes.holds(key) else { return false }
+            state.waiting.append((key, written))
+            return true
+        }
+        guard waits else { return }
+        signal.fire()
+        // A cancelled run's notes count as well: the wait is not the run's.
+        await Task { _ = await written.wait(for: Self.patience) }.value
+    }
+
+    /// Writes until it is cancelled, and then what is left; what is not taken then is lost to the job, and stands in the process's log.
+    func run() async {
+        var last = ContinuousClock.now - Self.pause
+        while true {
+            guard state.withLock({ !$0.notes.isEmpty }) else {
+                if Task.isCancelled { return }
+                await signal.wait()
+                continue
+            }
+            while !Task.isCancelled, state.withLock({ $0.waiting.isEmpty }) {
+                let left = Self.pause - last.duration(to: .now)
+                guard left > .zero else { break }
+                await signal.wait(for: left)
+            }
+            last = .now
+            let isTaken = await Task { await write() }.value  // not interrupted: a broken write would be written again
+            if Task.isCancelled, !isTaken { return }
+        }
+    }
+
+    private func write() async -> Bool {
+        guard let reports = state.withLock({ $0.notes.take(at: .now) }) else { return true }
+        var isTaken = true
+        do {
+            let later = try await pool.withConnection { connection throws(PostgresError) in
+                try await Queue.report(reports, on: connection)
+            }
+            state.withLock { $0.notes.written(except: later) }
+            isTaken = later.isEmpty
+        } catch let error as PostgresError where error.isOutage || error.outcomeUnknown {
+            state.withLock { $0.notes.failed() }
+            isTaken = false
+        } catch {
+            if let error = error as? PostgresError { complaints.say("progress and log lines were not taken", error) }
+            state.withLock { $0.notes.written() }
+        }
+        let settled = state.withLock { state in
+            // An end does not wait for a second try.
+            let settled = state.waiting.filter { !isTaken || !state.notes.holds($0.key) }
+            state.waiting.removeAll { !isTaken || !state.notes.holds($0.key) }
+            return settled
+        }
+        for end in settled { end.signal.fire() }
+        return isTaken
+    }
+}

@@ -1,0 +1,211 @@
+import Encryption
+public import FoundationEssentials
+import Postgres
+import Queues
+
+/// Enqueues jobs and asks after them, from any number of tasks at once.
+///
+/// ```swift
+/// let millrace = try Client(database: .environment)
+/// try await millrace.enqueue(SendReceipt(order: 7), in: .minutes(5), unique: "receipt-7")
+/// ```
+public final class Client: Sendable {
+    let pool: Pool
+    let keys: Keyring
+
+    /// Connects when first used, with at most `connections` at a time. The first of `keys` encrypts the arguments of kinds that
+    /// ask for it.
+    public init(
+        database: Database = .environment, keys: EncryptionKeys = .environment, connections: Int = 4
+    ) throws(QueueError) {
+        self.keys = try keys.ring()
+        pool = Pool(try database.options().database, size: max(1, connections))
+    }
+
+    /// Closes what is open; calls still under way end first.
+    public func close() async {
+        await pool.close()
+    }
+
+    /// Enqueues one job and returns its number; where a unique key is held, the holder's.
+    /// - Parameters:
+    ///   - job: The work.
+    ///   - delay: Not before so long from now.
+    ///   - time: Not before this time.
+    ///   - unique: At most one living job holds this key.
+    ///   - uniqueFor: How long the key stays held after the job has ended, from a second to a year.
+    ///   - onConflict: What happens when it is held.
+    ///   - after: It waits for these jobs.
+    ///   - metadata: An object that travels along; its handler finds it in ``Context/metadata(as:)``.
+    @discardableResult
+    public func enqueue<Work: Job>(
+        _ job: Work, in delay: Duration? = nil, at time: Date? = nil, unique: String? = nil,
+        uniqueFor: Duration? = nil, onConflict: OnConflict = .skip,
+        queue: String? = nil, priority: Int? = nil, tenant: String? = nil, limitKey: String? = nil,
+        maxAttempts: Int? = nil,
+        tags: [String] = [], after: After? = nil, metadata: (any Encodable & Sendable)? = nil
+    ) async throws(QueueError) -> Int64 {
+        let new = try NewJob(
+            job, in: delay, at: time, unique: unique, uniqueFor: uniqueFor, onConflict: onConflict, queue: queue,
+            priority: priority, tenant: tenant, limitKey: limitKey, maxAttempts: maxAttempts, tags: tags, after: after,
+            metadata: metadata)
+        return try await enqueue(new)
+    }
+
+    /// Enqueues a job of any kind, by name.
+    @discardableResult
+    public func enqueue(_ job: NewJob) async throws(QueueError) -> Int64 {
+        var job = job
+        if job.encrypted { job.args = try seal(job.args, kind: job.kind) }
+        let new = job
+        return try await using { connection throws(PostgresError) in try await Queue.enqueue(new, on: connection) }
+    }
+
+    /// Enqueues many jobs of one kind, all or none, in one round trip: the fast way.
+    public func enqueue<Work: Job>(
+        contentsOf jobs: [Work], in delay: Duration? = nil, queue: String? = nil, priority: Int? = nil,
+        tenant: String? = nil, limitKey: String? = nil,
+        maxAttempts: Int? = nil
+    ) async throws(QueueError) {
+        guard !jobs.isEmpty else { return }
+        var args: [[UInt8]] = []
+        args.reserveCapacity(jobs.count)
+        for job in jobs {
+            let plain = try Self.encode(job)
+            args.append(Work.encrypted ? try seal(plain, kind: Work.kind) : plain)
+        }
+        let all = args
+        _ = try await using { connection throws(PostgresError) in
+            try await Queue.enqueueBulk(
+                kind: Work.kind, args: all, queue: queue, priority: priority, delay: delay, tenant: tenant,
+                maxAttempts: maxAttempts, limitKey: limitKey, on: connection, deadline: .seconds(60))
+        }
+    }
+
+    /// Limits how many jobs of a queue, a key or a tenant run at once, and how often they start; nil takes the limit away. It holds
+    /// at once and for the whole fleet; jobs that run already go on. True when it changed something. For the admin role.
+    @discardableResult
+    public func setLimit(of subject: Limit.Subject, to limit: Limit?) async throws(QueueError) -> Bool {
+        try await using { connection throws(PostgresError) in
+            try await Queue.setLimit(of: subject, to: limit, on: connection)
+        }
+    }
+
+    /// Where a job stands; nil when there is none of that number, or it is not the caller's.
+    public func job(_ id: Int64) async throws(QueueError) -> JobStatus? {
+        try await using { connection throws(PostgresError) in try await Queue.row(of: id, on: connection) }.map(
+            JobStatus.init)
+    }
+
+    /// Asks for a job's end. A waiting one is cancelled at once, a running one within a second, if its handler heeds it.
+    /// False when it had ended already.
+    public func cancel(_ id: Int64) async throws(QueueError) -> Bool {
+        try await using { connection throws(PostgresError) in try await Queue.cancel(id, on: connection) }
+    }
+
+    /// Runs a dead or cancelled job again, or a scheduled one now. False when there was nothing to do.
+    /// - Parameter fresh: Forgets the steps that earlier runs recorded: all of them are done again.
+    public func retry(_ id: Int64, fresh: Bool = false) async throws(QueueError) -> Bool {
+        try await using { connection throws(PostgresError) in try await Queue.retry(id, fresh: fresh, on: connection) }
+    }
+
+    /// Runs dead jobs again, each from its first attempt: all, or those of a kind, queue or tag, with an error that contains a text,
+    /// or that died in a stretch of time. Jobs whose unique key is held by another stay dead, and so do those whose arguments are
+    /// no longer kept.
+    public func redrive(
+        kind: String? = nil, queue: String? = nil, tag: String? = nil, error: String? = nil, since: Date? = nil,
+        until: Date? = nil
+    ) async throws(QueueError) -> Redriven {
+        let filter = DeadFilter(
+            JobFilter(queue: queue, kind: kind, tag: tag), error: error, since: since.map { .at($0) },
+            until: until.map { .at($0) })
+        var redriven = Redriven()
+        var after: Int64?
+        while true {
+            let place = after
+            let results = try await using { connection throws(PostgresError) in
+                let ids = try await Queue.deadIDs(filter, after: place, on: connection, deadline: .seconds(60))
+                return try await Queue.perform(.retry, on: ids, connection: connection, deadline: .seconds(60))
+            }
+            guard let last = results.map(\.id).min() else { return redriven }
+            for result in results { redriven.add(result.outcome) }
+            after = last
+        }
+    }
+
+    /// Waits until a job has ended, and returns how.
+    public func wait(for id: Int64, timeout: Duration = .seconds(60)) async throws(QueueError) -> JobStatus {
+        let deadline = ContinuousClock.now + timeout
+        var pause = Duration.milliseconds(20)
+        while true {
+            guard let status = try await job(id) else { throw QueueError(.notFound, "There is no job \(id).") }
+            if status.state.isFinal { return status }
+            guard ContinuousClock.now + pause < deadline else {
+                throw QueueError(.timedOut, "Job \(id) is still \(status.state.rawValue) after \(timeout).")
+            }
+            do {
+                try await Task.sleep(for: pause)
+            } catch {
+                throw QueueError(.cancelled, "The wait was cancelled.")
+            }
+            pause = min(pause * 1.5, .seconds(1))
+        }
+    }
+
+    func using<Value: Sendable>(
+        _ body: @Sendable (Connection) async throws(PostgresError) -> Value
+    ) async throws(QueueError) -> Value {
+        do {
+            return try await pool.withConnection(body)
+        } catch let error as PostgresError {
+            throw QueueError(error)
+        } catch {
+            throw QueueError(.refused, "\(error)")
+        }
+    }
+
+    private func seal(_ args: [UInt8], kind: String) throws(QueueError) -> [UInt8] {
+        do {
+            return try keys.seal(args, kind: kind)
+        } catch {
+            throw QueueError(error)
+        }
+    }
+
+    static func encode(_ job: some Job) throws(QueueError) -> [UInt8] {
+        do {
+            return Array(try JSONEncoder().encode(job))
+        } catch {
+            throw QueueError(.invalid, "The arguments of \(type(of: job)) cannot be written as JSON.")
+        }
+    }
+}
+
+extension NewJob {
+    init<Work: Job>(
+        _ job: Work, in delay: Duration?, at time: Date?, unique: String?, uniqueFor: Duration?,
+        onConflict: OnConflict, queue: String?, priority: Int?, tenant: String?, limitKey: String?, maxAttempts: Int?,
+        tags: [String], after: After?, metadata: (any Encodable & Sendable)?
+    ) throws(QueueError) {
+        self.init(kind: Work.kind, args: try Client.encode(job))
+        encrypted = Work.encrypted
+        runAt = time
+        self.delay = delay
+        uniqueKey = unique
+        self.uniqueFor = uniqueFor
+        self.onConflict = onConflict
+        self.queue = queue
+        self.priority = priority
+        self.tenant = tenant
+        self.limitKey = limitKey
+        self.maxAttempts = maxAttempts
+        self.tags = tags
+        self.after = after
+        guard let metadata else { return }
+        do {
+            self.metadata = Array(try JSONEncoder().encode(metadata))
+        } catch {
+            throw QueueError(.invalid, "The metadata of a job of kind \(Work.kind) cannot be written as JSON.")
+        }
+    }
+}

@@ -1,0 +1,152 @@
+import Encryption
+public import FoundationEssentials
+public import Jobs
+import Queues
+
+/// A statement for a connection of any driver: so that a job is enqueued, or cancelled, in a transaction that is open there.
+///
+/// ```swift
+/// let statement = try SendReceipt(order: 7).enqueueStatement(unique: "receipt-7")
+/// // statement.text has a $n for each of statement.parameters; every one of them is cast in the text, so that it may be bound
+/// // as text, in the form of its `text`, or as the type that it is.
+/// ```
+/// What it returns is said where it is made. If the transaction is rolled back, nothing has happened.
+public struct SQLStatement: Sendable, Equatable {
+    /// A value for a `$n`; nil is NULL.
+    public enum Parameter: Sendable, Equatable {
+        /// `text`
+        case text(String?)
+        /// `jsonb`, as JSON text
+        case json(String?)
+        /// `bigint`
+        case integer(Int64?)
+        /// `double precision`
+        case double(Double?)
+        /// `boolean`
+        case boolean(Bool?)
+        /// `timestamptz`
+        case timestamp(Date?)
+        /// `text[]`
+        case texts([String])
+
+        /// In Postgres's text form, which every driver can bind; nil is NULL.
+        public var text: String? {
+            switch self {
+            case .text(let value), .json(let value): value
+            case .integer(let value): value.map { "\($0)" }
+            case .double(let value): value.map { "\($0)" }
+            case .boolean(let value): value.map { $0 ? "true" : "false" }
+            case .timestamp(let value): value.map(Self.spelled)
+            case .texts(let values): "{\(values.map(Self.quoted).joined(separator: ","))}"
+            }
+        }
+
+        private static func quoted(_ text: String) -> String {
+            "\"\(text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\""))\""
+        }
+
+        /// To the microsecond, which is what Postgres keeps.
+        private static func spelled(_ date: Date) -> String {
+            let whole = date.timeIntervalSince1970.rounded(.down)
+            let micros = Int(((date.timeIntervalSince1970 - whole) * 1_000_000).rounded(.down))
+            let seconds = Date(timeIntervalSince1970: whole).formatted(.iso8601)
+            let digits = String(micros)
+            return "\(seconds.dropLast()).\(String(repeating: "0", count: 6 - digits.count))\(digits)Z"
+        }
+    }
+
+    /// With `$1`, `$2`, … for the parameters.
+    public let text: String
+    /// In their order.
+    public let parameters: [Parameter]
+}
+
+extension Job {
+    /// The statement that enqueues this job: one row of one `bigint`, the job's number, or the holder's where its unique key is held.
+    /// The parameters are those of ``Client/enqueue(_:in:at:unique:uniqueFor:onConflict:queue:priority:tenant:limitKey:maxAttempts:tags:after:metadata:)``.
+    ///
+    /// - Parameter keys: encrypt the arguments of a kind that asks for it.
+    public func enqueueStatement(
+        in delay: Duration? = nil, at time: Date? = nil, unique: String? = nil, uniqueFor: Duration? = nil,
+        onConflict: OnConflict = .skip, queue: String? = nil, priority: Int? = nil, tenant: String? = nil,
+        limitKey: String? = nil, maxAttempts: Int? = nil, tags: [String] = [], after: After? = nil,
+        metadata: (any Encodable & Sendable)? = nil, keys: EncryptionKeys = .environment
+    ) throws(QueueError) -> SQLStatement {
+        let new = try NewJob(
+            self, in: delay, at: time, unique: unique, uniqueFor: uniqueFor, onConflict: onConflict, queue: queue,
+            priority: priority, tenant: tenant, limitKey: limitKey, maxAttempts: maxAttempts, tags: tags, after: after,
+            metadata: metadata)
+        return try .enqueue(new, keys: keys)
+    }
+}
+
+extension SQLStatement {
+    /// Enqueues a job of any kind, by name: one row of one `bigint`, its number, or the holder's where its unique key is held.
+    public static func enqueue(
+        _ job: NewJob, keys: EncryptionKeys = .environment
+    ) throws(QueueError) -> SQLStatement {
+        let args = job.encrypted ? try sealed(job.args, kind: job.kind, keys) : job.args
+        return SQLStatement(
+            text: """
+                select millrace.enqueue($1::text, $2::jsonb, $3::text, $4::int4, \
+                coalesce(millrace.now() + make_interval(secs => $5::float8), $6::timestamptz), $7::text, $8::text, $9::text, \
+                $10::text, $11::int4, $12::text[], $13::jsonb, $14::jsonb)
+                """,
+            parameters: [
+                .text(job.kind), .json(string(args)), .text(job.queue), .integer(job.priority.map { Int64($0) }),
+                .double(job.delay.map { $0 / .seconds(1) }), .timestamp(job.runAt), .text(job.uniqueKey),
+                .text(job.onConflict.rawValue), .text(job.limitKey), .text(job.tenant),
+                .integer(job.maxAttempts.map { Int64($0) }), .texts(job.tags),
+                .json(job.metadata.map(string) ?? "{}"), .json(string(job.allOptions)),
+            ])
+    }
+
+    /// Enqueues many jobs of one kind, all or none: one row of two `bigint`s, the first and the last of their numbers. None for no jobs.
+    public static func enqueue<Work: Job>(
+        contentsOf jobs: [Work], in delay: Duration? = nil, queue: String? = nil, priority: Int? = nil,
+        tenant: String? = nil, limitKey: String? = nil, maxAttempts: Int? = nil, keys: EncryptionKeys = .environment
+    ) throws(QueueError) -> SQLStatement {
+        var args: [String] = []
+        args.reserveCapacity(jobs.count)
+        for job in jobs {
+            let plain = try Client.encode(job)
+            args.append(string(Work.encrypted ? try sealed(plain, kind: Work.kind, keys) : plain))
+        }
+        return SQLStatement(
+            text: """
+                select first, last from millrace.enqueue_bulk($1::text, $2::text[], $3::text, $4::int4, \
+                millrace.now() + make_interval(secs => $5::float8), $6::text, $7::int4, $8::text)
+                """,
+            parameters: [
+                .text(Work.kind), .texts(args), .text(queue), .integer(priority.map { Int64($0) }),
+                .double(delay.map { $0 / .seconds(1) }), .text(tenant), .integer(maxAttempts.map { Int64($0) }),
+                .text(limitKey),
+            ])
+    }
+
+    /// Asks for a job's end: one row of one `boolean`, false when it had ended already.
+    public static func cancel(_ id: Int64) -> SQLStatement {
+        SQLStatement(text: "select millrace.cancel($1::int8)", parameters: [.integer(id)])
+    }
+
+    /// Runs a dead or cancelled job again, or a scheduled one now: one row of one `boolean`, false when there was nothing to do.
+    public static func retry(_ id: Int64, fresh: Bool = false) -> SQLStatement {
+        SQLStatement(
+            text: """
+                select case when $2::bool then millrace.retry_fresh($1::int8) else millrace.retry($1::int8) end
+                """, parameters: [.integer(id), .boolean(fresh)])
+    }
+
+    private static func string(_ json: [UInt8]) -> String { String(decoding: json, as: UTF8.self) }
+
+    private static func sealed(
+        _ args: [UInt8], kind: String, _ keys: EncryptionKeys
+    ) throws(QueueError) -> [UInt8] {
+        let ring = try keys.ring()
+        do {
+            return try ring.seal(args, kind: kind)
+        } catch {
+            throw QueueError(error)
+        }
+    }
+}

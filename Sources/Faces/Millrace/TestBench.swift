@@ -1,0 +1,198 @@
+import Encryption
+public import FoundationEssentials
+public import Jobs
+import Postgres
+import Queues
+import Workers
+
+/// For the tests of code that uses Millrace: run a handler without a database, drain a queue in this process, look at what was
+/// enqueued, move the clock.
+///
+/// ```swift
+/// let bench = try TestBench(worker: worker, database: .url(testDatabase))
+/// try await bench.prepare()
+/// try await signUp(user)                                            // the code under test enqueues
+/// #expect(try await bench.enqueued(SendReceipt.self).count == 1)
+/// try await bench.advance(by: .minutes(5))
+/// let report = try await bench.drain()
+/// #expect(report.finished == 1)
+/// ```
+public struct TestBench: Sendable {
+    /// A job of a kind that waits or runs.
+    public struct Enqueued<Work: Job>: Sendable {
+        /// Its number.
+        public let id: Int64
+        /// Its arguments.
+        public let job: Work
+        /// ready, scheduled, blocked or running.
+        public let state: JobState
+        /// Where it waits.
+        public let queue: String
+    }
+
+    private let worker: Worker
+    private let client: Client
+
+    /// A bench for the handlers of one worker, which should not run elsewhere.
+    public init(worker: Worker, database: Database) throws(QueueError) {
+        self.worker = worker
+        client = try Client(database: database, keys: .none, connections: 2)
+    }
+
+    /// Makes or updates the schema, with a clock that can be moved. Only ever on a test database.
+    public func prepare() async throws(QueueError) {
+        do {
+            try await client.pool.withConnection { connection in
+                _ = try await Migrator(testClock: true).migrate(on: connection)
+            }
+        } catch let failure as Migrator.Failure {
+            throw QueueError(.schema, failure.description)
+        } catch let error as PostgresError {
+            throw QueueError(error)
+        } catch {
+            throw QueueError(.refused, "\(error)")
+        }
+    }
+
+    /// Runs one job through its handler and all middleware, here and now, without a database. Errors come out as they are.
+    /// - Parameter notes: Takes what the run leaves behind, and has what earlier runs have left: with the same notes a second run
+    ///   skips the steps of the first.
+    public func run<Work: Job>(
+        _ job: Work, attempt: Int = 1, tenant: String? = nil, notes: RunNotes = RunNotes()
+    ) async throws -> Verdict {
+        let handler = try registered(Work.self)
+        return try await run(job, handler, attempt: attempt, tenant: tenant, notes: notes, inside: handler.body)
+    }
+
+    /// Runs jobs of a chunk kind through its handler, in chunks no larger than the worker would make, and returns the verdicts in
+    /// their order. Errors come out as they are.
+    public func run<Work: Job>(chunk jobs: [Work], attempt: Int = 1, tenant: String? = nil) async throws -> [Verdict] {
+        let handler = try registered(Work.self)
+        guard let chunks = handler.chunks else {
+            throw QueueError(.misconfigured, "The handler of \(Work.kind) takes one job at a time.")
+        }
+        var verdicts: [Verdict] = []
+        for start in stride(from: 0, to: jobs.count, by: chunks.size) {
+            let part = Array(jobs[start..<min(start + chunks.size, jobs.count)])
+            let gatherer = chunks.open(part.count)
+            verdicts += try await withThrowingTaskGroup(of: (Int, Verdict).self) { group in
+                for (index, job) in part.enumerated() {
+                    group.addTask {
+                        (
+                            index,
+                            try await run(
+                                job, handler, attempt: attempt, tenant: tenant, notes: RunNotes(), inside: gatherer.run)
+                        )
+                    }
+                }
+                var said: [Int: Verdict] = [:]
+                for try await (index, verdict) in group { said[index] = verdict }
+                return part.indices.compactMap { said[$0] }
+            }
+        }
+        return verdicts
+    }
+
+    private func registered<Work: Job>(_ type: Work.Type) throws(QueueError) -> Handler {
+        guard let handler = worker.handler(for: Work.kind) else {
+            throw QueueError(.misconfigured, "No handler is registered for \(Work.kind).")
+        }
+        return handler
+    }
+
+    private func run<Work: Job>(
+        _ job: Work, _ handler: Handler, attempt: Int, tenant: String?, notes: RunNotes,
+        inside body: @escaping Handler.Body
+    ) async throws -> Verdict {
+        let now = Date()
+        let context = Context(
+            id: 0, kind: Work.kind, queue: handler.queue ?? "default", attempt: attempt,
+            maxAttempts: handler.retries.attempts,
+            crashes: 0, enqueuedAt: now, claimedAt: now, session: 0, number: 0, tenant: tenant, tags: [], metadata: nil,
+            abilities: notes.abilities)
+        let args = Array(try JSONEncoder().encode(job))
+        var step: @Sendable () async throws -> Verdict = { try await body(args, context) }
+        for layer in worker.layers.reversed() {
+            let inner = step
+            step = { try await layer(context, inner) }
+        }
+        defer { notes.keep(result: context.leavings.result) }
+        return try await step()
+    }
+
+    /// Works through everything that waits or is due, with the worker's own handlers and schedules, and returns when nothing is
+    /// left. Jobs of kinds without a handler stay.
+    public func drain(timeout: Duration = .seconds(30)) async throws(QueueError) -> WorkReport {
+        let engine = try worker.makeEngine(quiet: true)
+        // Before the first look, which would see nothing to do.
+        for schedule in worker.schedules { try await client.schedule(schedule) }
+        let running = Task { try await engine.run() }  // awaited below: the drain ends with it
+        let deadline = ContinuousClock.now + timeout
+        var late = false
+        do throws(QueueError) {
+            var settled = 0
+            while settled < 2, !late {
+                let left = try await client.using { connection throws(PostgresError) in
+                    let wait = try await Queue.scheduleWait(on: connection)
+                    let due = wait.nextAt.map { $0 <= wait.now } ?? false
+                    return try await Queue.outstanding(on: connection, kinds: engine.kindNames) + (due ? 1 : 0)
+                }
+                settled = left == 0 ? settled + 1 : 0
+                late = ContinuousClock.now > deadline
+                try? await Task.sleep(for: .milliseconds(20))
+            }
+        } catch {
+            engine.drain()
+            _ = await running.result
+            throw error
+        }
+        engine.drain()
+        do {
+            let report = WorkReport(try await running.value)
+            if late { throw QueueError(.timedOut, "The queue was not empty after \(timeout).") }
+            return report
+        } catch let error as QueueError {
+            throw error
+        } catch let failure as Workers.JobWorker.Failure {
+            throw QueueError(failure)
+        } catch {
+            throw QueueError(.refused, "\(error)")
+        }
+    }
+
+    /// The jobs of a kind that have not ended, oldest first.
+    public func enqueued<Work: Job>(_ type: Work.Type) async throws(QueueError) -> [Enqueued<Work>] {
+        let rows = try await client.using { connection throws(PostgresError) in
+            try await Queue.waiting(kind: Work.kind, on: connection)
+        }
+        let keys = try worker.keyring()
+        var found: [Enqueued<Work>] = []
+        for row in rows {
+            let args: [UInt8]
+            do {
+                args = try keys.open(row.args, kind: Work.kind)
+            } catch {
+                throw QueueError(error)
+            }
+            guard let job = try? JSONDecoder().decode(Work.self, from: Data(args)) else {
+                throw QueueError(.invalid, "The arguments of job \(row.id) do not fit \(Work.kind).")
+            }
+            found.append(
+                Enqueued(id: row.id, job: job, state: JobState(rawValue: row.state) ?? .ready, queue: row.queue))
+        }
+        return found
+    }
+
+    /// Moves the database's clock; what comes due by that runs at the next drain. Returns the new time.
+    @discardableResult
+    public func advance(by duration: Duration) async throws(QueueError) -> Date {
+        try await client.using { connection throws(PostgresError) in
+            try await Queue.advanceTestClock(by: duration, on: connection)
+        }
+    }
+
+    /// Closes the bench's connections.
+    public func close() async {
+        await client.close()
+    }
+}

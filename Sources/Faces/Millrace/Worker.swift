@@ -1,0 +1,240 @@
+package import Encryption
+import FoundationEssentials
+public import Jobs
+import Synchronization
+package import Telemetry
+import Threads
+package import Workers
+
+/// A worker process: give it handlers, and run it.
+///
+/// ```swift
+/// let worker = Worker(database: .environment)
+/// worker.handle(SendReceipt.self, queue: "mail") { job, context in
+///     try await receipts.send(job.order)
+///     return .done
+/// }
+/// try await worker.run()
+/// ```
+public final class Worker: Sendable {
+    /// How much the worker says on stderr.
+    public enum LogLevel: Sendable {
+        /// Every run.
+        case debug
+        /// What an operator may want to know.
+        case info
+        /// What somebody should look at.
+        case warning
+        /// Nothing.
+        case silent
+    }
+
+    /// Work around every run of every kind. Call `next` once.
+    public typealias Middleware =
+        @Sendable (_ context: Context, _ next: @Sendable () async throws -> Verdict) async throws -> Verdict
+
+    private struct State {
+        var handlers: [Handler] = []
+        var middleware: [Middleware] = []
+        var schedules: [Schedule] = []
+        var engine: Workers.JobWorker?
+        var stopRequests = 0
+    }
+
+    private let database: Database
+    private let keys: EncryptionKeys
+    private let slots: Int
+    private let queues: [String: Int?]
+    private let drainTimeout: Duration
+    private let log: Log
+    private let metrics: (any MetricsHandler)?
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - database: Where the queue lives.
+    ///   - slots: How many jobs run at the same time.
+    ///   - queues: The queues to serve; none means all. A number bounds how many jobs of a queue run here at once.
+    ///   - keys: What opens encrypted arguments.
+    ///   - drainTimeout: How long running jobs may go on once the worker is told to stop.
+    ///   - log: How much it says.
+    ///   - logHandler: Where it says it; nil: on stderr.
+    ///   - metrics: Who counts its runs; nil: nobody.
+    public init(
+        database: Database = .environment, slots: Int = 100, queues: [String: Int?] = [:],
+        drainTimeout: Duration = .seconds(30), keys: EncryptionKeys = .environment, log: LogLevel = .info,
+        logHandler: (any LogHandler)? = nil, metrics: (any MetricsHandler)? = nil
+    ) {
+        self.database = database
+        self.keys = keys
+        self.slots = max(1, slots)
+        self.queues = queues
+        self.drainTimeout = drainTimeout
+        self.log = log.log(to: logHandler)
+        self.metrics = metrics
+    }
+
+    /// Says what runs the jobs of a kind. `queue` is where they go when whoever enqueues names none.
+    public func handle<Work: Job>(
+        _ type: Work.Type, queue: String? = nil, _ body: @escaping @Sendable (Work, Context) async throws -> Verdict
+    ) {
+        state.withLock { $0.handlers.append(Handler(type, queue: queue, body: body)) }
+    }
+
+    /// Has a job enqueued by the clock. The schedule is made, or changed if it was another, when the worker starts; it outlives the
+    /// worker, and any worker fires it. The parameters are those of ``Client/schedule(_:_:zone:_:catchUp:overlap:jitter:queue:priority:tenant:)``.
+    public func schedule<Work: Job>(
+        _ name: String, _ expression: String, zone: String = "UTC", _ job: Work,
+        catchUp: Schedule.CatchUp = .latest, overlap: Schedule.Overlap = .allow, jitter: Duration = .zero,
+        queue: String? = nil, priority: Int? = nil, tenant: String? = nil
+    ) throws(QueueError) {
+        var schedule = Schedule(name, expression, zone: zone, kind: Work.kind, args: try Client.encode(job))
+        schedule.encrypted = Work.encrypted
+        schedule.catchUp = catchUp
+        schedule.overlap = overlap
+        schedule.jitter = jitter
+        schedule.queue = queue
+        schedule.priority = priority
+        schedule.tenant = tenant
+        try schedule.check()
+        let made = schedule
+        state.withLock { state in
+            state.schedules.removeAll { $0.name == made.name }
+            state.schedules.append(made)
+        }
+    }
+
+    /// Says what runs the jobs of a kind, up to `chunks` of them in one call, which returns a verdict for each, in their order. A
+    /// thrown error counts for each of them. The first waits at most `waiting` for others.
+    ///
+    /// Each job has a slot, an attempt and a ``ChunkItem/context`` of its own; the task is cancelled when all of its jobs are. A job
+    /// that may have crashed workers comes alone.
+    public func handle<Work: Job>(
+        chunks: Int, of type: Work.Type, queue: String? = nil, waiting: Duration = .milliseconds(20),
+        _ body: @escaping @Sendable ([ChunkItem<Work>]) async throws -> [Verdict]
+    ) {
+        state.withLock {
+            $0.handlers.append(Handler(chunks: chunks, of: type, queue: queue, waiting: waiting, body: body))
+        }
+    }
+
+    /// Handlers that a room of ours has made.
+    package func handle(_ handlers: [Handler]) {
+        state.withLock { $0.handlers += handlers }
+    }
+
+    /// Wraps every run; what is added first is outermost.
+    public func use(_ middleware: @escaping Middleware) {
+        state.withLock { $0.middleware.append(middleware) }
+    }
+
+    /// Runs until it is drained: by ``drain()``, by a cancellation of its task, or by SIGTERM or SIGINT unless `handlesSignals` is
+    /// false. A second request stops at once. Waits for a database that is away; throws when the schema does not fit or the settings
+    /// are wrong.
+    ///
+    /// A drain ends by itself: what runs has the drain timeout, then five seconds to heed its cancellation, and a database that is
+    /// away has ten more to come back and take what has ended. What it has not taken then runs again.
+    @discardableResult
+    public func run(handlesSignals: Bool = true) async throws(QueueError) -> WorkReport {
+        let engine = try makeEngine()
+        let early = state.withLock { state in
+            state.engine = engine
+            return state.stopRequests
+        }
+        for _ in 0..<early { engine.drain() }
+        if handlesSignals {
+            Signals.ignorePipe()
+            Signals.onStop { _ in engine.drain() }
+        }
+        do {
+            return WorkReport(try await engine.run())
+        } catch let failure as Workers.JobWorker.Failure {
+            throw QueueError(failure)
+        } catch {
+            throw QueueError(.refused, "\(error)")
+        }
+    }
+
+    /// Stops claiming, hands back what has not started, and lets the rest finish. A second call stops at once.
+    public func drain() {
+        let engine = state.withLock { state in
+            state.stopRequests += 1
+            return state.engine
+        }
+        engine?.drain()
+    }
+
+    func makeEngine(quiet: Bool = false) throws(QueueError) -> Workers.JobWorker {
+        let (location, direct) = try database.options()
+        var options = Workers.JobWorker.Options(database: location)
+        options.direct = direct
+        options.keys = try keys.ring()
+        if !quiet { options.service = ServiceSocket(environment: ProcessInfo.processInfo.environment) }
+        options.slots = slots
+        options.queues = queues.map { (name: $0.key, slots: $0.value) }
+        options.drainDeadline = drainTimeout
+        options.observer = metrics.map { .init($0) }
+        let (handlers, middleware, schedules) = try registry(keys: options.keys)
+        options.schedules = schedules
+        return Workers.JobWorker(
+            options: options, handlers: handlers, middleware: middleware, log: quiet ? .silent : log)
+    }
+
+    /// All that was registered; the schedules as the database may see them.
+    package func registry(
+        keys: Keyring
+    ) throws(QueueError) -> (handlers: [Handler], middleware: [Middleware], schedules: [Schedule]) {
+        var sealed: [Schedule] = []
+        for schedule in schedules { sealed.append(try schedule.sealed(with: keys)) }
+        let (handlers, middleware) = state.withLock { ($0.handlers, $0.middleware) }
+        let kinds = Set(handlers.map(\.kind))
+        guard kinds.count == handlers.count else {
+            throw QueueError(.misconfigured, "A kind has two handlers; register each kind once.")
+        }
+        return (handlers, middleware, sealed)
+    }
+
+    func keyring() throws(QueueError) -> Keyring { try keys.ring() }
+
+    func handler(for kind: String) -> Handler? {
+        state.withLock { $0.handlers.first { $0.kind == kind } }
+    }
+
+    var layers: [Middleware] { state.withLock { $0.middleware } }
+    var schedules: [Schedule] { state.withLock { $0.schedules } }
+}
+
+extension Worker.LogLevel {
+    package func log(to handler: (any LogHandler)?) -> Log {
+        let threshold: Log.Level
+        switch self {
+        case .debug: threshold = .debug
+        case .info: threshold = .info
+        case .warning: threshold = .warning
+        case .silent: return .silent
+        }
+        guard let handler else { return .standardError(threshold: threshold) }
+        return Log(threshold: threshold) { handler.log(LogEvent($0)) }
+    }
+}
+
+/// What a worker did in its life.
+public struct WorkReport: Sendable, Equatable {
+    /// Runs whose end was recorded.
+    public let finished: Int
+    /// Jobs given back untouched, or cancelled by the stop; no attempt was used up.
+    public let handedBack: Int
+    /// Ends that were refused because the lease was lost: another worker has, or had, the job.
+    public let refused: Int
+    /// Handlers that ignored their cancellation and were left behind.
+    public let abandoned: Int
+    /// Ends that could not be recorded; those jobs run again.
+    public let unrecorded: Int
+
+    package init(_ report: Workers.JobWorker.Report) {
+        finished = report.finished
+        handedBack = report.handedBack
+        refused = report.refused
+        abandoned = report.abandoned
+        unrecorded = report.unrecorded
+    }
+}

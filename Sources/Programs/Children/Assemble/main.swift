@@ -1,0 +1,39 @@
+import CLinux
+import ChildProtocol
+import ChildSandbox
+import Glibc
+import Pages
+
+// Makes the PDF that can be searched: the original's pages as they are, what was read of them, and nothing that acts. It reads the
+// original from one descriptor and writes to another; the original is never written to.
+
+// qpdf's buffer grows by doubling. What it leaves behind goes back at once if it is never part of the heap.
+_ = mallopt(M_MMAP_THRESHOLD, 1 << 20)
+ChildSandbox().enter()
+
+func assemble(_ bytes: [UInt8]) throws(DocumentRefusal) -> Assembled {
+    let (request, pixels) = try FramePayload.open(bytes, as: AssemblyRequest.self)
+    let file = try File(ChildSandbox.Descriptor.files)
+    let pdf = request.kind == .pdf ? try PDF(file.bytes, password: request.password) : try PDF()
+    if request.kind != .pdf { try pdf.addImages(of: file.bytes, request, pixels) }
+    let removed = try Scrubber(pdf).scrub()
+    try pdf.addLayer(request)
+    let written = try pdf.written(from: file)
+    var done = 0
+    while done < written.count {
+        let count = write(
+            ChildSandbox.Descriptor.files + 1, written.baseAddress.map { $0 + done }, written.count - done)
+        guard count > 0 || errno == EINTR else { throw DocumentRefusal(.internal, "the PDF could not be written") }
+        done += max(0, count)
+    }
+    return Assembled(bytes: written.count, pages: pdf.pageCount, removed: removed)
+}
+
+while let bytes = ChildSandbox.request(longest: 1 << 30) {
+    do throws(DocumentRefusal) {
+        let assembled = try assemble(bytes)
+        ChildSandbox.answer(.result, try FramePayload.make(assembled))
+    } catch {
+        ChildSandbox.fail(error.reason.rawValue, error.sentence)
+    }
+}

@@ -1,0 +1,56 @@
+import CQPDF
+import ChildProtocol
+import ChildSandbox
+import Pages
+
+// Says what a file is and whether it is taken. It has the file open, and nothing else.
+
+ChildSandbox().enter()
+
+func inspect(_ request: ProbeRequest) throws(DocumentRefusal) -> Inspection {
+    let file = try File(ChildSandbox.Descriptor.files)
+    guard file.bytes.count > 0 else { throw DocumentRefusal(.empty, "the file is empty") }
+    guard file.bytes.count <= request.quotas.bytes else {
+        throw DocumentRefusal(.tooLarge, "the file has more than \(request.quotas.bytes) bytes")
+    }
+    guard let kind = Kind.of(file.bytes) else {
+        throw DocumentRefusal(.unsupported, "the file is no PDF, PNG, JPEG, TIFF or HEIC")
+    }
+    var inspection = Inspection(kind)
+    switch kind {
+    case .pdf: try PDFProbe(file.bytes, request).inspect(&inspection)
+    case .png: inspection.pages = [try page(try PictureHeader.png(file.bytes), request.quotas)]
+    case .jpeg: inspection.pages = [try page(try PictureHeader.jpeg(file.bytes), request.quotas)]
+    case .heic: inspection.pages = [try page(try PictureHeader.heic(file.bytes), request.quotas)]
+    case .tiff:
+        for header in try PictureHeader.tiff(file.bytes, most: request.quotas.pages) {
+            inspection.pages.append(try page(header, request.quotas))
+        }
+    }
+    return inspection
+}
+
+func page(_ header: PictureHeader, _ quotas: Quotas) throws(DocumentRefusal) -> Inspection.Page {
+    guard header.width > 0, header.height > 0 else { throw DocumentRefusal(.malformed, "the picture has no size") }
+    let isTurned = header.rotation % 180 != 0
+    var page = Inspection.Page(
+        width: Double(isTurned ? header.height : header.width), height: Double(isTurned ? header.width : header.height))
+    page.rotation = header.rotation
+    page.dpi = header.dpi
+    page.pictures = 1
+    let (pixels, overflow) = header.width.multipliedReportingOverflow(by: header.height)
+    if overflow || pixels > quotas.pixels || max(page.width, page.height) > Inspection.longest {
+        page.refusal = DocumentRefusal(
+            .tooManyPixels, "the picture is \(header.width) × \(header.height); \(quotas.pixels) pixels are the most")
+    }
+    return page
+}
+
+while let bytes = ChildSandbox.request(longest: 1 << 16) {
+    do throws(DocumentRefusal) {
+        let inspection = try inspect(try FramePayload.open(bytes, as: ProbeRequest.self).head)
+        ChildSandbox.answer(.result, try FramePayload.make(inspection))
+    } catch {
+        ChildSandbox.fail(error.reason.rawValue, error.sentence)
+    }
+}

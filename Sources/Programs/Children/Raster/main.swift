@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-3.0-or-later (it links poppler; see LICENSE.md beside this file)
+import CPoppler
+import ChildProtocol
+import ChildSandbox
+import Pages
+
+// Draws a page of a PDF, or says what text it has of its own. Fonts that a file does not bring are read from where the system has them.
+
+var cage = ChildSandbox()
+cage.readable = [
+    "/usr/share/fonts", "/usr/local/share/fonts", "/usr/share/poppler", "/usr/share/fontconfig",
+    "/usr/share/ghostscript",
+    "/etc/fonts", "/var/cache/fontconfig",
+]
+millrace_document_prepare()
+cage.enter()
+
+func open(_ password: String?) throws(DocumentRefusal) -> millrace_document_ref {
+    let file = try File(ChildSandbox.Descriptor.files)
+    var isLocked = false
+    guard let start = file.bytes.memory.baseAddress else { throw DocumentRefusal(.empty, "the file is empty") }
+    guard let document = millrace_document_open(start, file.bytes.count, password, &isLocked) else {
+        throw isLocked
+            ? DocumentRefusal(password == nil ? .encrypted : .wrongPassword, "the PDF needs another password")
+            : DocumentRefusal(.malformed, "the PDF can not be opened for drawing")
+    }
+    return document
+}
+
+func draw(_ request: RasterRequest) throws(DocumentRefusal) {
+    let document = try open(request.password)
+    guard request.page >= 1, request.page <= millrace_document_pages(document) else {
+        throw DocumentRefusal(.malformed, "the PDF has no page \(request.page) to draw")
+    }
+    var picture = millrace_picture()
+    guard millrace_document_draw(document, Int32(request.page - 1), request.dpi, &picture), let pixels = picture.pixels
+    else { throw DocumentRefusal(.malformed, "page \(request.page) can not be drawn") }
+    defer { millrace_picture_free(&picture) }
+    let (width, height, stride) = (Int(picture.width), Int(picture.height), Int(picture.stride))
+    guard width * height <= request.mostPixels else {
+        throw DocumentRefusal(.tooManyPixels, "page \(request.page) is \(width) × \(height) when drawn")
+    }
+    let all = [UInt8](unsafeUninitializedCapacity: width * height) { buffer, count in
+        for row in 0..<height {
+            guard let base = buffer.baseAddress else { return }
+            (base + row * width).initialize(from: pixels + row * stride, count: width)
+        }
+        count = width * height
+    }
+    ChildSandbox.answer(
+        .result, try FramePayload.make(Raster.Head(width: width, height: height, dpi: request.dpi), all))
+}
+
+final class Taken {
+    var words: [Word] = []
+    var text = ""
+}
+
+func read(_ document: millrace_document_ref, page: Int) throws(DocumentRefusal) -> PageText? {
+    let taken = Taken()
+    let count = millrace_document_words(
+        document, Int32(page - 1), Int32(PageText.mostWords + 1),
+        { context, word in
+            guard let context else { return }
+            let (taken, word) = (Unmanaged<Taken>.fromOpaque(context).takeUnretainedValue(), word.pointee)
+            let box = Box(
+                min(word.left, word.right), min(word.top, word.bottom), max(word.left, word.right),
+                max(word.top, word.bottom))
+            taken.words.append(Word(String(cString: word.text), box))
+        }, Unmanaged.passUnretained(taken).toOpaque())
+    guard count <= PageText.mostWords else { throw DocumentRefusal(.quota, "page \(page) has too many words") }
+    guard count > 0 else { return nil }
+    let isTaken = millrace_document_text(
+        document, Int32(page - 1), PageText.mostText,
+        { context, text, count in
+            guard let context else { return }
+            let bytes = UnsafeRawBufferPointer(start: text, count: count)
+            Unmanaged<Taken>.fromOpaque(context).takeUnretainedValue().text = String(decoding: bytes, as: UTF8.self)
+        }, Unmanaged.passUnretained(taken).toOpaque())
+    guard isTaken else { throw DocumentRefusal(.quota, "page \(page) has too much text") }
+    let blocks = ReadingOrder.lines(of: taken.words)
+    let extent = taken.words.reduce(Box(0, 0, 1, 1)) { $0.union($1.box) }
+    var text = PageText(origin: .own, width: extent.right, height: extent.bottom, dpi: 72, blocks: [Block(blocks)])
+    while taken.text.last?.isWhitespace == true { taken.text.removeLast() }
+    text.flow = taken.text
+    return text
+}
+
+func answer(_ bytes: [UInt8]) throws(DocumentRefusal) {
+    switch try FramePayload.open(bytes, as: DrawingRequest.self).head {
+    case .draw(let request): try draw(request)
+    case .read(let pages, let password):
+        let document = try open(password)
+        let count = Int(millrace_document_pages(document))
+        for page in pages {
+            guard page >= 1, page <= count else { throw DocumentRefusal(.malformed, "the PDF has no page \(page)") }
+            ChildSandbox.answer(.note, OwnText(page: page, text: try read(document, page: page)).packed())
+        }
+        ChildSandbox.answer(.result)
+    }
+}
+
+while let bytes = ChildSandbox.request(longest: 1 << 20) {
+    do throws(DocumentRefusal) {
+        try answer(bytes)
+    } catch {
+        ChildSandbox.fail(error.reason.rawValue, error.sentence)
+    }
+}

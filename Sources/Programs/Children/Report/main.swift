@@ -1,0 +1,25 @@
+import CPango
+import ChildProtocol
+import ChildSandbox
+import Glibc
+import Pages
+
+// Sets a report in whatever script it is written in. Its fonts are the system's.
+
+var cage = ChildSandbox()
+cage.readable = [
+    "/usr/share/fonts", "/usr/local/share/fonts", "/usr/share/fontconfig", "/etc/fonts", "/var/cache/fontconfig",
+    "/usr/share/mime", "/usr/lib",
+]
+cage.startsThreads = true  // pango looks for fonts in one of its own
+cage.enter()
+
+while let bytes = ChildSandbox.request(longest: 256 << 20) {
+    do throws(DocumentRefusal) {
+        let report = try FramePayload.open(bytes, as: Report.self).head
+        let reported = try Setter(into: ChildSandbox.Descriptor.files).set(report)
+        ChildSandbox.answer(.result, try FramePayload.make(reported))
+    } catch {
+        ChildSandbox.fail(error.reason.rawValue, error.sentence)
+    }
+}

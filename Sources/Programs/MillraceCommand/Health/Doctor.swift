@@ -1,0 +1,178 @@
+import Calendars
+import CheckIns
+import Encryption
+import FoundationEssentials
+import Postgres
+import Queues
+import Supervision
+import Webhooks
+
+/// Looks at one thing after the other; what cannot be looked at is a warning of its own and stops nothing.
+struct Doctor {
+    let invocation: Invocation
+    let connection: Connection
+
+    init(_ invocation: Invocation, _ connection: Connection) {
+        self.invocation = invocation
+        self.connection = connection
+    }
+
+    func examine() async -> [Check] {
+        let version = Int(await connection.serverVersion)
+        var checks = [
+            Check(subject: .connection, result: .ok("connected to \(connection.options.summary)")),
+            Check(subject: .serverVersion, result: Self.judge(version: version)),
+        ]
+        checks.append(await look(.pooler) { () throws(PostgresError) in try await pooler() })
+        checks.append(Check(subject: .timeZones, result: Self.judge(.system)))
+        checks.append(Check(subject: .documents, result: Self.judge(invocation.workshop)))
+        checks.append(Check(subject: .sandbox, result: await Self.judgeSandbox(invocation.workshop)))
+        let schema = await look(.schema) { () throws(PostgresError) in
+            Self.judge(try await Queue.schemaState(on: connection))
+        }
+        checks.append(schema)
+        checks.append(await look(.notifications) { () throws(PostgresError) in try await notifications() })
+        checks += await server()
+        checks.append(await look(.roles) { () throws(PostgresError) in try await roles() })
+        checks += await trust()
+        // A test clock is a problem of a schema that can be asked all the same.
+        if case .problem(_, let advice) = schema.result, advice.contains("migrate") { return checks }
+        checks.append(await look(.rights) { () throws(PostgresError) in try await rights() })
+        checks.append(
+            await look(.openTransactions) { () throws(PostgresError) in
+                Self.judge(try await Queue.pins(on: connection))
+            })
+        checks.append(
+            await look(.partitions) { () throws(PostgresError) in
+                Self.judge(try await Queue.partitions(on: connection))
+            })
+        checks.append(
+            await look(.deadRows) { () throws(PostgresError) in Self.judge(try await Queue.sizes(on: connection)) })
+        checks.append(
+            await look(.limits) { () throws(PostgresError) in
+                Self.judge(strays: try await Queue.straySlots(on: connection, deadline: .seconds(10)).map(\.surplus))
+            })
+        checks.append(
+            await look(.providers) { () throws(PostgresError) in
+                Self.judge(try await Providers.list(on: connection))
+            })
+        checks.append(
+            await look(.checkIns) { () throws(PostgresError) in
+                Self.judge(
+                    try await CheckInAdmin.state(on: connection, deadline: .seconds(5)),
+                    links: invocation.settings.links,
+                    deadman: invocation.settings.text(.deadmanURL) != nil)
+            })
+        checks.append(
+            await look(.encryptionKeys) { () throws(PostgresError) in
+                Self.judge(
+                    try await Queue.sealedKeys(cap: 10_000, on: connection), keys: invocation.settings.keys)
+            })
+        checks.append(
+            await look(.webhooks) { () throws(PostgresError) in
+                Self.judge(
+                    try await WebhookAdmin.state(on: connection, deadline: .seconds(10)),
+                    keys: invocation.settings.keys, knowsOrigin: invocation.settings.knowsWebhookOrigin)
+            })
+        return checks
+    }
+
+    func look(_ subject: Subject, _ body: () async throws(PostgresError) -> Check.Result) async -> Check {
+        do throws(PostgresError) {
+            return Check(subject: subject, result: try await body())
+        } catch {
+            let failure = DatabaseFailure(error)
+            let other = "run millrace doctor as a role that may see it"
+            let advice = error.sqlState == "42501" ? other : failure.hint ?? other
+            return Check(
+                subject: subject,
+                result: failure.exitCode == .schemaMismatch
+                    ? .problem(failure.sentence, advice: advice)
+                    : .warning("it cannot be told: \(failure.sentence)", advice: advice))
+        }
+    }
+
+    private func pooler() async throws(PostgresError) -> Check.Result {
+        guard await connection.isPooled else { return .ok("none in between") }
+        guard let direct = invocation.directOptions else {
+            return .warning(
+                "a transaction pooler stands in between: workers poll, and notice a dead worker after 30 s, not 5 s",
+                advice: "set MILLRACE_DIRECT_URL to a way around it")
+        }
+        let other = try await Connection.open(direct)
+        let isPooled = await other.isPooled
+        await other.close()
+        return isPooled
+            ? .warning("MILLRACE_DIRECT_URL leads to a pooler too", advice: "give the server's own address there")
+            : .ok("one in between, and MILLRACE_DIRECT_URL leads around it")
+    }
+
+    private func notifications() async throws(PostgresError) -> Check.Result {
+        let listener: Connection
+        if await connection.isPooled {
+            guard let direct = invocation.directOptions else { return .ok("not used through a pooler") }
+            listener = try await Connection.open(direct)
+        } else {
+            listener = connection
+        }
+        let channel = "millrace_doctor"
+        let payload = "\(UInt64.random(in: 0 ... .max))"
+        try await listener.listen(channel)
+        let started = ContinuousClock.now
+        try await Queue.notify(channel, payload, on: connection)
+        while ContinuousClock.now - started < .seconds(2) {
+            let heard = try await listener.notifications(until: started + .seconds(2))
+            if heard.contains(where: { $0.channel == channel && $0.payload == payload }) {
+                return .ok("heard our own after \(Humane.duration(ContinuousClock.now - started))")
+            }
+        }
+        return .problem(
+            "a notification to ourselves did not arrive within 2 s",
+            advice: "something between us and the server drops them: set MILLRACE_DIRECT_URL")
+    }
+
+    private func server() async -> [Check] {
+        let before = Date()
+        do throws(PostgresError) {
+            let facts = try await Queue.serverFacts(on: connection)
+            let middle = before.addingTimeInterval(Date().timeIntervalSince(before) / 2)
+            let summary =
+                "role \(facts.role), database of \(Humane.bytes(facts.databaseBytes)), \(facts.connections) connections"
+            return [Check(subject: .server, result: .ok(summary))]
+                + Self.judge(facts, skew: facts.now.timeIntervalSince(middle)).map {
+                    Check(subject: $0.0, result: $0.1)
+                }
+        } catch {
+            return [await look(.server) { () throws(PostgresError) in throw error }]
+        }
+    }
+
+    private func roles() async throws(PostgresError) -> Check.Result {
+        let settings = invocation.settings
+        let facts = try await Queue.roleFacts(
+            [
+                (settings.clientRole, "enqueue"), (settings.workerRole, "claim"), (settings.adminRole, "job_list"),
+            ], on: connection)
+        let missing = facts.filter { !$0.exists }.map(\.name)
+        let closed = facts.filter { $0.exists && !$0.mayUse }.map(\.name)
+        if !closed.isEmpty {
+            return .problem("\(closed.joined(separator: ", ")) lack their grants", advice: "run: millrace migrate")
+        }
+        if missing.count == facts.count { return .ok("none; the schema's owner does everything") }
+        if !missing.isEmpty {
+            return .warning(
+                "\(missing.joined(separator: ", ")) do not exist",
+                advice: "millrace migrate --print-roles prints the SQL; then migrate again")
+        }
+        return .ok(facts.map(\.name).joined(separator: ", "))
+    }
+
+    private func rights() async throws(PostgresError) -> Check.Result {
+        let wanted = [("enqueue", "enqueue"), ("claim", "work"), ("job_list", "operate")]
+        let open = try await Queue.doors(wanted.map(\.0), on: connection)
+        let may = wanted.filter { open.contains($0.0) }.map(\.1)
+        return may.isEmpty
+            ? .problem("this role may do nothing here", advice: "grant it one of the roles above")
+            : .ok("this role may " + may.joined(separator: ", "))
+    }
+}

@@ -1,0 +1,228 @@
+import Calendars
+import CheckIns
+import Encryption
+import Queues
+import Signatures
+import Supervision
+import Webhooks
+
+/// What the facts mean; nothing here asks anybody.
+extension Doctor {
+    static func judge(version: Int) -> Check.Result {
+        version >= 140_000
+            ? .ok("Postgres \(version / 10_000).\(version % 10_000)")
+            : .problem("Postgres \(version / 10_000) is too old", advice: "use Postgres 14 or later")
+    }
+
+    static func judge(_ state: SchemaState) -> Check.Result {
+        if let failure = SchemaCheck.mismatch(state) {
+            return .problem(failure.sentence, advice: failure.hint ?? "run: millrace migrate")
+        }
+        if state.testClock {
+            return .problem(
+                "a test clock is installed: time is whatever a test has made of it",
+                advice: "never in production; begin with a new database")
+        }
+        return .ok("version \(state.version); this program speaks \(Queue.schemaVersion)")
+    }
+
+    /// Of this machine: a worker needs them here.
+    static func judge(_ zones: ZoneFiles) -> Check.Result {
+        let count = zones.names.count
+        return count > 0
+            ? .ok("\(count) in \(zones.directory)")
+            : .warning(
+                "none in \(zones.directory): a worker here fires no schedules but those in UTC",
+                advice: "install the package tzdata, or set TZDIR")
+    }
+
+    static func judge(_ facts: ServerFacts, skew: Double) -> [(Subject, Check.Result)] {
+        var found: [(Subject, Check.Result)] = []
+        if facts.isLocalSocket {
+            found.append((.encryption, .ok("a local socket needs none")))
+        } else if facts.tls == true {
+            found.append((.encryption, .ok("TLS")))
+        } else {
+            found.append(
+                (.encryption, .warning("none", advice: "add sslmode=verify-full, unless the network is private")))
+        }
+        let apart = Humane.duration(.seconds(skew.magnitude))
+        found.append(
+            (
+                .clock,
+                skew.magnitude < 2
+                    ? .ok("\(apart) apart from the database's")
+                    : .warning(
+                        "\(apart) apart from the database's, whose time counts", advice: "let NTP set both clocks")
+            ))
+        found += settings(facts)
+        found.append(
+            (
+                .notificationQueue,
+                facts.notifyUsage < 0.25
+                    ? .ok(Humane.percent(facts.notifyUsage))
+                    : .warning(
+                        "\(Humane.percent(facts.notifyUsage)) full: some session listens and never reads",
+                        advice: "find the session that has been idle in a transaction for long, and end it")
+            ))
+        if facts.preparedTransactions > 0 {
+            let age = Humane.duration(.seconds(facts.oldestPrepared ?? 0))
+            found.append(
+                (
+                    .preparedTransactions,
+                    .warning(
+                        "\(facts.preparedTransactions), the oldest for \(age): they keep old row versions",
+                        advice: "commit or roll them back: select * from pg_prepared_xacts")
+                ))
+        }
+        if !facts.slots.isEmpty {
+            found.append(
+                (
+                    .replicationSlots,
+                    .warning(
+                        "nobody reads \(facts.slots.joined(separator: ", ")): they keep old rows or logs",
+                        advice: "drop those that are not needed: select pg_drop_replication_slot('…')")
+                ))
+        }
+        return found
+    }
+
+    private static func settings(_ facts: ServerFacts) -> [(Subject, Check.Result)] {
+        var found: [(Subject, Check.Result)] = []
+        func expect(
+            _ subject: Subject, _ isGood: (String) -> Bool, problem: Bool = false, _ why: String, _ advice: String
+        ) {
+            guard let value = facts.settings[subject.rawValue], !isGood(value) else { return }
+            let sentence = "\(value): \(why)"
+            found.append((subject, problem ? .problem(sentence, advice: advice) : .warning(sentence, advice: advice)))
+        }
+        expect(
+            .transactionReadOnly, { $0 == "off" }, problem: true, "nothing can be enqueued or claimed here",
+            "connect to the primary (target_session_attrs=read-write), or turn default_transaction_read_only off")
+        expect(.fsync, { $0 == "on" }, problem: true, "a crash can destroy the database", "turn it on")
+        expect(.fullPageWrites, { $0 == "on" }, problem: true, "a crash can destroy pages", "turn it on")
+        expect(
+            .synchronousCommit, { $0 != "off" }, "a crash forgets jobs whose enqueue was answered",
+            "turn it on, or to local")
+        expect(.autovacuum, { $0 == "on" }, problem: true, "queues slow down without end", "turn it on")
+        expect(.trackCounts, { $0 == "on" }, problem: true, "autovacuum does nothing without it", "turn it on")
+        expect(
+            .maxConnections, { (Int($0) ?? 0) >= 50 && (Int($0) ?? 0) > facts.connections * 10 / 9 },
+            "\(facts.connections) are in use", "raise it, or use fewer or smaller pools")
+        expect(
+            .defaultTransactionIsolation, { $0 == "read committed" },
+            "we set read committed for ourselves; callers of millrace.enqueue may see serialization failures",
+            "expect retries there")
+        // Postgres's own default, and no fault of anybody: said, not blamed. The open transactions are looked at apart.
+        if facts.settings["idle_in_transaction_session_timeout"] == "0" {
+            found.append(
+                (.idleInTransactionSessionTimeout, .ok("0: some minutes would end forgotten transactions")))
+        }
+        if found.isEmpty { found.append((.settings, .ok("nothing that hurts"))) }
+        return found
+    }
+
+    static func judge(_ providers: [ProviderRow]) -> Check.Result {
+        let shut = providers.filter { ["open", "probing", "forced_open"].contains($0.state) }
+        guard let worst = shut.first(where: \.isGrave) ?? shut.first else {
+            return .ok(
+                providers.isEmpty
+                    ? "none has been called yet" : "\(Humane.count(providers.count)) known, all are called")
+        }
+        let sentence = "\(worst.label) is not called: \(worst.reason ?? "no reason given")"
+        let advice = "see millrace providers show \(worst.provider)"
+        return worst.isGrave ? .problem(sentence, advice: advice) : .warning(sentence, advice: advice)
+    }
+
+    static func judge(_ state: CheckInAdmin.State, links: Links?, deadman: Bool) -> Check.Result {
+        if let worst = state.findings.first {
+            return .problem(worst.sentence, advice: "see \(worst.alarm.rawValue) in deploy/README.md")
+        }
+        guard state.watches > 0 || state.open > 0 else { return .ok("nobody is watched over") }
+        guard links?.isUsable == true else {
+            return .warning(
+                "contacts are sent no links to answer with",
+                advice: "set MILLRACE_PUBLIC_URL (https) and MILLRACE_SECRET")
+        }
+        guard deadman else {
+            return .warning(
+                "nobody outside notices when all workers are down",
+                advice: "set MILLRACE_DEADMAN_URL to a service that raises the alarm when it hears nothing")
+        }
+        return .ok("\(Humane.count(state.watches)) watches, \(Humane.count(state.open)) open alarms")
+    }
+
+    /// strays: how many slots too many are counted at each limit where that is so; below zero, too few.
+    static func judge(strays: [Int]) -> Check.Result {
+        guard !strays.isEmpty else { return .ok("what they count is what runs") }
+        let most = strays.reduce(0) { $0 + max($1, 0) }
+        let least = strays.reduce(0) { $0 + max(-$1, 0) }
+        return .warning(
+            "at \(strays.count) limits the count is not what runs: \(most) too many, \(least) too few",
+            advice: "a worker corrects it within a minute; if it comes back, report it with the worker's log")
+    }
+
+    static func judge(_ pins: [PinRow]) -> Check.Result {
+        guard let pin = pins.max(by: { $0.age < $1.age }) else { return .ok("none") }
+        let what = "\(Humane.duration(.seconds(pin.age))), pid \(pin.pid), \(pin.application ?? "?")"
+        guard pin.age > 900 else { return .ok("the oldest: \(what)") }
+        return .warning(
+            "the oldest: \(what); it keeps old row versions", advice: "end it: select pg_terminate_backend(\(pin.pid))")
+    }
+
+    static func judge(_ ahead: Partitions) -> Check.Result {
+        let days = ahead.historyDays ?? -1
+        let advice = "start a worker, which makes them each minute, or run: millrace migrate"
+        guard days >= 1, ahead.jobIDs > 0 else { return .problem("none lies ahead", advice: advice) }
+        if ahead.strays > 0 {
+            return .warning(
+                "\(Humane.count(ahead.strays)) rows of history lie in a default partition", advice: advice)
+        }
+        let sentence = "\(days) days of history and \(Humane.count(ahead.jobIDs)) job ids ahead"
+        return days < 2 ? .warning(sentence, advice: advice) : .ok(sentence)
+    }
+
+    static func judge(_ needed: [SealedKey], keys: Keyring) -> Check.Result {
+        guard !needed.isEmpty else { return .ok("no job's arguments are encrypted") }
+        let missing = needed.filter { !keys.has($0.id) }
+        guard !missing.isEmpty else {
+            return .ok("every key that jobs need is here: " + needed.map(\.id).joined(separator: ", "))
+        }
+        let said = missing.map { "key \($0.id) (\(SealedKey.counted($0.living, "waiting job")))" }
+        let sentence = "not in this environment: \(said.joined(separator: ", "))"
+        let advice = "add it to MILLRACE_ENCRYPTION_KEY, here and where workers run; millrace keys list counts jobs"
+        // Where nobody has set any key, this may be a machine that should not have one.
+        return keys.keys.isEmpty || missing.allSatisfy { $0.living == 0 }
+            ? .warning(sentence, advice: advice) : .problem(sentence, advice: advice)
+    }
+
+    static func judge(_ state: WebhookAdmin.State, keys: Keyring, knowsOrigin: Bool) -> Check.Result {
+        guard state.targets > 0 else { return .ok("nobody is told of events by HTTP") }
+        let missing = state.keys.filter { !keys.has($0) }
+        if !missing.isEmpty {
+            return .warning(
+                "secrets of webhooks need keys that are not in this environment: \(missing.joined(separator: ", "))",
+                advice: "add them to MILLRACE_ENCRYPTION_KEY, here and where workers run")
+        }
+        if state.unsealed > 0, !keys.keys.isEmpty {
+            return .warning(
+                "\(Humane.count(state.unsealed, "secret")) of webhooks stand in the database as they are",
+                advice: "a worker with MILLRACE_ENCRYPTION_KEY encrypts them within a minute: is one there?")
+        }
+        if !knowsOrigin {
+            return .warning(
+                "targets of webhooks are asked for their consent in the name of this machine",
+                advice: "set MILLRACE_EVENT_SOURCE, or MILLRACE_PUBLIC_URL, to the same where all workers run")
+        }
+        return .ok("\(Humane.count(state.targets)) told of events")
+    }
+
+    static func judge(_ sizes: [SizeRow]) -> Check.Result {
+        let hot = sizes.filter { ["ready", "lease", "timer"].contains($0.name) }
+        let said = hot.map { "\($0.name) \(Humane.count($0.deadRows))" }.joined(separator: ", ")
+        guard hot.contains(where: { $0.deadRows > 1_000_000 }) else { return .ok(said) }
+        return .warning(
+            "\(said): vacuum cannot keep up",
+            advice: "look for the transaction that keeps them above; then: vacuum millrace.ready, millrace.lease")
+    }
+}

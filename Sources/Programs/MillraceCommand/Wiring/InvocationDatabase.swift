@@ -1,0 +1,70 @@
+import Clusters
+import Composition
+import Encryption
+import Postgres
+
+extension Invocation {
+    /// Where the database is; a failure when nobody has said.
+    func connectionOptions() throws(Failure) -> ConnectionOptions {
+        switch settings.database {
+        case .text(let text): return options(at: text)
+        case .libpqVariables: return options(at: "")
+        case .none:
+            if let embedded = try? Embedded(
+                settings: settings, environment: environment, workingDirectory: surroundings.workingDirectory),
+                embedded.cluster.isRunning()
+            {
+                console.detail("using the embedded Postgres in \(embedded.cluster.directory)")
+                return options(at: embedded.cluster.url())
+            }
+            throw Failure(
+                .misused, "no database is given",
+                hint: "set DATABASE_URL, or pass --database-url; millrace dev runs one of its own")
+        }
+    }
+
+    var directOptions: ConnectionOptions? {
+        settings.directURL.map { options(at: $0) }
+    }
+
+    func options(at location: String) -> ConnectionOptions {
+        settings.options(at: location, environment: environment)
+    }
+
+    /// Opens a connection, lends it, closes it. Errors of the database become failures with their exit codes.
+    func withConnection<Value: Sendable>(
+        _ body: (Connection) async throws -> Value
+    ) async throws -> Value {
+        let options = try connectionOptions()
+        do {
+            let connection = try await Connection.open(options, name: "millrace")
+            let value = try await body(connection)
+            await connection.close()
+            return value
+        } catch let error as PostgresError {
+            throw DatabaseFailure(error)
+        }
+    }
+
+    /// A connection to a schema that this program can talk to; anything else is exit code 6.
+    func withSchema<Value: Sendable>(_ body: (Connection) async throws -> Value) async throws -> Value {
+        try await withConnection { connection in
+            try await SchemaCheck.check(on: connection)
+            return try await body(connection)
+        }
+    }
+}
+
+extension Invocation {
+    /// The keys, where a verb cannot do without.
+    func neededKeys() throws(Failure) -> Keyring {
+        let keys = settings.keys
+        guard !keys.keys.isEmpty else {
+            throw Failure(
+                .misused, "there is no encryption key here",
+                hint: "set MILLRACE_ENCRYPTION_KEY, or MILLRACE_ENCRYPTION_KEY_FILE; millrace keys generate makes a key"
+            )
+        }
+        return keys
+    }
+}
