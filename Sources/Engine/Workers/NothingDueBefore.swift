@@ -20,7 +20,8 @@ package struct NothingDueBefore: Sendable {
     /// To be taken before a look; samples must come in their order.
     /// - Parameter time: of the database's clock, the sample's or before.
     package mutating func sample(_ horizon: Horizon, at time: Date) {
-        if let sampled, time < sampled { self = NothingDueBefore() }  // another server took over, or the clock was set back
+        // another server took over, or the clock was set back
+        if let sampled, time < sampled { self = NothingDueBefore() }
         let before = sampled ?? .distantPast
         writers = Dictionary(
             horizon.writers.map { ($0, writers[$0] ?? before) }, uniquingKeysWith: { first, _ in first })
