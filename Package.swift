@@ -49,6 +49,13 @@ let package = Package(
         .target(name: "Telemetry", path: "Sources/System/Telemetry", swiftSettings: strict),
         .target(name: "Calendars", path: "Sources/System/Calendars", swiftSettings: strict),
         .target(name: "Faults", path: "Sources/System/Faults", swiftSettings: strict),
+        .target(
+            name: "Digests", dependencies: ["CCrypto"], path: "Sources/System/Digests", swiftSettings: strict),
+        .target(
+            name: "Compression", dependencies: ["CZlib"], path: "Sources/System/Compression", swiftSettings: strict),
+        .target(
+            name: "HostNames", dependencies: ["CIdn2", "CResolver", "Threads"], path: "Sources/Adapters/HostNames",
+            swiftSettings: strict),
         .executableTarget(name: "EmbedTool", path: "Sources/Programs/EmbedTool", swiftSettings: strict),
         .plugin(
             name: "EmbedSQL", capability: .buildTool(), dependencies: ["EmbedTool"], path: "Sources/Programs/EmbedSQL"),
@@ -73,15 +80,17 @@ let package = Package(
             name: "Transfers", dependencies: ["CCurl", "CLinux", "Faults", "Threads"],
             path: "Sources/Adapters/Transfers", swiftSettings: strict),
         .target(
-            name: "Encryption", dependencies: ["CCrypto"], path: "Sources/System/Encryption", swiftSettings: strict),
+            name: "Encryption", dependencies: ["CCrypto", "Digests"], path: "Sources/System/Encryption",
+            swiftSettings: strict),
         .target(
-            name: "Signatures", dependencies: ["CCrypto"], path: "Sources/System/Signatures", swiftSettings: strict),
+            name: "Signatures", dependencies: ["CCrypto", "Digests"], path: "Sources/System/Signatures",
+            swiftSettings: strict),
         .target(
-            name: "Listeners", dependencies: ["CCrypto", "CMicrohttpd", "Telemetry", "Threads"],
+            name: "Listeners", dependencies: ["CCrypto", "CMicrohttpd", "Digests", "Telemetry", "Threads"],
             path: "Sources/Adapters/Listeners", swiftSettings: strict),
 
         .target(
-            name: "Blobs", dependencies: ["CCrypto", "Transfers", "Postgres", "Signatures", "Telemetry", "Threads"],
+            name: "Blobs", dependencies: ["Digests", "Postgres", "Signatures", "Telemetry", "Threads", "Transfers"],
             path: "Sources/Adapters/Blobs",
             swiftSettings: strict),
 
@@ -140,8 +149,8 @@ let package = Package(
         .target(
             name: "Mail",
             dependencies: [
-                "Blobs", "CIdn2", "CResolver", "Faults", "Transfers", "Jobs", "Postgres", "Queues", "Signatures",
-                "Supervision", "Telemetry", "Threads",
+                "Blobs", "Faults", "HostNames", "Jobs", "Postgres", "Queues", "Signatures", "Supervision", "Telemetry",
+                "Threads", "Transfers",
             ], path: "Sources/Domains/Mail", swiftSettings: strict),
 
         .target(
@@ -157,9 +166,8 @@ let package = Package(
         .target(
             name: "Webhooks",
             dependencies: [
-                "CloudEvents", "Faults", "Transfers", "Postgres", "Encryption", "Signatures", "Supervision",
-                "Telemetry",
-                "Threads",
+                "CloudEvents", "Digests", "Encryption", "Faults", "Postgres", "Signatures", "Supervision", "Telemetry",
+                "Threads", "Transfers",
             ], path: "Sources/Domains/Webhooks", swiftSettings: strict),
 
         .target(
@@ -172,7 +180,7 @@ let package = Package(
         .target(
             name: "Documents",
             dependencies: [
-                "Blobs", "CCrypto", "CZlib", "Jobs", "Pages", "Postgres", "Sandbox", "Telemetry", "Threads",
+                "Blobs", "Compression", "Digests", "Jobs", "Pages", "Postgres", "Sandbox", "Telemetry", "Threads",
             ], path: "Sources/Domains/Documents", swiftSettings: strict),
 
         .target(
@@ -197,9 +205,10 @@ let package = Package(
         .target(
             name: "Composition",
             dependencies: [
-                "Blobs", "CLinux", "CTerminal", "Calendars", "CheckIns", "Documents", "Faults", "Transfers", "Jobs",
-                "Listeners", "Mail", "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox",
-                "Encryption", "Signatures", "Supervision", "Telemetry", "Templates", "Threads", "Webhooks", "Workers",
+                "Blobs", "Calendars", "CheckIns", "CLinux", "CTerminal", "Digests", "Documents", "Encryption", "Faults",
+                "Jobs", "Listeners", "Mail", "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues",
+                "Sandbox", "Signatures", "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks",
+                "Workers",
             ], path: "Sources/Programs/Composition", swiftSettings: strict),
 
         .target(
@@ -211,11 +220,10 @@ let package = Package(
         .executableTarget(
             name: "MillraceCommand",
             dependencies: [
-                "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "CYardstick", "CZlib",
-                "Composition", "Documents", "Faults", "Transfers", "Jobs", "Mail", "MillraceMail", "Notices", "Pages",
-                "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Encryption", "Signatures", "Supervision",
-                "Telemetry",
-                "Templates", "Threads", "Webhooks", "Workers",
+                "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "Composition", "Compression",
+                "CYardstick", "Documents", "Encryption", "Faults", "Jobs", "Mail", "MillraceMail", "Notices", "Pages",
+                "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures", "Supervision", "Telemetry",
+                "Templates", "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/MillraceCommand", swiftSettings: strict),
 
         .executableTarget(
@@ -230,6 +238,7 @@ let package = Package(
             swiftSettings: strict),
         .executableTarget(
             name: "FakeResendServer", dependencies: ["Fakes"], path: "Tests/FakeResendServer", swiftSettings: strict),
+        .testTarget(name: "DigestsTests", dependencies: ["Digests"], swiftSettings: strict),
         .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
         .testTarget(
             name: "CalendarsTests", dependencies: ["Calendars", "Postgres", "TestSupport"], exclude: ["Reference"],
@@ -274,9 +283,8 @@ let package = Package(
         .testTarget(
             name: "MailTests",
             dependencies: [
-                "Blobs", "Fakes", "Faults", "Transfers", "Mail", "Postgres", "Queues", "Signatures", "Supervision",
-                "Telemetry", "Templates",
-                "TestSupport",
+                "Blobs", "Fakes", "Faults", "HostNames", "Mail", "Postgres", "Queues", "Signatures", "Supervision",
+                "Telemetry", "Templates", "TestSupport", "Transfers",
             ], swiftSettings: strict),
         .testTarget(
             name: "TemplatesTests", dependencies: ["Postgres", "Queues", "Schema", "Templates", "TestSupport"],

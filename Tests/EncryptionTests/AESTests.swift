@@ -59,10 +59,4 @@ func bytes(_ hex: String) -> [UInt8] {
         #expect(AES.open(sealed, key: Array(key.dropLast()), nonce: nonce, bound: []) == nil)
         #expect(AES.open(sealed, key: key, nonce: Array(nonce.dropLast()), bound: []) == nil)
     }
-
-    @Test func `the hash is SHA-256`() {
-        #expect(
-            AES.sha256(Array("abc".utf8))
-                == bytes("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"))
-    }
 }

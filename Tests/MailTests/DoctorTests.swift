@@ -1,4 +1,5 @@
 import Fakes
+import HostNames
 import Testing
 
 @testable import Mail

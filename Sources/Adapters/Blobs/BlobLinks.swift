@@ -1,3 +1,4 @@
+import Digests
 import FoundationEssentials
 import Signatures
 
@@ -79,7 +80,7 @@ package struct BlobLinks: Sendable {
         return .open(Download(id: id, type: type, name: name.isEmpty ? nil : name))
     }
 
-    private func sign(_ text: String) -> String? { keys.first.map { "\(text).\(Self.hex(mark(text, $0)))" } }
+    private func sign(_ text: String) -> String? { keys.first.map { "\(text).\(Hexadecimal.text(mark(text, $0)))" } }
 
     private func mark(_ text: String, _ key: [UInt8]) -> [UInt8] {
         HMAC.sha256(Array("millrace link 1:\(text)".utf8), key: key)
@@ -90,27 +91,16 @@ package struct BlobLinks: Sendable {
         guard token.utf8.count <= 4096, let dot = token.lastIndex(of: ".") else { return nil }
         let text = String(token[..<dot])
         let given = Array(token[token.index(after: dot)...].utf8)
-        guard keys.contains(where: { HMAC.areEqual(Array(Self.hex(mark(text, $0)).utf8), given) }) else { return nil }
+        guard keys.contains(where: { HMAC.areEqual(Array(Hexadecimal.text(mark(text, $0)).utf8), given) }) else {
+            return nil
+        }
         let parts = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
         return parts.count == count && parts[0] == kind ? parts : nil
     }
 
-    private static func hex(_ text: String) -> String { hex(Array(text.utf8)) }
-
-    private static func hex(_ bytes: [UInt8]) -> String {
-        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    }
+    private static func hex(_ text: String) -> String { Hexadecimal.text(text.utf8) }
 
     private static func text(_ hex: String) -> String? {
-        let digits = Array(hex.utf8)
-        guard digits.count % 2 == 0 else { return nil }
-        var bytes: [UInt8] = []
-        for index in stride(from: 0, to: digits.count, by: 2) {
-            guard let byte = UInt8(String(decoding: digits[index...index + 1], as: UTF8.self), radix: 16) else {
-                return nil
-            }
-            bytes.append(byte)
-        }
-        return String(validating: bytes, as: UTF8.self)
+        Hexadecimal.bytes(hex).flatMap { String(validating: $0, as: UTF8.self) }
     }
 }

@@ -1,3 +1,4 @@
+import Digests
 package import FoundationEssentials
 package import Postgres
 
@@ -113,12 +114,12 @@ private actor Gathered {
 }
 
 private actor Checker {
-    private var hasher: Hasher256? = Hasher256()
+    private var hasher: SHA256Digest? = SHA256Digest()
 
     func update(_ bytes: [UInt8]) { hasher?.update(bytes) }
 
     func finish() -> BlobID? {
         guard let hasher = hasher.take() else { return nil }
-        return hasher.id()
+        return BlobID(bytes: hasher.finish())
     }
 }

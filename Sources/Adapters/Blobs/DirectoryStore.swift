@@ -1,3 +1,4 @@
+import Digests
 import Glibc
 package import Postgres
 
@@ -28,7 +29,7 @@ package struct DirectoryStore: BlobStore {
         let draft = directory + "/tmp/\(getpid())-\(UInt64.random(in: .min ... .max))"
         try await hand.create(draft)
         do {
-            let hasher = Hasher256()
+            let hasher = SHA256Digest()
             var size = 0
             for try await chunk in chunks {
                 size += chunk.count
@@ -38,7 +39,7 @@ package struct DirectoryStore: BlobStore {
             }
             try Task.checkCancellation()
             try await hand.settle()
-            let id = hasher.id()
+            let id = BlobID(bytes: hasher.finish())
             let total = size
             try await pool.withConnection { connection throws(PostgresError) in
                 _ = try await connection.execute(

@@ -1,3 +1,4 @@
+import Digests
 package import Postgres
 
 /// Blobs in the database, in pieces. What is no more than one is put by one statement. A put of more stages its pieces under a number of
@@ -16,7 +17,7 @@ package struct PostgresStore: BlobStore {
     ) async throws -> (id: BlobID, size: Int) where Chunks.Element == [UInt8] {
         var upload: Int64?
         do {
-            let hasher = Hasher256()
+            let hasher = SHA256Digest()
             var size = 0
             var number: Int32 = 0
             var waiting: [UInt8] = []
@@ -35,7 +36,7 @@ package struct PostgresStore: BlobStore {
                 if start > 0 { waiting.removeFirst(start) }
             }
             try Task.checkCancellation()
-            let id = hasher.id()
+            let id = BlobID(bytes: hasher.finish())
             guard let upload else {
                 try await put(waiting, as: id)
                 return (id, size)

@@ -1,4 +1,5 @@
 import CCrypto
+import Digests
 
 /// What a caller must know. Only its digest is kept, and compared in the same time wherever the first difference is.
 package struct AccessToken: Sendable {
@@ -16,9 +17,6 @@ package struct AccessToken: Sendable {
     }
 
     private static func digest(_ text: some StringProtocol) -> [UInt8] {
-        let bytes = Array(text.utf8)
-        var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
-        SHA256(bytes, bytes.count, &digest)
-        return digest
+        SHA256Digest.of(Array(text.utf8))
     }
 }

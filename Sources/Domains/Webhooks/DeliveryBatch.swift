@@ -1,4 +1,5 @@
 import CloudEvents
+import Digests
 import Faults
 import Signatures
 
@@ -76,9 +77,6 @@ struct DeliveryBatch: Sendable {
     /// The same for the same events, so that a batch that comes twice is known.
     static func batchID(_ events: [String]) -> String {
         let hash = HMAC.sha256(Array(events.joined(separator: ",").utf8), key: Array("batch".utf8))
-        return "batch_"
-            + hash.prefix(16).map { byte in
-                (byte < 16 ? "0" : "") + String(byte, radix: 16)
-            }.joined()
+        return "batch_" + Hexadecimal.text(hash.prefix(16))
     }
 }

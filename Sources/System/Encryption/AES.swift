@@ -1,4 +1,5 @@
 import CCrypto
+import Digests
 
 /// AES-256-GCM as libcrypto does it: encrypts, and tells whether anything was changed since.
 package enum AES {
@@ -58,11 +59,5 @@ package enum AES {
                 return EVP_DecryptFinal_ex(context.handle, start.assumingMemoryBound(to: UInt8.self), &last) == 1
             }
         return opens ? Array(plain[..<length]) : nil
-    }
-
-    static func sha256(_ bytes: [UInt8]) -> [UInt8] {
-        var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
-        SHA256(bytes, bytes.count, &digest)
-        return digest
     }
 }

@@ -1,3 +1,4 @@
+import Digests
 import FoundationEssentials
 
 /// A key with the name by which sealed arguments say that they need it.
@@ -35,9 +36,7 @@ package struct Key: Sendable, Equatable, CustomStringConvertible {
 
     /// Says nothing of the key: a hash of it, behind a text of its own so that no other use of the hash gives the same.
     private static func derivedID(_ bytes: [UInt8]) -> String {
-        AES.sha256(Array("millrace key id:".utf8) + bytes).prefix(4).map { byte in
-            (byte < 16 ? "0" : "") + String(byte, radix: 16)
-        }.joined()
+        Hexadecimal.text(SHA256Digest.of(Array("millrace key id:".utf8) + bytes).prefix(4))
     }
 
     /// From the system's own generator, which on Linux is the kernel's.

@@ -1,3 +1,5 @@
+import Digests
+
 /// Links that prove where they come from: to unsubscribe, without an address in them, and to answer an alarm.
 package struct Links: Sendable {
     /// Without a slash at its end.
@@ -15,7 +17,7 @@ package struct Links: Sendable {
 
     package func unsubscribe(_ hash: [UInt8]) -> String? {
         guard isUsable, let secret = secrets.first else { return nil }
-        return "\(publicURL)/v1/unsubscribe/\(Self.hex(hash))\(Self.hex(Self.mark(hash, secret)))"
+        return "\(publicURL)/v1/unsubscribe/\(Hexadecimal.text(hash))\(Hexadecimal.text(Self.mark(hash, secret)))"
     }
 
     /// The hash in a link of ours; nil for anybody else's.
@@ -44,7 +46,7 @@ package struct Links: Sendable {
             let alarm = alarm == nil ? [UInt8](repeating: 0, count: 16) : alarm.flatMap(Self.uuid)
         else { return nil }
         let content = alarm + contact
-        return Self.hex(content) + Self.hex(Self.alarmMark(content, secret))
+        return Hexadecimal.text(content) + Hexadecimal.text(Self.alarmMark(content, secret))
     }
 
     /// nil for what no secret of ours has signed.
@@ -54,7 +56,7 @@ package struct Links: Sendable {
         let given = Array(bytes[32...])
         guard secrets.contains(where: { HMAC.areEqual(Self.alarmMark(content, $0), given) }) else { return nil }
         let alarm = Array(content[..<16])
-        return (alarm.allSatisfy { $0 == 0 } ? nil : Self.text(alarm), Self.text(Array(content[16...])))
+        return (alarm.allSatisfy { $0 == 0 } ? nil : Hexadecimal.uuid(alarm), Hexadecimal.uuid(Array(content[16...])))
     }
 
     private static func alarmMark(_ content: [UInt8], _ secret: [UInt8]) -> [UInt8] {
@@ -66,25 +68,7 @@ package struct Links: Sendable {
         return found?.count == 16 ? found : nil
     }
 
-    private static func text(_ uuid: [UInt8]) -> String {
-        let digits = Array(hex(uuid))
-        return [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(digits[$0]) }.joined(separator: "-")
-    }
-
-    private static func hex(_ bytes: [UInt8]) -> String {
-        String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-    }
-
-    private static let digits = Array("0123456789abcdef".utf8)
-
     private static func bytes(_ hex: String) -> [UInt8]? {
-        let values = hex.utf8.map { digit in digits.firstIndex(of: digit) }
-        guard values.count % 2 == 0, values.count <= 256 else { return nil }
-        var bytes: [UInt8] = []
-        for index in stride(from: 0, to: values.count, by: 2) {
-            guard let high = values[index], let low = values[index + 1] else { return nil }
-            bytes.append(UInt8(high << 4 | low))
-        }
-        return bytes
+        hex.utf8.count <= 256 ? Hexadecimal.bytes(hex) : nil
     }
 }

@@ -1,3 +1,4 @@
+import Digests
 package import FoundationEssentials
 package import Postgres
 import Synchronization
@@ -30,7 +31,7 @@ package struct S3Store: BlobStore {
     package func put<Chunks: AsyncSequence & Sendable>(
         _ chunks: Chunks, limit: Int
     ) async throws -> (id: BlobID, size: Int) where Chunks.Element == [UInt8] {
-        let hasher = Hasher256()
+        let hasher = SHA256Digest()
         var parts: Parts?
         var waiting: [UInt8] = []
         var size = 0
@@ -49,7 +50,7 @@ package struct S3Store: BlobStore {
                 }
             }
             try Task.checkCancellation()
-            let id = hasher.id()
+            let id = BlobID(bytes: hasher.finish())
             if parts != nil {
                 try await parts?.add(waiting, to: bucket)
                 try await parts?.complete(in: bucket)

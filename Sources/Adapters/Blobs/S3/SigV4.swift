@@ -1,3 +1,4 @@
+import Digests
 package import FoundationEssentials
 import Signatures
 
@@ -87,7 +88,7 @@ package struct SigV4: Sendable, CustomStringConvertible, CustomReflectable {
         for part in [String(stamp.prefix(8)), region, "s3", "aws4_request", text] {
             key = HMAC.sha256(Array(part.utf8), key: key)
         }
-        return Self.hex(key)
+        return Hexadecimal.text(key)
     }
 
     private static func names(_ headers: [Field]) -> String {
@@ -122,13 +123,7 @@ package struct SigV4: Sendable, CustomStringConvertible, CustomReflectable {
     }
 
     package static func hash(_ bytes: [UInt8]) -> String {
-        let hasher = Hasher256()
-        hasher.update(bytes)
-        return hasher.id().description
-    }
-
-    private static func hex(_ bytes: [UInt8]) -> String {
-        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        Hexadecimal.text(SHA256Digest.of(bytes))
     }
 
     /// `20130524T000000Z`

@@ -1,3 +1,4 @@
+import Digests
 import FoundationEssentials
 import Jobs
 import Pages
@@ -54,7 +55,7 @@ extension DocumentService {
             if let known = try await table.cached(key, tenant: document.tenant) {
                 await shelf.put(engine, label)
                 let text = try JSONDecoder().decode(PageText.self, from: Data(known))
-                let result = PageResult(page, text, key: PageFingerprint.hex(key), isCached: true, cpu: spent)
+                let result = PageResult(page, text, key: Hexadecimal.text(key), isCached: true, cpu: spent)
                 return try await put(errand, result, cpu: spent)
             }
             errand.context.progress(0.1, stage: "ocr")
@@ -70,7 +71,7 @@ extension DocumentService {
             spent += await engine.pageCPU
             await shelf.put(engine, label)
             return try await put(
-                errand, PageResult(page, text, key: PageFingerprint.hex(key), cpu: spent), cpu: spent)
+                errand, PageResult(page, text, key: Hexadecimal.text(key), cpu: spent), cpu: spent)
         } catch let failure as DocumentFailure {
             if failure.isCancelled || failure.mayGoWell && failure.reason == .internal { throw failure }
             let cpu = spent + failure.usage.cpu

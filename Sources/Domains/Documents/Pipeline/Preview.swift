@@ -1,4 +1,4 @@
-import CZlib
+import Compression
 import Pages
 
 /// A page's picture as a PNG: eight bits of grey, no filters.
@@ -11,19 +11,17 @@ enum Preview {
             let start = raster.pixels.startIndex + row * raster.width
             rows.append(contentsOf: raster.pixels[start..<start + raster.width])
         }
-        var size = compressBound(uLong(rows.count))
-        var packed = [UInt8](repeating: 0, count: Int(size))
-        guard compress2(&packed, &size, rows, uLong(rows.count), 6) == Z_OK else {
+        guard let packed = Zlib.compressed(rows) else {
             throw DocumentRefusal(.internal, "the preview could not be packed")
         }
         let header = bigEndian(raster.width) + bigEndian(raster.height) + [8, 0, 0, 0, 0]
         return [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a] + chunk("IHDR", header)
-            + chunk("IDAT", Array(packed.prefix(Int(size)))) + chunk("IEND", [])
+            + chunk("IDAT", packed) + chunk("IEND", [])
     }
 
     private static func chunk(_ name: String, _ data: [UInt8]) -> [UInt8] {
         let body = Array(name.utf8) + data
-        return bigEndian(data.count) + body + bigEndian(Int(crc32(0, body, uInt(body.count))))
+        return bigEndian(data.count) + body + bigEndian(Int(Zlib.checksum(body)))
     }
 
     private static func bigEndian(_ number: Int) -> [UInt8] {

@@ -1,3 +1,5 @@
+package import HostNames
+
 /// Whether the world can see that a domain's mail is its own: SPF, DKIM and DMARC, each with what to do.
 package struct MailDoctor: Sendable {
     package enum Weight: String, Sendable, Comparable {

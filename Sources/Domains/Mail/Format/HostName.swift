@@ -1,8 +1,8 @@
-import CIdn2
+import HostNames
 
 /// A domain as it stands in an address.
 package enum HostName {
-    /// In ASCII and lower case, by IDNA 2008 with the mapping of UTS 46 (libidn2 does both).
+    /// In ASCII and lower case, by the rules of internationalised names.
     package static func ascii(_ text: some StringProtocol) throws(Complaint) -> String {
         let text = String(text)
         guard !text.isEmpty else { throw bad("is missing") }
@@ -12,13 +12,8 @@ package enum HostName {
         guard text.utf8.allSatisfy({ $0 >= 0x80 || isLetterOrDigit($0) || "-.".utf8.contains($0) }) else {
             throw bad("holds what no domain holds")
         }
-        var found: UnsafeMutablePointer<UInt8>?
-        // NFC_INPUT asks libidn2 to normalise; NONTRANSITIONAL keeps ß and its like, as registries do.
-        let flags = Int32(IDN2_NFC_INPUT.rawValue | IDN2_NONTRANSITIONAL.rawValue)
-        let code = idn2_lookup_u8(text, &found, flags)
-        guard code == IDN2_OK.rawValue, let found else { throw bad("is no domain that can be written in ASCII") }
-        defer { idn2_free(found) }
-        return try checked(String(cString: found).lowercased())
+        guard let name = InternationalName.ascii(text) else { throw bad("is no domain that can be written in ASCII") }
+        return try checked(name.lowercased())
     }
 
     private static func checked(_ name: String) throws(Complaint) -> String {

@@ -1,3 +1,4 @@
+import Digests
 import FoundationEssentials
 package import Listeners
 import Mail
@@ -169,12 +170,6 @@ package struct MailRoutes: Sendable {
 
     /// The same for the same request, so that a repeated one makes no second message.
     private static func uuid(of id: String) -> String {
-        let digits = HMAC.sha256(Array(id.utf8), key: Array("supabase-email".utf8)).prefix(16).map { byte in
-            (byte < 16 ? "0" : "") + String(byte, radix: 16)
-        }.joined()
-        let parts = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { range in
-            String(Array(digits)[range])
-        }
-        return parts.joined(separator: "-")
+        Hexadecimal.uuid(HMAC.sha256(Array(id.utf8), key: Array("supabase-email".utf8)).prefix(16))
     }
 }

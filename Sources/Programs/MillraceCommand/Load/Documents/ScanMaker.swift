@@ -1,4 +1,4 @@
-import CZlib
+import Compression
 import Documents
 import Pages
 import Postgres
@@ -146,11 +146,7 @@ struct ScanMaker: Sendable {
     }
 
     private static func packed(_ bytes: [UInt8]) throws -> [UInt8] {
-        var size = compressBound(uLong(bytes.count))
-        var packed = [UInt8](repeating: 0, count: Int(size))
-        guard compress2(&packed, &size, bytes, uLong(bytes.count), 1) == Z_OK else {
-            throw Failure("a page could not be packed")
-        }
-        return Array(packed.prefix(Int(size)))
+        guard let packed = Zlib.compressed(bytes, level: 1) else { throw Failure("a page could not be packed") }
+        return packed
     }
 }
