@@ -49,29 +49,7 @@ extension DocumentService {
                 return try await put(
                     errand, PageResult(page, PageText(blank: drawn.value), cpu: spent), cpu: spent)
             }
-            let label = IdleEngines.Label(tenant: document.tenant, languages: document.languages)
-            let engine = await shelf.take(label)
-            let key = PageFingerprint.key(drawn.value, engine: engine.name)
-            if let known = try await table.cached(key, tenant: document.tenant) {
-                await shelf.put(engine, label)
-                let text = try JSONDecoder().decode(PageText.self, from: Data(known))
-                let result = PageResult(page, text, key: Hexadecimal.text(key), isCached: true, cpu: spent)
-                return try await put(errand, result, cpu: spent)
-            }
-            errand.context.progress(0.1, stage: "ocr")
-            let text: PageText
-            do throws(DocumentFailure) {
-                text = try await engine.read(drawn.value) { percent in
-                    errand.context.progress(0.1 + Double(percent) * 0.009, stage: "ocr")
-                }
-            } catch {
-                await shelf.put(engine, label)
-                throw error
-            }
-            spent += await engine.pageCPU
-            await shelf.put(engine, label)
-            return try await put(
-                errand, PageResult(page, text, key: Hexadecimal.text(key), cpu: spent), cpu: spent)
+            return try await recognise(drawn.value, page, document, errand, &spent)
         } catch let failure as DocumentFailure {
             if failure.isCancelled || failure.mayGoWell && failure.reason == .internal { throw failure }
             let cpu = spent + failure.usage.cpu
@@ -86,6 +64,35 @@ extension DocumentService {
             else { return .done }
             return .retry(after: .seconds(1), reason: failure.description)
         }
+    }
+
+    /// What an engine reads on a picture, or has read on the same before.
+    private func recognise(
+        _ picture: Raster, _ page: Int, _ document: DocumentStore.Taken, _ errand: DocumentJob, _ spent: inout Duration
+    ) async throws -> Verdict {
+        let label = IdleEngines.Label(tenant: document.tenant, languages: document.languages)
+        let engine = await shelf.take(label)
+        let key = PageFingerprint.key(picture, engine: engine.name)
+        if let known = try await table.cached(key, tenant: document.tenant) {
+            await shelf.put(engine, label)
+            let text = try JSONDecoder().decode(PageText.self, from: Data(known))
+            let result = PageResult(page, text, key: Hexadecimal.text(key), isCached: true, cpu: spent)
+            return try await put(errand, result, cpu: spent)
+        }
+        errand.context.progress(0.1, stage: "ocr")
+        let text: PageText
+        do throws(DocumentFailure) {
+            text = try await engine.read(picture) { percent in
+                errand.context.progress(0.1 + Double(percent) * 0.009, stage: "ocr")
+            }
+        } catch {
+            await shelf.put(engine, label)
+            throw error
+        }
+        spent += await engine.pageCPU
+        await shelf.put(engine, label)
+        return try await put(
+            errand, PageResult(page, text, key: Hexadecimal.text(key), cpu: spent), cpu: spent)
     }
 
     /// Of a page that says some text itself and has a picture: that, and what is read in the picture.

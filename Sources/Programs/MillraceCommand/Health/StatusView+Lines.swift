@@ -1,0 +1,284 @@
+import CheckIns
+import Documents
+import Mail
+import Notices
+import Quests
+import Queues
+import Supervision
+import Webhooks
+
+/// The screen of `millrace status`: the verdict, and a section for each part of the fleet.
+extension StatusView {
+    func lines(width: Int?, colors: Bool) -> [String] {
+        var page = StatusPage(lines: head(width: width, colors: colors), width: width, colors: colors)
+        // What needs a person comes first: a window may be too low for the rest.
+        page.title("attention")
+        attention.forEach { page.text($0) }
+        queues(on: &page)
+        workers(on: &page)
+        limits(on: &page)
+        schedules(on: &page)
+        providers(on: &page)
+        mail(on: &page)
+        documents(on: &page)
+        checkIns(on: &page)
+        webhooks(on: &page)
+        notices(on: &page)
+        page.title("storage")
+        storage.forEach { page.text($0) }
+        schema(on: &page)
+        return page.lines
+    }
+
+    private func queues(on page: inout StatusPage) {
+        page.title("queues")
+        switch report.queues {
+        case .known(let queues): page.table(QueueDepth.table(queues, rates: report.rates.value ?? [], cap: report.cap))
+        case .unavailable(let reason): page.missing(reason)
+        }
+        if let reason = report.rates.reason { page.text("rates unavailable: \(reason)") }
+    }
+
+    private func workers(on page: inout StatusPage) {
+        page.title("workers")
+        switch report.workers {
+        case .known(let workers): page.table(WorkerRow.table(workers))
+        case .unavailable(let reason): page.missing(reason)
+        }
+    }
+
+    private func limits(on page: inout StatusPage) {
+        switch report.limits {
+        case .known([]): break
+        case .known(let limits):
+            page.title("limits")
+            page.table(LimitRow.table(limits))
+        case .unavailable(let reason):
+            page.title("limits")
+            page.missing(reason)
+        }
+    }
+
+    private func schedules(on page: inout StatusPage) {
+        switch report.schedules {
+        case .known(let schedules):
+            // Without any, there is nothing to read.
+            if !schedules.isEmpty {
+                page.title("schedules")
+                page.table(ScheduleRow.table(Array(schedules.prefix(StatusReport.mostSchedules))))
+                if schedules.count > StatusReport.mostSchedules { page.text("and more: millrace schedules list") }
+            }
+        case .unavailable(let reason):
+            page.title("schedules")
+            page.missing(reason)
+        }
+    }
+
+    private func providers(on page: inout StatusPage) {
+        switch report.providers {
+        case .known([]): break
+        case .known(let providers):
+            page.title("providers")
+            page.table(ProviderRow.table(Array(providers.prefix(StatusReport.mostSchedules))))
+            if providers.count > StatusReport.mostSchedules { page.text("and more: millrace providers list") }
+        case .unavailable(let reason):
+            page.title("providers")
+            page.missing(reason)
+        }
+    }
+
+    private func mail(on page: inout StatusPage) {
+        switch report.mail {
+        case .known(let mail):
+            if let mail, let current = mail.current {
+                page.title("mail")
+                let doubt = mail.unknown > 0 ? " · \(Humane.count(mail.unknown)) in doubt" : ""
+                let parked = mail.parked > 0 ? " · \(Humane.count(mail.parked)) parked for a decision" : ""
+                page.text(
+                    "by \(current)\(mail.isSwitched ? ", not by \(mail.chosen ?? "?")" : "")\(doubt)\(parked)")
+            }
+        case .unavailable(let reason):
+            page.title("mail")
+            page.missing(reason)
+        }
+    }
+
+    private func documents(on page: inout StatusPage) {
+        switch report.documents {
+        case .known(let documents):
+            if let documents, documents.processing + documents.failedToday > 0 {
+                page.title("documents")
+                page.text(
+                    "\(Humane.count(documents.processing)) being read · \(Humane.count(documents.waitingPages, "page")) to go · "
+                        + "\(Humane.count(documents.failedToday)) failed in a day")
+            }
+        case .unavailable(let reason):
+            page.title("documents")
+            page.missing(reason)
+        }
+    }
+
+    private func checkIns(on page: inout StatusPage) {
+        switch report.checkIns {
+        case .known(let state):
+            // Without watches, there is nothing to read.
+            if state.watches > 0 || state.open > 0 || state.beat != nil {
+                page.title("check-ins")
+                let beat =
+                    state.beat.map { "watched over \(Humane.duration(.seconds($0))) ago" } ?? "watched over by nobody"
+                page.text(
+                    "\(Humane.count(state.watches)) watches · \(Humane.count(state.open)) open alarms · \(Humane.count(state.overdue)) overdue · \(beat)"
+                )
+            }
+        case .unavailable(let reason):
+            page.title("check-ins")
+            page.missing(reason)
+        }
+    }
+
+    private func webhooks(on page: inout StatusPage) {
+        switch report.webhooks {
+        case .known(let webhooks):
+            if webhooks.targets > 0 {
+                page.title("webhooks")
+                let off = webhooks.disabled > 0 ? " · \(Humane.count(webhooks.disabled)) switched off" : ""
+                page.text(
+                    "\(Humane.count(webhooks.targets)) told of events\(off) · \(QueueDepth.counted(webhooks.waiting, cap: 10_000)) deliveries wait"
+                )
+            }
+        case .unavailable(let reason):
+            page.title("webhooks")
+            page.missing(reason)
+        }
+    }
+
+    private func notices(on page: inout StatusPage) {
+        switch report.notices {
+        case .known(let notices):
+            if notices.alarms + notices.plain + notices.lost > 0 {
+                page.title("notices")
+                page.text(
+                    "\(Humane.count(notices.alarms, "alarm")) and \(Humane.count(notices.plain)) others are due"
+                        + (notices.lost > 0 ? " · \(Humane.count(notices.lost)) alarms lost in the last hour" : ""))
+            }
+        case .unavailable(let reason):
+            page.title("notices")
+            page.missing(reason)
+        }
+    }
+
+    private func schema(on page: inout StatusPage) {
+        page.title("schema")
+        switch report.schema {
+        case .known(let state):
+            page.text("version \(state.version); this program speaks \(Queue.schemaVersion)")
+        case .unavailable(let reason): page.missing(reason)
+        }
+    }
+
+    private var attention: [String] {
+        var lines: [String] = []
+        switch report.orphans {
+        case .known(let orphans):
+            lines += orphans.map { "no worker for \($0.kind): \(Humane.count($0.waiting)) wait" }
+        case .unavailable(let reason): lines.append("kinds without worker unavailable: \(reason)")
+        }
+        switch report.deadLastDay {
+        case .known(0): break
+        case .known(let dead):
+            lines.append(
+                "\(QueueDepth.counted(dead, cap: 10_000)) dead in the last day: millrace jobs list --state dead")
+        case .unavailable(let reason): lines.append("dead jobs unavailable: \(reason)")
+        }
+        switch report.blocked {
+        case .known(0): break
+        case .known(let blocked):
+            let wait = blocked == 1 ? "job waits" : "jobs wait"
+            lines.append(
+                "\(QueueDepth.counted(blocked, cap: 10_000)) \(wait) for other jobs: millrace jobs list --state blocked"
+            )
+        case .unavailable(let reason): lines.append("blocked jobs unavailable: \(reason)")
+        }
+        switch report.parked {
+        case .known(0): break
+        case .known(let parked):
+            let wait = parked == 1 ? "job waits" : "jobs wait"
+            lines.append("\(QueueDepth.counted(parked, cap: 10_000)) \(wait) for a limit key: millrace queues limit")
+        case .unavailable(let reason): lines.append("jobs held back by a limit key unavailable: \(reason)")
+        }
+        switch report.retries {
+        case .known(let rows):
+            let retrying = rows.reduce(0) { $0 + $1.jobs }
+            if retrying > 0 {
+                lines.append(
+                    "\(Humane.count(retrying)) \(retrying == 1 ? "job waits" : "jobs wait") for another attempt")
+            }
+        case .unavailable(let reason): lines.append("jobs that wait for another attempt unavailable: \(reason)")
+        }
+        if report.rooms.value?.contains(where: \.becomesFiles) ?? false {
+            lines.append("mail becomes files at some worker: no service for mail is configured there")
+        }
+        if let reason = report.rooms.reason { lines.append("rooms without worker unavailable: \(reason)") }
+        for worker in report.workers.value ?? [] {
+            if worker.stuck > 0 { lines.append("\(worker.name) has \(worker.stuck) stuck handlers") }
+            if worker.isSilent {
+                lines.append("\(worker.name) has been silent for \(Humane.duration(.seconds(worker.beatAge)))")
+            }
+        }
+        lines += (report.queues.value ?? []).filter { $0.pausedAt != nil }.map { "\($0.name) is paused" }
+        return lines.isEmpty ? ["nothing"] : lines
+    }
+
+    private var storage: [String] {
+        var lines: [String] = []
+        switch report.sizes {
+        case .known(let sizes):
+            let total = sizes.reduce(0) { $0 + $1.bytes }
+            let largest = sizes.prefix(3).map { "\($0.name) \(Humane.bytes($0.bytes))" }.joined(separator: ", ")
+            lines.append("\(Humane.bytes(total)) in \(sizes.count) tables; largest: \(largest)")
+        case .unavailable(let reason): lines.append("sizes unavailable: \(reason)")
+        }
+        switch report.sealed {
+        case .known(let keys):
+            if !keys.isEmpty { lines.append("encrypted jobs by key: \(keys.map(\.summary).joined(separator: ", "))") }
+        case .unavailable(let reason): lines.append("encryption keys unavailable: \(reason)")
+        }
+        switch report.pins {
+        case .known(let pins):
+            if let pin = pins.max(by: { $0.age < $1.age }) {
+                lines.append(
+                    "oldest transaction: \(Humane.duration(.seconds(pin.age))), pid \(pin.pid), \(pin.application ?? "?"), \(pin.state ?? "?")"
+                )
+            }
+        case .unavailable(let reason): lines.append("open transactions unavailable: \(reason)")
+        }
+        switch report.partitions {
+        case .known(let ahead):
+            lines.append(
+                "partitions ahead: \(ahead.historyDays.map { "\($0) days" } ?? "none"), \(Humane.count(ahead.jobIDs)) job ids"
+            )
+        case .unavailable(let reason): lines.append("partitions unavailable: \(reason)")
+        }
+        return lines
+    }
+}
+
+/// The lines of a screen, wrapped to its width.
+private struct StatusPage {
+    var lines: [String]
+    let width: Int?
+    let colors: Bool
+
+    mutating func title(_ text: String) { lines += ["", Style.bold.paint(text, on: colors)] }
+
+    mutating func text(_ content: String) {
+        let columns = width.map { max(20, $0 - 2) } ?? .max
+        lines += Wrapping.lines(DisplayWidth.harmless(content), columns: columns).map { "  " + $0 }
+    }
+
+    mutating func missing(_ reason: String) { text("unavailable: \(reason)") }
+
+    mutating func table(_ table: Table) {
+        lines += table.lines(width: width.map { $0 - 2 }, colors: colors).map { "  " + $0 }
+    }
+}
