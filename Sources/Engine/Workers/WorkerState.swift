@@ -27,8 +27,8 @@ package struct WorkerState: Sendable {
     private var waiting: [Claimed] = []
     private var head = 0
     /// Claimed loosely: their leases are to reach the disk, and they to be read. By lease.
-    private var parcels: [Int64: [UnreadLease]] = [:]
-    private var parcelled = 0
+    private var unreadLeases: [Int64: [UnreadLease]] = [:]
+    private var unreadInLeases = 0
     private var unread = UnreadJobs()
     /// Each run knows its place.
     private(set) var running: [Run] = []
@@ -63,11 +63,11 @@ package struct WorkerState: Sendable {
         self.bounds = bounds
     }
 
-    var waitingCount: Int { waiting.count - head + parcelled + unread.count }
+    var waitingCount: Int { waiting.count - head + unreadInLeases + unread.count }
     package var held: Int { waitingCount + starting + running.count }
     /// What is held and can be worked on. Jobs that are still to be read, up to two claims of them, do not keep the next claim from following;
     /// nor do those whose contents are, for their lines get no more of them, and others' jobs must not wait.
-    var atHand: Int { held - unread.count - min(parcelled, 2 * ClaimDemand.most) }
+    var atHand: Int { held - unread.count - min(unreadInLeases, 2 * ClaimDemand.most) }
     /// Ends that wait to be recorded, beyond those of two flushes: they count as work at hand, or a database that claims faster than it records
     /// would leave more and more of them to a crash.
     var owed: Int { max(0, pending.count + inFlight - 2 * Self.mostOfFlush) }
@@ -114,18 +114,18 @@ package struct WorkerState: Sendable {
     package mutating func expect(_ taken: [UnreadLease], gates: [Int64] = []) {
         for parcel in taken {
             leases[parcel.number, default: LeaseEntry(total: 0, gates: gates)].gates = gates
-            parcels[parcel.number, default: []].append(parcel)
-            parcelled += parcel.ids.count
+            unreadLeases[parcel.number, default: []].append(parcel)
+            unreadInLeases += parcel.ids.count
             count(parcel.lane, parcel.ids.count)
         }
     }
 
-    package var expected: [UnreadLease] { parcels.values.flatMap(\.self) }
+    package var expected: [UnreadLease] { unreadLeases.values.flatMap(\.self) }
 
     private mutating func unpack(_ number: Int64) -> Bool {
-        guard let lost = parcels.removeValue(forKey: number) else { return false }
+        guard let lost = unreadLeases.removeValue(forKey: number) else { return false }
         for parcel in lost {
-            parcelled -= parcel.ids.count
+            unreadInLeases -= parcel.ids.count
             count(parcel.lane, -parcel.ids.count)
         }
         return true

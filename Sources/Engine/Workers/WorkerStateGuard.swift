@@ -4,10 +4,10 @@ import Queues
 import Synchronization
 import Threads
 
-/// The worker's book behind a lock, with the signals that its loops sleep on.
+/// The worker's jobs behind a lock, with the signals that its loops sleep on.
 final class WorkerStateGuard: Sendable {
     private struct State {
-        var book: WorkerState
+        var jobs: WorkerState
         var demand = ClaimDemand()
         var session: Int64 = 0
         var counter: Int64
@@ -15,7 +15,7 @@ final class WorkerStateGuard: Sendable {
         var reconcile = false
 
         /// How many to claim now, if it were for the slots and what they leave behind.
-        var wanted: Int { demand.wanted(slots: book.slots, held: book.atHand + book.owed) }
+        var wanted: Int { demand.wanted(slots: jobs.slots, held: jobs.atHand + jobs.owed) }
     }
 
     private let state: Mutex<State>
@@ -24,7 +24,7 @@ final class WorkerStateGuard: Sendable {
     /// Something waits to be recorded.
     let flush = Signal()
     /// The jobs of a loose claim are to be read.
-    let parcels = Signal()
+    let unreadLeases = Signal()
     /// The contents of jobs are to be read.
     let unread = Signal()
     /// Nothing is held any more.
@@ -32,20 +32,20 @@ final class WorkerStateGuard: Sendable {
 
     init(slots: Int) {
         // The counter starts anywhere: together with the session's random number a token never comes again.
-        state = Mutex(State(book: WorkerState(slots: slots), counter: Int64.random(in: 1..<(1 << 40))))
+        state = Mutex(State(jobs: WorkerState(slots: slots), counter: Int64.random(in: 1..<(1 << 40))))
     }
 
     var session: Int64 { state.withLock { $0.session } }
     var isDraining: Bool { state.withLock { $0.draining } }
-    var totals: WorkerState.Totals { state.withLock { $0.book.totals } }
-    var runMeter: RunMeter { state.withLock { $0.book.meter } }
-    var counts: (running: Int, waiting: Int) { state.withLock { ($0.book.runningCount, $0.book.waitingCount) } }
-    var isEmpty: Bool { state.withLock { $0.book.isEmpty } }
-    var unrecorded: Int { state.withLock { $0.book.pendingCount + $0.book.inFlight } }
-    var runs: [Run] { state.withLock { $0.book.running } }
-    var leaseNumbers: Set<Int64> { state.withLock { $0.book.leaseNumbers } }
-    var allowance: ClaimPlan.Allowance { state.withLock { $0.book.allowance } }
-    var roomPerQueue: [Int32: Int] { state.withLock { $0.book.room } }
+    var totals: WorkerState.Totals { state.withLock { $0.jobs.totals } }
+    var runMeter: RunMeter { state.withLock { $0.jobs.meter } }
+    var counts: (running: Int, waiting: Int) { state.withLock { ($0.jobs.runningCount, $0.jobs.waitingCount) } }
+    var isEmpty: Bool { state.withLock { $0.jobs.isEmpty } }
+    var unrecorded: Int { state.withLock { $0.jobs.pendingCount + $0.jobs.inFlight } }
+    var runs: [Run] { state.withLock { $0.jobs.running } }
+    var leaseNumbers: Set<Int64> { state.withLock { $0.jobs.leaseNumbers } }
+    var allowance: ClaimPlan.Allowance { state.withLock { $0.jobs.allowance } }
+    var roomPerQueue: [Int32: Int] { state.withLock { $0.jobs.room } }
 
     /// The database may hold leases for us that we do not know: the claim loop gives them back before it claims again.
     func requestReconcile() {
@@ -65,7 +65,7 @@ final class WorkerStateGuard: Sendable {
     }
 
     func setBound(_ bound: Int, line: Int32, of queue: Int32) {
-        state.withLock { $0.book.setBound(bound, line: line, of: queue) }
+        state.withLock { $0.jobs.setBound(bound, line: line, of: queue) }
     }
 
     struct Order {
@@ -83,7 +83,7 @@ final class WorkerStateGuard: Sendable {
         state.withLock { state in
             guard !state.draining else { return Order(session: state.session) }
             state.counter += 1
-            let (slots, held) = (state.book.slots, state.book.atHand)
+            let (slots, held) = (state.jobs.slots, state.jobs.atHand)
             let wanted = state.wanted
             return Order(
                 wanted: wanted, session: state.session, number: state.counter * 8,
@@ -95,19 +95,19 @@ final class WorkerStateGuard: Sendable {
 
     func accept(_ jobs: [Claimed], gates: [Int64]) {
         let hasUnread = state.withLock { state in
-            state.book.accept(jobs, gates: gates)
-            return state.book.hasUnread
+            state.jobs.accept(jobs, gates: gates)
+            return state.jobs.hasUnread
         }
         if hasUnread { unread.fire() }
     }
 
-    /// See Book.
-    var narrow: [Int32: Int] { state.withLock { $0.book.narrow } }
-    func nextUnread(most: Int) -> [Claimed] { state.withLock { $0.book.nextUnread(most: most) } }
+    /// See `WorkerState`.
+    var narrow: [Int32: Int] { state.withLock { $0.jobs.narrow } }
+    func nextUnread(most: Int) -> [Claimed] { state.withLock { $0.jobs.nextUnread(most: most) } }
 
     func read(_ jobs: [Claimed], refused: [(job: Claimed, error: String)]) -> Set<Lane> {
         let (opened, isDraining) = state.withLock { state in
-            (state.book.read(jobs).union(state.book.refuse(refused)), state.draining)
+            (state.jobs.read(jobs).union(state.jobs.refuse(refused)), state.draining)
         }
         if isDraining || !refused.isEmpty { flush.fire() }
         room.fire()
@@ -116,15 +116,15 @@ final class WorkerStateGuard: Sendable {
     }
 
     func expect(_ taken: [UnreadLease], gates: [Int64]) {
-        state.withLock { $0.book.expect(taken, gates: gates) }
-        parcels.fire()
+        state.withLock { $0.jobs.expect(taken, gates: gates) }
+        unreadLeases.fire()
     }
 
-    var expected: [UnreadLease] { state.withLock { $0.book.expected } }
+    var expected: [UnreadLease] { state.withLock { $0.jobs.expected } }
 
     func arrived(_ jobs: [Claimed], of asked: Set<Int64>) -> Set<Int64> {
         let (forgotten, isDraining, hasUnread) = state.withLock { state in
-            (state.book.arrived(jobs, of: asked), state.draining, state.book.hasUnread)
+            (state.jobs.arrived(jobs, of: asked), state.draining, state.jobs.hasUnread)
         }
         if isDraining { flush.fire() }
         if hasUnread { unread.fire() }
@@ -134,12 +134,12 @@ final class WorkerStateGuard: Sendable {
 
     /// The next run, made of the next job, if a slot is free.
     func next(_ make: (Claimed, _ session: Int64) -> Run) -> Run? {
-        let (job, session) = state.withLock { ($0.book.next(), $0.session) }
+        let (job, session) = state.withLock { ($0.jobs.next(), $0.session) }
         return job.map { begin(make($0, session)) }
     }
 
     private func begin(_ run: Run) -> Run {
-        if !state.withLock({ $0.book.started(run) }) { run.cancel(.leaseLost) }
+        if !state.withLock({ $0.jobs.started(run) }) { run.cancel(.leaseLost) }
         return run
     }
 
@@ -149,12 +149,12 @@ final class WorkerStateGuard: Sendable {
     ) -> (next: Run?, wasFull: Bool) {
         let (job, session, isRoomNew, isFirst, isLast, wasFull) = state.withLock { state in
             let before = state.wanted
-            let wasFull = state.book.ended(run, end)
+            let wasFull = state.jobs.ended(run, end)
             state.demand.ended(1, at: .now)
-            let job = state.book.next()
+            let job = state.jobs.next()
             return (
                 job, state.session, (before == 0 && state.wanted > 0) || state.draining,
-                state.book.pendingCount == 1 || state.draining, state.book.isEmpty || state.draining, wasFull
+                state.jobs.pendingCount == 1 || state.draining, state.jobs.isEmpty || state.draining, wasFull
             )
         }
         if isRoomNew { room.fire() }
@@ -164,23 +164,23 @@ final class WorkerStateGuard: Sendable {
     }
 
     func takeFlush() -> Flush? {
-        state.withLock { $0.book.takeFlush() }
+        state.withLock { $0.jobs.takeFlush() }
     }
 
     /// The same ends as a flush of their own.
     func regroup(_ ended: [Ended]) -> Flush {
-        state.withLock { $0.book.flush(of: ended) }
+        state.withLock { $0.jobs.flush(of: ended) }
     }
 
     func run(number: Int64, id: Int64) -> Run? {
-        state.withLock { $0.book.run(number: number, id: id) }
+        state.withLock { $0.jobs.run(number: number, id: id) }
     }
 
-    var pending: Int { state.withLock { $0.book.pendingCount } }
+    var pending: Int { state.withLock { $0.jobs.pendingCount } }
     func flushed(_ flush: Flush, live: Set<Int64>) -> LostLeases {
         let (loss, isRoomNew) = state.withLock { state in
             let before = state.wanted
-            let loss = state.book.flushed(flush, live: live)
+            let loss = state.jobs.flushed(flush, live: live)
             return (loss, before == 0 && state.wanted > 0)
         }
         if isRoomNew { room.fire() }
@@ -190,15 +190,15 @@ final class WorkerStateGuard: Sendable {
 
     func lose(_ numbers: Set<Int64>) -> LostLeases {
         defer { changed.fire() }
-        return state.withLock { $0.book.lose(numbers) }
+        return state.withLock { $0.jobs.lose(numbers) }
     }
 
     /// No claims from here on; what has not started goes back.
     func drain() {
         state.withLock { state in
             state.draining = true
-            state.book.stopped = true
-            state.book.handBack()
+            state.jobs.stopped = true
+            state.jobs.handBack()
         }
         room.fire()
         flush.fire()
@@ -210,27 +210,27 @@ final class WorkerStateGuard: Sendable {
             flush.fire()
             changed.fire()
         }
-        return state.withLock { $0.book.abandon() }
+        return state.withLock { $0.jobs.abandon() }
     }
 
     /// Jobs that came in although the drain had begun go back.
     func handBack() {
-        state.withLock { $0.book.handBack() }
+        state.withLock { $0.jobs.handBack() }
         flush.fire()
     }
 
-    /// Once a beat: see Book.
+    /// Once a beat: see `WorkerState`.
     func handBackHoarded() {
-        guard state.withLock({ $0.book.handBackHoarded() }) else { return }
+        guard state.withLock({ $0.jobs.handBackHoarded() }) else { return }
         flush.fire()
         room.fire()
     }
 
     func takeTallies() -> [TallyKey: RunTally] {
-        state.withLock { $0.book.takeTallies() }
+        state.withLock { $0.jobs.takeTallies() }
     }
 
     func putBack(_ tallies: [TallyKey: RunTally]) {
-        state.withLock { $0.book.putBack(tallies: tallies) }
+        state.withLock { $0.jobs.putBack(tallies: tallies) }
     }
 }

@@ -3,26 +3,34 @@ import Postgres
 import Queues
 import Synchronization
 
-/// What claims and promotions may have gone past.
-extension JobWorker {
-    /// What the floors may hide, and lanes that nobody named. While busy nobody notifies: then a tenant's first job must not
-    /// wait for its lane's turn among many, and the walk comes often, but never takes more than a twentieth of the time.
-    func lanesLoop() async {
+/// Looks for what claims and promotions may have gone past: what the floors hide, and lanes that nobody named. While the worker is busy
+/// nobody notifies: then a tenant's first job must not wait for its lane's turn among many, and the walk comes often, but never takes
+/// more than a twentieth of the time.
+actor LaneLooking: SharingPart {
+    nonisolated let shared: WorkerShared
+    private let survey: LaneSurvey
+
+    init(_ shared: WorkerShared) {
+        self.shared = shared
+        survey = LaneSurvey(shared)
+    }
+
+    func run() async {
         var looks = Looks()
-        while !Task.isCancelled, !desk.isDraining {
+        while !Task.isCancelled, !state.isDraining {
             var pause = Duration.seconds(1)
             do throws(PostgresError) {
-                if sweepLink.generation != looks.generation {
+                if links.sweep.generation != looks.generation {
                     looks = Looks()
-                    looks.generation = sweepLink.generation
+                    looks.generation = links.sweep.generation
                 }
                 let took = try await lookBelowFloors(&looks)
-                let many = queues.withLock { $0.open.count > ClaimPlan.fewQueues || $0.lines.count > $0.mains }
-                if many, !doorman.holds { pause = .milliseconds(50) }
+                let many = catalog.known.hasManyLanes
+                if many, !sleepLock.holds { pause = .milliseconds(50) }
                 pause = max(pause, took * 20)
                 try await promoteLate(&looks)
             } catch {
-                complaints.say("looking through the lanes failed", error)
+                limitedLog.say("looking through the lanes failed", error)
             }
             try? await Task.sleep(for: pause)
         }
@@ -30,14 +38,14 @@ extension JobWorker {
 
     /// How the looks for what was hidden have gone.
     struct Looks {
-        var bottoms = EmptyBelow()
+        var emptyBelow = EmptyBelow()
         /// The connection they were made on.
         var generation = 0
-        /// Below the bottoms, of places in line and of times, and when a piece of places was looked at. One a second.
+        /// Below the emptyBelow, of places in line and of times, and when a piece of places was looked at. One a second.
         var places = BelowFloorScan(firstReach: 10_000, end: 0)
         var piece = ContinuousClock.now
         var times = BelowFloorScan(firstReach: 1, end: Date.distantPast.timeIntervalSinceReferenceDate)
-        var dueBottom = NothingDueBefore()
+        var nothingDueBefore = NothingDueBefore()
         /// The last look for timers that committed late, by our clock and by the database's.
         var late = (ended: ContinuousClock.now, took: Duration.zero, time: Date.distantPast)
 
@@ -47,29 +55,30 @@ extension JobWorker {
 
     private func lookBelowFloors(_ looks: inout Looks) async throws(PostgresError) -> Duration {
         guard options.sweeps else { return .seconds(1) }
-        let table = queues.withLock { $0 }
+        let table = catalog.known
         let lines = table.serves.map { Array($0) } ?? Array(table.names.keys)
-        guard lines.count <= Looks.fewLines else { return try await lookBelowFloors(sweepLink, tells: true) }
+        guard lines.count <= Looks.fewLines else { return try await survey.walk(by: links.sweep, tells: true) }
         let isWhole = !looks.places.isDear
-        if !isWhole { looks.bottoms.sample(try await horizon(by: sweepLink)) }  // it uses up a transaction's number
-        let bottoms = looks.bottoms
+        if !isWhole { looks.emptyBelow.sample(try await survey.horizon(by: links.sweep)) }  // it uses up a transaction's number
+        let emptyBelow = looks.emptyBelow
         let lanes = EmptyBelow.lanes(of: lines)
-        let known = kinds.withLock { Array($0.keys) }
+        let known = catalog.kindIDs
         let began = ContinuousClock.now
-        let found = try await sweepLink.use { connection throws(PostgresError) in
+        let found = try await links.sweep.use { connection throws(PostgresError) in
             isWhole
                 ? try await Queue.lanes(on: connection, kinds: known, queues: table.serves.map { Array($0) })
-                : try await Queue.lanes(on: connection, kinds: known, above: lanes.map { ($0, bottoms.bottom(of: $0)) })
+                : try await Queue.lanes(
+                    on: connection, kinds: known, above: lanes.map { ($0, emptyBelow.bottom(of: $0)) })
         }
         let took = began.duration(to: .now)
-        looks.bottoms.looked(
+        looks.emptyBelow.looked(
             at: lanes, found: Dictionary(found.map { ($0.lane, $0.first) }, uniquingKeysWith: { min($0, $1) }))
-        try await heed(found, table: table, tells: true)
+        try await survey.heed(found, table: table, tells: true)
         if isWhole {
             looks.places.lookedWhole(took: took)
-            lanesWalk.withLock { $0 = took }  // one by the bottoms says nothing of what a whole one costs
+            catalog.lastWalk = took  // one by the emptyBelow says nothing of what a whole one costs
         } else if looks.piece.duration(to: .now) > .seconds(1) {
-            try await lookAtPiece(of: &looks.places, below: bottoms.highest, kinds: known, table: table)
+            try await lookAtPiece(of: &looks.places, below: emptyBelow.highest, kinds: known, table: table)
             looks.piece = .now
         }
         return took
@@ -80,13 +89,13 @@ extension JobWorker {
     ) async throws(PostgresError) {
         let piece = places.piece(below: Double(bottom))
         let began = ContinuousClock.now
-        let found = try await sweepLink.use { connection throws(PostgresError) in
+        let found = try await links.sweep.use { connection throws(PostgresError) in
             try await Queue.lanes(
                 on: connection, kinds: kinds, queues: table.serves.map { Array($0) },
                 above: Int64(piece.above), upTo: Int64(piece.upTo))
         }
         places.lookedAtPiece(took: began.duration(to: .now))
-        try await heed(found, table: table, tells: true)
+        try await survey.heed(found, table: table, tells: true)
     }
 
     /// Timers that were committed behind others that have been moved.
@@ -94,17 +103,17 @@ extension JobWorker {
         let atOnce = 5000
         guard looks.late.ended.duration(to: .now) > max(.seconds(1), looks.late.took * 20) else { return }
         let isDear = looks.times.isDear
-        if isDear { looks.dueBottom.sample(try await horizon(by: sweepLink), at: looks.late.time) }
-        var floor = isDear ? looks.dueBottom.bottom : nil
+        if isDear { looks.nothingDueBefore.sample(try await survey.horizon(by: links.sweep), at: looks.late.time) }
+        var floor = isDear ? looks.nothingDueBefore.bottom : nil
         let isWhole = floor == nil
         let began = ContinuousClock.now
         if let bottom = floor, let left = try await lookAtPiece(of: &looks.times, below: bottom) { floor = left }
-        let late = try await sweepLink.use { connection throws(PostgresError) in
+        let late = try await links.sweep.use { connection throws(PostgresError) in
             try await Queue.promote(on: connection, floor: floor, wanted: atOnce)
         }
         looks.late = (.now, began.duration(to: .now), late.now)
         if isWhole { looks.times.lookedWhole(took: looks.late.took) }
-        if late.moved < atOnce { looks.dueBottom.looked() }
+        if late.moved < atOnce { looks.nothingDueBefore.looked() }
         wakeups.filled(late.lanes)
     }
 
@@ -114,37 +123,10 @@ extension JobWorker {
         let above = Date(timeIntervalSinceReferenceDate: piece.above)
         let upTo = Date(timeIntervalSinceReferenceDate: piece.upTo)
         let began = ContinuousClock.now
-        let isDue = try await sweepLink.use { connection throws(PostgresError) in
+        let isDue = try await links.sweep.use { connection throws(PostgresError) in
             try await Queue.isDue(on: connection, above: above, upTo: upTo)
         }
         if !isDue { times.lookedAtPiece(took: began.duration(to: .now)) }  // else once more, until all of it is moved
         return isDue ? above : nil
-    }
-
-    /// - Parameter tells: the claim loop, asleep, of what was found. Looking itself it claims what can be had at once; the rest, behind
-    ///   a bound or a limit, is no reason to look again.
-    @discardableResult
-    func lookBelowFloors(_ link: LoopConnection, tells: Bool) async throws(PostgresError) -> Duration {
-        guard options.sweeps else { return .seconds(1) }
-        let began = ContinuousClock.now
-        let known = kinds.withLock { Array($0.keys) }
-        let table = queues.withLock { $0 }
-        let lanes = try await link.use { connection throws(PostgresError) in
-            try await Queue.lanes(on: connection, kinds: known, queues: table.serves.map { Array($0) })
-        }
-        let took = began.duration(to: .now)
-        lanesWalk.withLock { $0 = took }
-        try await heed(lanes, table: table, tells: tells)
-        return took
-    }
-
-    private func heed(
-        _ lanes: [(lane: Lane, first: Int64, last: Int64)], table: KnownQueues, tells: Bool
-    ) async throws(PostgresError) {
-        floors.withLock { floors in
-            for lane in lanes { floors.found(lane.lane, first: lane.first, last: lane.last) }
-        }
-        if lanes.contains(where: { table.names[$0.lane.queue] == nil }) { try await refreshQueues() }
-        if tells, !lanes.isEmpty, doorman.holds { wakeups.lookEverywhere() }
     }
 }

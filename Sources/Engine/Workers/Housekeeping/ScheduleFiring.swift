@@ -5,14 +5,18 @@ import Queues
 import Telemetry
 import Threads
 
-extension JobWorker {
-    /// Fires what is due, of whatever kind. Every worker does; the database lets one through. Sleeps until the next time it knows, a
-    /// second at most, by the difference of the database's times.
-    func scheduleLoop() async {
-        while !Task.isCancelled, !desk.isDraining {
+/// Fires schedules that are due, of any kind. Every worker tries; the database lets one through. Sleeps until the next time it knows, a
+/// second at most, by the difference of the database's times.
+actor ScheduleFiring: SharingPart {
+    nonisolated let shared: WorkerShared
+
+    init(_ shared: WorkerShared) { self.shared = shared }
+
+    func run() async {
+        while !Task.isCancelled, !state.isDraining {
             var pause = Duration.seconds(1)
             do throws(PostgresError) {
-                let wait = try await houseLink.use { connection throws(PostgresError) in
+                let wait = try await links.house.use { connection throws(PostgresError) in
                     try await Queue.scheduleWait(on: connection)
                 }
                 if let next = wait.nextAt {
@@ -23,15 +27,15 @@ extension JobWorker {
                     }
                 }
             } catch {
-                complaints.say("firing schedules failed", error)
+                limitedLog.say("firing schedules failed", error)
             }
-            await timetables.wait(for: pause)
+            await shared.timetables.wait(for: pause)
         }
     }
 
     /// True when it dealt with something.
     private func fireDue() async throws(PostgresError) -> Bool {
-        let due = try await clockLink.use { connection throws(PostgresError) in
+        let due = try await links.clock.use { connection throws(PostgresError) in
             try await Queue.dueSchedules(on: connection)
         }
         var dealt = false
@@ -49,7 +53,7 @@ extension JobWorker {
     /// False when somebody else is at it, or it is another by now.
     private func advance(_ schedule: DueSchedule, by plan: FirePlan) async throws(PostgresError) -> Bool {
         do throws(PostgresError) {
-            let jobs = try await clockLink.use { connection throws(PostgresError) in
+            let jobs = try await links.clock.use { connection throws(PostgresError) in
                 try await Queue.advance(schedule, by: plan, on: connection)
             }
             guard let jobs else { return false }
@@ -71,7 +75,7 @@ extension JobWorker {
     }
 
     private func report(_ problem: String, of schedule: DueSchedule) async throws(PostgresError) {
-        let isKnown = try await clockLink.use { connection throws(PostgresError) in
+        let isKnown = try await links.clock.use { connection throws(PostgresError) in
             try await Queue.reportProblem(problem, of: schedule, on: connection)
         }
         if isKnown, schedule.problem != problem {

@@ -2,14 +2,14 @@ package import Encryption
 package import Jobs
 import Queues
 
-extension JobWorker {
+extension Running {
     /// A job's arguments as its handler gets them: opened, whatever its kind says, for anybody with the key may seal a job's.
     func opened(_ job: Claimed, _ handler: Handler) throws(SealError) -> [UInt8] {
         let sealed = try SealedEnvelope(job.args) != nil
-        guard !sealed else { return try options.keys.open(job.args, kind: handler.kind) }
+        guard !sealed else { return try shared.options.keys.open(job.args, kind: handler.kind) }
         if handler.refusesPlain { throw .plain(kind: handler.kind) }
         if handler.encrypted {
-            complaints.say("jobs of an encrypted kind came with plain arguments", about: handler.kind)
+            shared.limitedLog.say("jobs of an encrypted kind came with plain arguments", about: handler.kind)
         }
         return job.args
     }

@@ -79,7 +79,7 @@ extension ReportWriter {
 
     /// The database has no such lease: all its runs here are to stop.
     private func lose(_ context: Context) {
-        desk.lose([context.number]).settle(session: desk.session, log: log)
+        workerState.lose([context.number]).settle(session: workerState.session, log: log)
         log.warning("a step was refused: the lease is lost, and its runs are cancelled", context.data)
     }
 }

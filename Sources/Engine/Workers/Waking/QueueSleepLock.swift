@@ -8,8 +8,8 @@ import Threads
 ///
 /// While its worker sleeps it holds, alone, the advisory lock K of each bucket of queues: an enqueuer's try to share it fails,
 /// and so it notifies. To get K it has to wait for every enqueuer that shares it, which are those that saw nobody asleep; when
-/// it is granted they have all committed, and one careful look finds their jobs. One doorman per bucket, elected by lock D.
-final class QueueSleepLock: Sendable {
+/// it is granted they have all committed, and one careful look finds their jobs. One sleepLock per bucket, elected by lock D.
+final class QueueSleepLock: WorkerPart {
     private struct State {
         var asleep = false
         var holds = false

@@ -19,7 +19,7 @@ extension ReportWriter {
                     before: spawned.before, on: connection)
             }
         } catch let error as PostgresError where error.sqlState == "55000" {
-            desk.lose([context.number]).settle(session: desk.session, log: log)
+            workerState.lose([context.number]).settle(session: workerState.session, log: log)
             log.warning("spawned jobs were refused: the lease is lost, and its runs are cancelled", context.data)
             throw error
         }

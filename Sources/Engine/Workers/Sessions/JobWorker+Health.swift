@@ -19,17 +19,19 @@ extension JobWorker {
         /// Since it started.
         package var totals: Report
     }
+}
 
-    package var health: Health {
-        let counts = desk.counts
-        let totals = desk.totals
-        let unrecorded = desk.unrecorded
-        return Health(
+extension WorkerShared {
+    var health: JobWorker.Health {
+        let counts = state.counts
+        let totals = state.totals
+        let unrecorded = state.unrecorded
+        return JobWorker.Health(
             hasStarted: isUp.withLock { $0 }, refusal: refusal.withLock { $0 },
-            isDraining: desk.isDraining || stops.count > 0, cutOff: outage.lasts,
+            isDraining: state.isDraining || stops.count > 0, cutOff: outage.lasts,
             stall: stalls.longest(atLeast: options.stallsAfter),
             running: counts.running, waiting: counts.waiting, slots: options.slots, unrecorded: unrecorded,
-            totals: Report(
+            totals: JobWorker.Report(
                 finished: totals.finished, handedBack: totals.handedBack, refused: totals.refused,
                 abandoned: totals.abandoned, unrecorded: unrecorded))
     }

@@ -1,7 +1,7 @@
 import Synchronization
 import Threads
 
-extension JobWorker {
+extension WorkerShared {
     /// Its session is open: from now on it takes jobs.
     func tellReady() {
         options.service?.send(["READY=1", "STATUS=\(status)"])
@@ -29,8 +29,8 @@ extension JobWorker {
     }
 
     private var status: String {
-        let counts = desk.counts
+        let counts = state.counts
         return
-            "\(desk.isDraining ? "draining" : "working"): \(counts.running) running, \(counts.waiting) waiting to start"
+            "\(state.isDraining ? "draining" : "working"): \(counts.running) running, \(counts.waiting) waiting to start"
     }
 }

@@ -5,11 +5,37 @@ import Synchronization
 import Telemetry
 import Threads
 
-extension JobWorker {
+/// Runs jobs: a task a job, as many as slots are free.
+///
+/// No actor: ends and starts come from every thread at once, and what they change is `WorkerStateGuard`'s, behind its lock.
+final class Running: Sendable {
+    let shared: WorkerShared
+    private let state: WorkerStateGuard
+    private let reports: ReportWriter
+    private let abilities: Abilities
+    private let middleware: [Middleware]
+    private let log: Log
+    let handlers: [Handler]
+    /// By kind, for the kinds that are worked in chunks.
+    let chunkRunners: [String: any ChunkRunning]
+
+    init(_ shared: WorkerShared, _ reports: ReportWriter, _ handlers: [Handler], _ middleware: [Middleware]) {
+        self.shared = shared
+        self.reports = reports
+        self.handlers = handlers
+        self.middleware = middleware
+        state = shared.state
+        log = shared.log
+        abilities = reports.abilities
+        chunkRunners = Dictionary(
+            handlers.compactMap { handler in handler.chunks.map { (handler.kind, $0.open(shared.options.slots)) } },
+            uniquingKeysWith: { first, _ in first })
+    }
+
     /// Starts as many waiting jobs as slots are free.
     func startRuns() {
         var known = LookupCache()
-        while let run = desk.next({ makeRun($0, session: $1, &known) }) { start(run) }
+        while let run = state.next({ makeRun($0, session: $1, &known) }) { start(run) }
     }
 
     /// One task a job at a time, outside any group: each must be cancellable by itself. The drain waits for all of them. Short jobs
@@ -27,9 +53,9 @@ extension JobWorker {
         var turns = 0
         while true {
             let end = await perform(run)
-            let (next, wasFull) = desk.ended(run, end) { makeRun($0, session: $1, &known) }
+            let (next, wasFull) = state.ended(run, end) { makeRun($0, session: $1, &known) }
             // Claims passed its queue over while that was at its bound, and sleep now: they are told.
-            if wasFull { wakeups.hint(run.job.lane) }
+            if wasFull { shared.wakeups.hint(run.job.lane) }
             // A cancel that was meant for this run may still reach the task.
             guard run.detach(), !Task.isCancelled, let task = own.task else {
                 if let next { start(next) }
@@ -50,9 +76,9 @@ extension JobWorker {
     }
 
     private func makeRun(_ job: Claimed, session: Int64, _ known: inout LookupCache) -> Run {
-        if known.kind?.id != job.kind { known.kind = kinds.withLock { $0[job.kind] }.map { (job.kind, $0) } }
+        if known.kind?.id != job.kind { known.kind = shared.catalog.kind(job.kind).map { (job.kind, $0) } }
         if known.queue?.id != job.lane.queue {
-            known.queue = queues.withLock { $0.names[job.lane.queue] }.map { (job.lane.queue, $0) }
+            known.queue = shared.catalog.name(of: job.lane.queue).map { (job.lane.queue, $0) }
         }
         let kind = known.kind?.worked
         let options = job.options.flatMap { try? JSONDecoder().decode(RunOptions.self, from: Data($0)) }
@@ -69,7 +95,7 @@ extension JobWorker {
         let run = Run(
             job: job, context: context, kind: kind, timeout: timeout,
             whenCutOff: kind?.handler.whenCutOff ?? .keepRunning)
-        if run.deadline != nil { pulse.fire() }
+        if run.deadline != nil { shared.pulse.fire() }
         return run
     }
 
@@ -83,11 +109,11 @@ extension JobWorker {
             end = Ended(job: job, outcome: .cancelled, error: "expired before it could run")
         } else {
             end = await judge(run, kind: kind, pauses: options?.backoff)
-            let (result, reports) = run.context.leavings
+            let (result, hasReported) = run.context.leavings
             if end?.outcome == .succeeded { end?.result = result }
-            if reports { await notebook.settle(run.context) }
+            if hasReported { await reports.settle(run.context) }
         }
-        self.options.observer?.ended(run.context, end?.outcome, run.started.duration(to: .now))
+        shared.options.observer?.ended(run.context, end?.outcome, run.started.duration(to: .now))
         if let end, end.outcome == .dead {
             log.warning("a job died", run.data + [("error", end.error ?? "")])
         } else if let end, end.outcome == .retried {
@@ -114,7 +140,7 @@ extension JobWorker {
     private func handle(_ run: Run, kind: WorkedKind) async -> OutcomeMapper.Said {
         let context = run.context
         let handler = kind.handler
-        let body = gatherer(for: run.job, kind).map { $0.run } ?? handler.body
+        let body = chunkRunner(for: run.job, kind).map { $0.run } ?? handler.body
         do {
             guard !middleware.isEmpty else { return .verdict(try await body(try opened(run.job, handler), context)) }
             var step: @Sendable () async throws -> Verdict = {
@@ -133,9 +159,9 @@ extension JobWorker {
     }
 
     /// nil: it runs by itself. A suspect does, whatever its kind: a chunk would take innocents down with it.
-    private func gatherer(for job: Claimed, _ kind: WorkedKind) -> (any ChunkRunning)? {
+    private func chunkRunner(for job: Claimed, _ kind: WorkedKind) -> (any ChunkRunning)? {
         switch job.lane.line {
-        case .putBack, .normal: kind.gatherer
+        case .putBack, .normal: kind.chunkRunner
         case .suspect, .lone: nil
         }
     }
@@ -161,11 +187,11 @@ extension Context {
 /// A kind that this worker knows, as its runs need it.
 final class WorkedKind: Sendable {
     let handler: Handler
-    let gatherer: (any ChunkRunning)?
+    let chunkRunner: (any ChunkRunning)?
 
-    init(handler: Handler, gatherer: (any ChunkRunning)?) {
+    init(handler: Handler, chunkRunner: (any ChunkRunning)?) {
         self.handler = handler
-        self.gatherer = gatherer
+        self.chunkRunner = chunkRunner
     }
 }
 

@@ -2,16 +2,20 @@ import Postgres
 import Queues
 import Threads
 
-extension JobWorker {
-    /// Lets parked jobs back in line as slots and rates allow: at once where something was given back, at the time that the
-    /// database names where a rate is used up, and once a second everywhere, for what crossed. While a queue's or tenant's limit
-    /// holds this worker back it asks more often: others give their slots back without a word.
-    func gateLoop() async {
+/// Lets parked jobs back in line as slots and rates allow: at once where something was given back, at the time that the database names
+/// where a rate is used up, and once a second everywhere, for what crossed. While a queue's or tenant's limit holds this worker back it
+/// asks more often: other workers give their slots back without notifying.
+actor GateOpening: SharingPart {
+    nonisolated let shared: WorkerShared
+
+    init(_ shared: WorkerShared) { self.shared = shared }
+
+    func run() async {
         var lastAll = ContinuousClock.now - .seconds(1)
         var after: Int64?
         // Many ends a moment are asked about together; more of them while nobody waits at a gate.
         var gather = Duration.milliseconds(5)
-        while !Task.isCancelled, !desk.isDraining {
+        while !Task.isCancelled, !state.isDraining {
             let asked = gates.take()
             var pause = Duration.seconds(1)
             do throws(PostgresError) {
@@ -31,7 +35,7 @@ extension JobWorker {
                     pause = min(pause, step.pause)
                 }
             } catch {
-                complaints.say("opening gates failed", error)
+                limitedLog.say("opening gates failed", error)
             }
             try? await Task.sleep(for: min(gather, pause))
             await gates.signal.wait(for: pause)
@@ -41,7 +45,7 @@ extension JobWorker {
     private func open(
         _ named: Set<Int64>?, after: Int64?, outer: Bool
     ) async throws(PostgresError) -> (pause: Duration, resume: Int64?, opened: Bool, isQuiet: Bool) {
-        let openings = try await houseLink.use { connection throws(PostgresError) in
+        let openings = try await links.house.use { connection throws(PostgresError) in
             try await Queue.openGates(on: connection, named, after: after, outer: outer)
         }
         for lane in openings.lanes { wakeups.hint(lane) }

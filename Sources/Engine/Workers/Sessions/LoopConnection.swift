@@ -28,7 +28,7 @@ final class LoopConnection: Sendable {
     }
 
     /// Runs the loop on the link's own thread. Not for what takes long: whoever uses the link waits for it.
-    func run(_ loop: () async -> Void) async {
+    func run(isolation: isolated (any Actor)? = #isolation, _ loop: () async -> Void) async {
         await withTaskExecutorPreference(thread, operation: loop)
     }
 
@@ -70,7 +70,7 @@ final class LoopConnection: Sendable {
     }
 
     func use<Value: Sendable>(
-        _ body: (Connection) async throws(PostgresError) -> Value
+        isolation: isolated (any Actor)? = #isolation, _ body: (Connection) async throws(PostgresError) -> Value
     ) async throws(PostgresError) -> Value {
         let connection = try await connection()
         do {

@@ -4,21 +4,35 @@ import Synchronization
 import Telemetry
 import Threads
 
-extension JobWorker {
-    /// One claim in flight, never two; slots that come free meanwhile join the next. Who sleeps does so where calls are heard, and takes there
-    /// what the call is about: no other thread need wake for it, and no other backend.
-    func claimLoop() async {
-        defer { claimsEnded.fire() }
-        var state = ClaimState(bytes: BatchSize(options.bytes.claim, least: 0))
+/// Claims jobs. One claim is in flight, never two; slots that come free meanwhile join the next. An idle worker sleeps where it hears
+/// notifications, and claims there what it was notified of: no other thread has to wake, and no other backend.
+actor Claiming: SharingPart {
+    nonisolated let shared: WorkerShared
+    private let running: Running
+    private let survey: LaneSurvey
+
+    init(_ shared: WorkerShared, _ running: Running) {
+        self.shared = shared
+        self.running = running
+        survey = LaneSurvey(shared)
+    }
+
+    func run() async {
+        await links.claim.run { await loop() }
+    }
+
+    private func loop() async {
+        defer { shared.claimsEnded.fire() }
+        var claims = ClaimState(bytes: BatchSize(options.bytes.claim, least: 0))
         while isClaiming {
-            if state.isAsleep, state.claimsWhereItListens, hearing.isOpen {
-                await listenLink.run {
-                    await sleep(&state.pace)
-                    await turn(&state, pickingUpBy: listenLink)
+            if claims.isAsleep, claims.claimsWhereItListens, hub.isOpen {
+                await links.listen.run {
+                    await sleep(&claims.pace)
+                    await turn(&claims, pickingUpBy: links.listen)
                 }
             } else {
-                if state.isAsleep { await sleep(&state.pace) }
-                await turn(&state, pickingUpBy: claimLink)
+                if claims.isAsleep { await sleep(&claims.pace) }
+                await turn(&claims, pickingUpBy: links.claim)
             }
         }
     }
@@ -59,52 +73,52 @@ extension JobWorker {
         func carry(_ wanted: Int) -> Int { bytes.size / max(1, wanted) }
     }
 
-    private var isClaiming: Bool { !Task.isCancelled && !desk.isDraining }
+    private var isClaiming: Bool { !Task.isCancelled && !state.isDraining }
 
     /// One claim, or the wait for a slot, and the pause behind it.
-    private func turn(_ state: inout ClaimState, pickingUpBy link: LoopConnection) async {
-        state.isAsleep = false
-        var order = desk.order()
-        order.wanted = min(order.wanted, state.jobs.size)
-        let isLookDue = state.orphans.isDue
+    private func turn(_ claims: inout ClaimState, pickingUpBy link: LoopConnection) async {
+        claims.isAsleep = false
+        var order = state.order()
+        order.wanted = min(order.wanted, claims.jobs.size)
+        let isLookDue = claims.orphans.isDue
         guard isClaiming, order.wanted > 0 || isLookDue else {
             stalls.ended(.claiming)
-            doorman.busy()
-            if isClaiming { await desk.room.wait(for: .seconds(1)) }
+            sleepLock.busy()
+            if isClaiming { await state.room.wait(for: .seconds(1)) }
             return
         }
         stalls.began(.claiming)
         do throws(PostgresError) {
             // After an outage too: what is claimed can be ended.
-            if flushLink.current == nil { _ = try await flushLink.connection() }
-            try await returnOrphansIfDue(&state, isLookDue)
+            if links.flush.current == nil { _ = try await links.flush.connection() }
+            try await returnOrphansIfDue(&claims, isLookDue)
             guard order.wanted > 0 else { return stalls.ended(.claiming) }
-            let found = try await look(order, &state, pickingUpBy: link)
+            let found = try await look(order, &claims, pickingUpBy: link)
             stalls.ended(.claiming)
-            state.worked()
+            claims.worked()
             switch found {
-            case .nothing where state.pace.careful: state.isAsleep = true
-            case .nothing: await linger(&state.pace)
+            case .nothing where claims.pace.careful: claims.isAsleep = true
+            case .nothing: await linger(&claims.pace)
             case .few: if let pause = order.gathering { await wakeups.signal.wait(for: pause) }
             case .more: break
             }
         } catch {
-            if error.outcomeUnknown || error.isOutage || error.isUnanswerable { state.generation = -1 }
-            state.failed(error)
-            await stumble(error, pause: state.backoff.next(using: &state.random))
+            if error.outcomeUnknown || error.isOutage || error.isUnanswerable { claims.generation = -1 }
+            claims.failed(error)
+            await stumble(error, pause: claims.backoff.next(using: &claims.random))
         }
     }
 
     /// After a reconnect, a lost answer, a wish to be sure; and now and then, for a claim whose connection was lost may be carried out long
     /// after we have asked what it took.
-    private func returnOrphansIfDue(_ state: inout ClaimState, _ isLookDue: Bool) async throws(PostgresError) {
-        if desk.takeReconcile() { state.generation = -1 }
-        if state.generation != claimLink.generation || claimLink.current == nil {
-            floors.withLock { $0.reset() }
-            try await returnOrphans(&state.orphans)
-            state.generation = claimLink.generation
+    private func returnOrphansIfDue(_ claims: inout ClaimState, _ isLookDue: Bool) async throws(PostgresError) {
+        if state.takeReconcile() { claims.generation = -1 }
+        if claims.generation != links.claim.generation || links.claim.current == nil {
+            shared.floors.withLock { $0.reset() }
+            try await returnOrphans(&claims.orphans)
+            claims.generation = links.claim.generation
         } else if isLookDue {
-            try await returnOrphans(&state.orphans)
+            try await returnOrphans(&claims.orphans)
         }
     }
 
@@ -119,62 +133,63 @@ extension JobWorker {
 
     /// One claim: of the job that the worker was called for, or of all that the plan visits.
     private func look(
-        _ order: WorkerStateGuard.Order, _ state: inout ClaimState, pickingUpBy link: LoopConnection
+        _ order: WorkerStateGuard.Order, _ claims: inout ClaimState, pickingUpBy link: LoopConnection
     ) async throws(PostgresError) -> Found {
         let news = wakeups.take()
-        if news.careful { state.pace.careful = true }
-        var table = queues.withLock { $0 }
+        if news.careful { claims.pace.careful = true }
+        var table = catalog.known
         // The first job of a new queue may have come before anybody slept: then no lane was named.
         let told = news.lanes.union(news.filled)
         if news.careful || told.contains(where: { table.names[$0.queue] == nil }) {
-            try await refreshQueues()
-            table = queues.withLock { $0 }
+            try await catalog.refresh()
+            table = catalog.known
         }
-        if state.pace.careful {
-            state.pace.lastSample = .now
-            try await sample(by: claimLink)
+        if claims.pace.careful {
+            claims.pace.lastSample = .now
+            try await survey.sample(by: links.claim)
             // With few queues the plan looks at every lane; with many, a walk over those that hold something does.
-            if table.open.count > ClaimPlan.fewQueues, lanesWalk.withLock({ $0 }) < .milliseconds(5) {
-                try await lookBelowFloors(claimLink, tells: false)
-                table = queues.withLock { $0 }
+            if table.open.count > ClaimPlan.fewQueues, catalog.lastWalk < .milliseconds(5) {
+                try await survey.walk(by: links.claim, tells: false)
+                table = catalog.known
             }
         }
-        let now = floors.withLock { floors in
+        let now = shared.floors.withLock { floors in
             for lane in told { floors.hint(lane) }
             floors.planned()
             return floors
         }
-        let known = kinds.withLock { Array($0.keys) }
-        let isLasting = !claimLink.isReplaced(within: Self.strictness) && !link.isReplaced(within: Self.strictness)
-        if !state.pace.careful, news.filled.isEmpty,
-            let stretch = state.plan.pickUp(
+        let known = catalog.kindIDs
+        let isLasting = !links.claim.isReplaced(within: Self.strictness) && !link.isReplaced(within: Self.strictness)
+        if !claims.pace.careful, news.filled.isEmpty,
+            let stretch = claims.plan.pickUp(
                 news.lanes, floors: now, queues: table.open, lines: table.lines, limited: table.limited,
-                room: desk.roomPerQueue, narrow: desk.narrow),
-            try await pickUp(from: stretch, by: link, &state, for: order, of: table, kinds: known, isLoose: isLasting)
+                room: state.roomPerQueue, narrow: state.narrow),
+            try await pickUp(from: stretch, by: link, &claims, for: order, of: table, kinds: known, isLoose: isLasting)
         {
-            state.pace.worked()
-            askForLateOnes(&state.pace)
+            claims.pace.worked()
+            askForLateOnes(&claims.pace)
             return .few
         }
-        askForLateOnes(&state.pace)
-        var stretches = state.plan.stretches(
-            floors: now, queues: table.open, lines: table.lines, room: desk.roomPerQueue, narrow: desk.narrow,
-            wanted: order.wanted, allowance: desk.allowance, hurried: !state.pace.careful)
-        if !state.pace.careful { stretches = state.plan.apart(stretches, floors: now, limited: table.limited) }
+        askForLateOnes(&claims.pace)
+        var stretches = claims.plan.stretches(
+            floors: now, queues: table.open, lines: table.lines, room: state.roomPerQueue, narrow: state.narrow,
+            wanted: order.wanted, allowance: state.allowance, hurried: !claims.pace.careful)
+        if !claims.pace.careful { stretches = claims.plan.apart(stretches, floors: now, limited: table.limited) }
         guard !stretches.isEmpty else { return .nothing }
         let turn = ClaimPlan.turn(among: stretches, floors: now)
-        return try await claim(stretches, turn: turn, &state, for: order, of: table, kinds: known, isLasting: isLasting)
+        return try await claim(
+            stretches, turn: turn, &claims, for: order, of: table, kinds: known, isLasting: isLasting)
     }
 
     /// As many as are wanted, from these stretches.
     private func claim(
-        _ visited: [ClaimRange], turn: Int, _ state: inout ClaimState, for order: WorkerStateGuard.Order,
+        _ visited: [ClaimRange], turn: Int, _ claims: inout ClaimState, for order: WorkerStateGuard.Order,
         of table: KnownQueues,
         kinds: [Int32], isLasting: Bool
     ) async throws(PostgresError) -> Found {
         let isLimited = visited.contains { table.limited.contains($0.lane.queue) }
-        let carry = state.carry(order.wanted)
-        let found = try await claimLink.use { connection throws(PostgresError) in
+        let carry = claims.carry(order.wanted)
+        let found = try await links.claim.use { connection throws(PostgresError) in
             try await Queue.claim(
                 on: connection, session: order.session, number: order.number, kinds: kinds, from: visited,
                 wanted: order.wanted, shortQueues: table.short, longQueues: table.long,
@@ -182,21 +197,21 @@ extension JobWorker {
                 carry: carry)
         }
         let places = found.places
-        floors.withLock { $0.claimed(places, from: visited, wanted: order.wanted, heldBack: found.heldBack) }
-        state.plan.given(places, lines: table.lines)
-        let isToFollow = state.plan.went(brought: places.count, heldBack: !found.heldBack.isEmpty)
+        shared.floors.withLock { $0.claimed(places, from: visited, wanted: order.wanted, heldBack: found.heldBack) }
+        claims.plan.given(places, lines: table.lines)
+        let isToFollow = claims.plan.went(brought: places.count, heldBack: !found.heldBack.isEmpty)
         // Somebody may have given a slot back while we found the gate shut.
         gates.ask(found.parkedAt)
         if !found.heldBack.isEmpty { gates.holdBack() }
         guard found.count > 0 else { return isToFollow || found.turnedAway.count > 0 ? .more : .nothing }
-        state.pace.worked()
-        doorman.woke(full: found.count >= order.wanted && order.wanted > 8)
-        if !found.parcels.isEmpty { desk.expect(found.parcels, gates: found.gates) }
+        claims.pace.worked()
+        sleepLock.woke(full: found.count >= order.wanted && order.wanted > 8)
+        if !found.parcels.isEmpty { state.expect(found.parcels, gates: found.gates) }
         if !found.jobs.isEmpty {
-            desk.accept(
+            state.accept(
                 found.jobs.sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) }, gates: found.gates)
             // A few begin at once; while many do, the next claim goes out.
-            if found.jobs.count < Self.few { startRuns() } else { Task { startRuns() } }
+            if found.jobs.count < Self.few { running.startRuns() } else { Task { @concurrent [running] in running.startRuns() } }
         }
         return found.count < min(order.wanted, order.enough) && !isToFollow ? .few : .more
     }
@@ -205,19 +220,20 @@ extension JobWorker {
     private func askForLateOnes(_ pace: inout ClaimPace) {
         guard pace.isSampleDue() else { return }
         pace.lastSample = .now
-        samples.fire()
+        shared.samples.fire()
     }
 
     /// One job, from where somebody has said that it is; false: there is none, or a claim has to decide.
     private func pickUp(
-        from stretch: ClaimRange, by link: LoopConnection, _ state: inout ClaimState, for order: WorkerStateGuard.Order,
+        from stretch: ClaimRange, by link: LoopConnection, _ claims: inout ClaimState,
+        for order: WorkerStateGuard.Order,
         of table: KnownQueues,
         kinds: [Int32], isLoose: Bool
     ) async throws(PostgresError) -> Bool {
         let number = order.number + table.leaseClass(of: stretch.lane.queue)
-        let link = link.current == nil ? claimLink : link  // who listens reconnects by himself
+        let link = link.current == nil ? links.claim : link  // who listens reconnects by himself
         let job: Claimed?
-        let carry = state.carry(1)
+        let carry = claims.carry(1)
         do throws(PostgresError) {
             job = try await link.use { connection throws(PostgresError) in
                 try await Queue.claimOne(
@@ -225,8 +241,8 @@ extension JobWorker {
                     carry: carry)
             }
         } catch {
-            guard link === listenLink, error.sqlState == "42501" else { throw error }
-            state.claimsWhereItListens = false
+            guard link === links.listen, error.sqlState == "42501" else { throw error }
+            claims.claimsWhereItListens = false
             log.warning(
                 "the role that listens may not claim, so a call takes a moment longer; MILLRACE_DIRECT_URL should name the role of DATABASE_URL",
                 [("error", error.description)])
@@ -234,16 +250,16 @@ extension JobWorker {
         }
         guard let job else { return false }
         let place = QueuePosition(lane: job.lane, seq: job.seq)
-        floors.withLock { $0.claimed([place], from: [stretch], wanted: 1) }
-        doorman.woke(full: false)
-        desk.accept([job], gates: [])
-        startRuns()
+        shared.floors.withLock { $0.claimed([place], from: [stretch], wanted: 1) }
+        sleepLock.woke(full: false)
+        state.accept([job], gates: [])
+        running.startRuns()
         return true
     }
 
     /// Nothing found: linger, then one careful look, then sleep.
     private func linger(_ pace: inout ClaimPace) async {
-        if !doorman.holds, let pause = pace.pause() {
+        if !sleepLock.holds, let pause = pace.pause() {
             await wakeups.signal.wait(for: pause)
         } else {
             pace.careful = true
@@ -252,8 +268,8 @@ extension JobWorker {
 
     private func sleep(_ pace: inout ClaimPace) async {
         pace.sleeps()
-        doorman.quiet()
-        let pause = doorman.impatience ?? ClaimPace.nap(options.poll)
+        sleepLock.quiet()
+        let pause = sleepLock.impatience ?? ClaimPace.nap(options.poll)
         let called = await wakeups.signal.wait(for: pause)
         if !called { pace.careful = true }
     }
@@ -274,17 +290,17 @@ extension JobWorker {
 
     /// Leases that the database has and we do not go back: after a reconnect or a lost answer, and now and then. Claims wait meanwhile.
     private func returnOrphans(_ looks: inout OrphanLooks) async throws(PostgresError) {
-        let session = desk.session
+        let session = state.session
         let began = ContinuousClock.now
         // What is flushed while we ask is in neither.
-        let known = desk.leaseNumbers
-        let orphans = try await claimLink.use { connection throws(PostgresError) in
+        let known = state.leaseNumbers
+        let orphans = try await links.claim.use { connection throws(PostgresError) in
             try await Queue.leasesHeld(on: connection, session: session)
-        }.subtracting(known).subtracting(desk.leaseNumbers)
+        }.subtracting(known).subtracting(state.leaseNumbers)
         looks.took = began.duration(to: .now)
         looks.ended = .now
         guard !orphans.isEmpty else { return }
-        let jobs = try await claimLink.use { connection throws(PostgresError) in
+        let jobs = try await links.claim.use { connection throws(PostgresError) in
             try await Queue.returnLeases(on: connection, session: session, numbers: orphans)
         }
         log.info("returned what a claim took whose answer was lost", [("jobs", "\(jobs)")])
@@ -294,10 +310,10 @@ extension JobWorker {
         switch error {
         case .cancelled: return
         case .server(let server) where server.constraint?.hasPrefix("lease_session") == true:
-            sessionGone.fire()  // the beat opens another
-            await sessionChanged.wait(for: .seconds(2))
+            shared.sessionGone.fire()  // the beat opens another
+            await shared.sessionChanged.wait(for: .seconds(2))
         case .server, .unreachable, .lost, .timedOut, .exhausted, .undecodable, .misconfigured:
-            complaints.say("a claim failed", error)
+            limitedLog.say("a claim failed", error)
             try? await Task.sleep(for: pause)
         }
     }

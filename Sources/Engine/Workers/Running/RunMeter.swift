@@ -80,9 +80,9 @@ package struct NamedRunCounts: Sendable, Equatable {
 extension JobWorker {
     /// How runs ended here since it started, by queue and kind. The lines of a queue count as the queue.
     package var runCounts: [NamedRunCounts] {
-        let meter = desk.runMeter
-        let queueNames = queues.withLock { $0.names }
-        let kindNames = kinds.withLock { $0.mapValues(\.handler.kind) }
+        let meter = shared.state.runMeter
+        let queueNames = shared.catalog.known.names
+        let kindNames = shared.catalog.kindNames
         var sums: [String: NamedRunCounts] = [:]
         var others = NamedRunCounts(queue: nil, kind: nil, counts: meter.others)
         for (key, counts) in meter.counts {

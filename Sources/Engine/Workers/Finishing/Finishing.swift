@@ -5,29 +5,38 @@ import Synchronization
 import Telemetry
 import Threads
 
-extension JobWorker {
-    /// Records ends in batches, one flush in flight. Survives everything: what cannot be recorded now waits.
-    func flushLoop() async {
+/// Records how runs have ended, in batches, one flush in flight. What cannot be recorded now waits; nothing is given up before the drain
+/// is over.
+actor Finishing: SharingPart {
+    nonisolated let shared: WorkerShared
+
+    init(_ shared: WorkerShared) { self.shared = shared }
+
+    func run() async {
+        await links.flush.run { await loop() }
+    }
+
+    private func loop() async {
         var last = ContinuousClock.now - .seconds(1)
         while true {
-            if desk.pending == 0 {
+            if state.pending == 0 {
                 if Task.isCancelled { return }
-                await desk.flush.wait()
+                await state.flush.wait()
                 continue
             }
             // A lone end goes out at once; under load, a few milliseconds gather many, and where they come fast, a few more.
-            if desk.pending < 500, last.duration(to: .now) < .milliseconds(20), !desk.isDraining {
+            if state.pending < 500, last.duration(to: .now) < .milliseconds(20), !state.isDraining {
                 try? await Task.sleep(for: .milliseconds(4))
             }
-            if (200..<2000).contains(desk.pending), !desk.isDraining { try? await Task.sleep(for: .milliseconds(4)) }
-            guard let flush = desk.takeFlush() else {
+            if (200..<2000).contains(state.pending), !state.isDraining { try? await Task.sleep(for: .milliseconds(4)) }
+            guard let flush = state.takeFlush() else {
                 // a flush was given up: the database stayed away through the whole drain
                 if Task.isCancelled { return }
                 continue
             }
             last = .now
             // Not interrupted by the loop's own cancellation: these jobs have ended.
-            await flushLink.runUninterrupted { [self] in await record(await believed(flush)) }
+            await links.flush.runUninterrupted { [self] in await record(await believed(flush)) }
         }
     }
 
@@ -53,13 +62,13 @@ extension JobWorker {
                     await isolate(flush, error)
                     return
                 }
-                complaints.say("what has ended cannot be recorded yet; it is kept and tried again", error)
+                limitedLog.say("what has ended cannot be recorded yet; it is kept and tried again", error)
                 if error.outcomeUnknown { (unsure, collided) = (true, false) }
                 if error.isSlowness, flush.ended.count > 1 {
                     for half in halves(of: flush) { await record(half, unsure: true) }
                     return
                 }
-                if isOver.withLock({ $0 }) { return }
+                if shared.isOver.withLock({ $0 }) { return }
                 try? await Task.sleep(for: backoff.next(using: &random))
             }
         }
@@ -73,11 +82,11 @@ extension JobWorker {
         var random = SystemRandomNumberGenerator()
         while true {
             do throws(PostgresError) {
-                let session = desk.session
-                let known = try await flushLink.use { connection throws(PostgresError) in
+                let session = state.session
+                let known = try await links.flush.use { connection throws(PostgresError) in
                     try await Queue.recorded(on: connection, session: session, claims)
                 }
-                return desk.regroup(
+                return state.regroup(
                     flush.ended.map { end in
                         guard end.isRecorded, !known.contains(end.job.id) else { return end }
                         return Ended(
@@ -86,7 +95,7 @@ extension JobWorker {
                             wait: .seconds(1))
                     })
             } catch {
-                if isOver.withLock({ $0 }) { return flush }
+                if shared.isOver.withLock({ $0 }) { return flush }
                 try? await Task.sleep(for: backoff.next(using: &random))
             }
         }
@@ -94,8 +103,8 @@ extension JobWorker {
 
     /// After a lost answer, first asks what was recorded: a flush is one transaction, so if any of it is, all of it is.
     private func send(_ flush: Flush, unsure: Bool) async throws(PostgresError) -> Set<Int64> {
-        let session = desk.session
-        return try await flushLink.use { connection throws(PostgresError) in
+        let session = state.session
+        return try await links.flush.use { connection throws(PostgresError) in
             if unsure {
                 let recorded = try await Queue.recorded(on: connection, session: session, flush.toRecord)
                 if !recorded.isEmpty {
@@ -107,12 +116,12 @@ extension JobWorker {
     }
 
     private func settle(_ flush: Flush, live: Set<Int64>) {
-        desk.flushed(flush, live: live).settle(session: desk.session, log: log)
+        state.flushed(flush, live: live).settle(session: state.session, log: log)
         gates.ask(flush.slots.map(\.gate))
         let isRecorded = flush.ended.contains(where: \.isRecorded)
         if isRecorded { gates.askAll() }  // what they held, their own transactions have given back
-        if live.contains(Queue.othersWait) || isRecorded { flowEnds.fire() }
-        if flush.ended.contains(where: { $0.outcome == .retried || $0.outcome == .snoozed }) { promotion.fire() }
+        if live.contains(Queue.othersWait) || isRecorded { shared.flowEnds.fire() }
+        if flush.ended.contains(where: { $0.outcome == .retried || $0.outcome == .snoozed }) { shared.promotion.fire() }
     }
 
     /// The database refuses the flush itself: one bad end must not hold up the others. Halves, down to the one.
@@ -123,14 +132,14 @@ extension JobWorker {
                 end.result = nil
                 end.outcome = .dead
                 end.error = "its result could not be kept: \(error)"
-                await record(desk.regroup([end]))
+                await record(state.regroup([end]))
                 return
             }
             log.error(
                 "an end could not be recorded; the job will be run again",
                 (flush.ended.first.map { [("job.id", "\($0.job.id)")] } ?? []) + [("error", error.debugDescription)])
             settle(flush, live: [])
-            desk.requestReconcile()  // the lease still stands in the database, with its other jobs
+            state.requestReconcile()  // the lease still stands in the database, with its other jobs
             return
         }
         for half in halves(of: flush) { await record(half) }
@@ -138,6 +147,6 @@ extension JobWorker {
 
     private func halves(of flush: Flush) -> [Flush] {
         let middle = flush.ended.count / 2
-        return [flush.ended[..<middle], flush.ended[middle...]].map { desk.regroup(Array($0)) }
+        return [flush.ended[..<middle], flush.ended[middle...]].map { state.regroup(Array($0)) }
     }
 }

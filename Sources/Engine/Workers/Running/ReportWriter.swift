@@ -9,7 +9,7 @@ import Threads
 /// What handlers report while they run, on its way to the database: gathered for all runs of the process, written at most twice a
 /// second, and before the end of a run that has reported. On connections of its own, opened with the first report or step: no claim
 /// and no flush waits for it.
-final class ReportWriter: Sendable {
+final class ReportWriter: WorkerPart {
     private struct State {
         var notes = ReportBuffer()
         /// Ends that wait for their run's notes.
@@ -23,23 +23,20 @@ final class ReportWriter: Sendable {
 
     let pool: Pool
     let keys: Keyring
-    let desk: WorkerStateGuard
+    let workerState: WorkerStateGuard
     let log: Log
     private let outage: Outage
-    private let complaints: LogLimiter
+    private let limitedLog: LogLimiter
     private let state = Mutex(State())
     private let signal = Signal()
 
-    init(
-        _ options: ConnectionOptions, keys: Keyring, desk: WorkerStateGuard, outage: Outage, complaints: LogLimiter,
-        log: Log
-    ) {
-        self.keys = keys
-        pool = Pool(options, size: 4)
-        self.desk = desk
-        self.outage = outage
-        self.complaints = complaints
-        self.log = log
+    init(_ shared: WorkerShared) {
+        keys = shared.options.keys
+        pool = Pool(shared.options.database, size: 4)
+        workerState = shared.state
+        outage = shared.outage
+        limitedLog = shared.limitedLog
+        log = shared.log
     }
 
     /// For the contexts of this worker's runs.
@@ -126,7 +123,7 @@ final class ReportWriter: Sendable {
             state.withLock { $0.notes.failed() }
             isTaken = false
         } catch {
-            if let error = error as? PostgresError { complaints.say("progress and log lines were not taken", error) }
+            if let error = error as? PostgresError { limitedLog.say("progress and log lines were not taken", error) }
             state.withLock { $0.notes.written() }
         }
         let settled = state.withLock { state in

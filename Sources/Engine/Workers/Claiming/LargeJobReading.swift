@@ -1,0 +1,112 @@
+import Postgres
+import Queues
+import Telemetry
+import Threads
+
+/// Reads the contents of large jobs, for which claims had no room: as many bytes at once as one statement may bring, and no more
+/// altogether than the worker may hold. It has a connection of its own, for it may be slow.
+actor LargeJobReading: SharingPart {
+    nonisolated let shared: WorkerShared
+    private let running: Running
+    private let budget: ByteBudget
+
+    init(_ shared: WorkerShared, _ running: Running) {
+        self.shared = shared
+        self.running = running
+        budget = ByteBudget(shared.options.bytes.held)
+    }
+
+    /// How the reads of large jobs have gone.
+    private struct ContentsState {
+        var backoff = Backoff()
+        var random = SystemRandomNumberGenerator()
+        var jobs = BatchSize(UnreadJobs.most, least: 1)
+        var bytes: BatchSize
+        /// How often a job was asked for alone, in vain.
+        var strikes: [LeaseToken: Int] = [:]
+    }
+
+    /// A job that was asked for so often alone, in vain, is given up.
+    private static var mostStrikes: Int { 3 }
+
+    func run() async {
+        var reads = ContentsState(bytes: BatchSize(options.bytes.read, least: 1 << 16))
+        while !Task.isCancelled {
+            let jobs = state.nextUnread(most: reads.jobs.size)
+            guard !jobs.isEmpty else {
+                await state.unread.wait()
+                continue
+            }
+            guard budget.isUnused || budget.free >= reads.bytes.size else {
+                await budget.freed.wait()
+                continue
+            }
+            let (session, most) = (state.session, reads.bytes.size)
+            stalls.began(.reading)
+            do throws(PostgresError) {
+                let read = try await links.contents.use { connection throws(PostgresError) in
+                    try await Queue.readContents(
+                        on: connection, session: session, of: jobs, most: most, largest: options.bytes.job)
+                }
+                stalls.ended(.reading)
+                reads.backoff.reset()
+                reads.jobs.worked()
+                reads.bytes.worked()
+                reads.strikes = [:]
+                take(in: read, of: jobs)
+            } catch {
+                await stumble(&reads, error, over: jobs)
+            }
+        }
+    }
+
+    private func take(in read: [Int64: ContentsReading], of jobs: [Claimed]) {
+        var whole: [Claimed] = []
+        var refused: [(job: Claimed, error: String)] = []
+        var lost: Set<Int64> = []
+        for job in jobs {
+            switch read[job.id] {
+            case .contents(let contents): whole.append(job.holding(contents, budget.take(contents.size)))
+            case .tooLarge(let bytes):
+                refused.append(
+                    (
+                        job,
+                        "its arguments, options, metadata and tags take \(bytes) bytes or more, and a worker takes \(options.bytes.job): it has not run"
+                    ))
+            case .lost: lost.insert(job.number)
+            case nil: break
+            }
+        }
+        settle(whole, refused: refused)
+        if !lost.isEmpty {
+            state.lose(lost).settle(session: state.session, log: log)
+            state.requestReconcile()
+        }
+    }
+
+    private func settle(_ whole: [Claimed], refused: [(job: Claimed, error: String)]) {
+        for (job, error) in refused {
+            log.warning("a job died unread", [("job.id", "\(job.id)"), ("error", error)])
+        }
+        for lane in state.read(whole, refused: refused) { wakeups.hint(lane) }
+        running.startRuns()
+    }
+
+    /// Less at once; and a job that cannot even be read alone ends, or it would be in the way of all others for ever.
+    private func stumble(_ reads: inout ContentsState, _ error: PostgresError, over jobs: [Claimed]) async {
+        limitedLog.say("the contents of large jobs cannot be read yet; they wait", error)
+        if error.isSlowness || error.isUnanswerable {
+            if let job = jobs.first, jobs.count == 1 {
+                let token = LeaseToken(session: job.id, number: job.number)
+                reads.strikes[token, default: 0] += 1
+                if reads.strikes[token, default: 0] >= Self.mostStrikes {
+                    settle([], refused: [(job, "its arguments, options, metadata and tags cannot be read: \(error)")])
+                    reads.strikes = [:]
+                }
+            }
+            reads.jobs.failed()
+            reads.bytes.failed()
+        }
+        try? await Task.sleep(for: reads.backoff.next(using: &reads.random))
+    }
+}

@@ -1,0 +1,90 @@
+package import Encryption
+import Glibc
+package import Jobs
+package import Postgres
+package import Threads
+
+extension JobWorker {
+    package struct Options: Sendable {
+        package var database: ConnectionOptions
+        /// Where LISTEN and session locks work, when `database` is a transaction pooler.
+        package var direct: ConnectionOptions?
+        /// What other rooms of the process hear by, too; the worker hosts it. It leads to where `direct` does.
+        package var hearing: NotificationHub?
+        /// None: every queue. A number bounds how many of a queue's jobs run here at once.
+        package var queues: [(name: String, slots: Int?)] = []
+        package var slots = 100
+        /// Of queues that must not take all slots for themselves, where ``queues`` says nothing of them.
+        package var bounds: [String: Int] = [:]
+        package var name: String
+        package var drainDeadline = Duration.seconds(30)
+        package var poll = Duration.seconds(1)
+        package var beat = Duration.seconds(2)
+        package var watch = Watch.Limits()
+        /// Whether it looks for what its floors may hide. Without that jobs are lost: only for the proof that this is noticed.
+        package var sweeps = true
+        /// What a claim's answer may take, and one that brings the contents of large jobs; what the contents of such jobs may take here
+        /// altogether; what one job may: whoever has more ends without a run; and what any answer may, which is more than any should. In bytes.
+        package var bytes = (claim: 8 << 20, read: 16 << 20, held: 64 << 20, job: 16 << 20, answer: 48 << 20)
+        /// How long after its cancellation a handler counts as stuck.
+        package var stuckGrace = Duration.seconds(5)
+        package var cutOffAfter = Duration.seconds(20)
+        /// Made or changed before the worker starts.
+        package var schedules: [Schedule] = []
+        /// What opens encrypted arguments.
+        package var keys = Keyring.empty
+        /// Who started us and wants to hear how we are.
+        package var service: ServiceSocket?
+        /// Who counts its runs.
+        package var observer: Observer?
+        /// What the process does beside these jobs, each with how: `["mail": "resend", "notices": "on"]`. `status` names what nobody does.
+        package var rooms: [String: String] = [:]
+        /// Which build of the program this is; `status` compares the newest with earlier ones.
+        package var build: String?
+
+        var versionText: String { build.map { "\(JobWorker.version)+\($0)" } ?? JobWorker.version }
+
+        /// For so long it may try in vain to claim, to read, to record or to tell that it lives, until it is not ready: as long as one
+        /// statement may take.
+        var stallsAfter: Duration { min(database.statementDeadline, .seconds(10)) }
+
+        package init(database: ConnectionOptions, name: String? = nil) {
+            self.database = database
+            self.name = name ?? "\(Self.host)-\(getpid())"
+            build = getenv("MILLRACE_BUILD").map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+        }
+
+        package static var host: String {
+            var buffer = [CChar](repeating: 0, count: 256)
+            gethostname(&buffer, 255)
+            return buffer.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "?" }
+        }
+    }
+
+    package struct Report: Sendable, Equatable {
+        package var finished: Int
+        package var handedBack: Int
+        package var refused: Int
+        package var abandoned: Int
+        /// Ends that could not be recorded because the database stayed away; those jobs will run again.
+        package var unrecorded: Int
+    }
+
+    package enum Failure: Error, Sendable, CustomStringConvertible {
+        case schema(found: Int?, needed: Int, oldest: Int?)
+        case database(PostgresError)
+        case noHandlers
+
+        package var description: String {
+            switch self {
+            case .schema(nil, _, _): "The database has no Millrace schema. Run: millrace migrate"
+            case .schema(.some(let found), let needed, _) where found < needed:
+                "The schema is version \(found), and this worker needs \(needed). Run: millrace migrate"
+            case .schema(.some(let found), let needed, let oldest):
+                "The schema is version \(found) and serves workers from version \(oldest ?? found) on; this one is \(needed). Use a newer worker."
+            case .database(let error): error.description
+            case .noHandlers: "The worker has no handlers: register at least one kind of job."
+            }
+        }
+    }
+}

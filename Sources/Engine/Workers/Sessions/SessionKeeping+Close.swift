@@ -1,0 +1,31 @@
+import Postgres
+import Queues
+import Threads
+
+extension SessionKeeping {
+    /// Nothing of ours is left in the database. One that comes back just now is waited for a little: a session that stays is taken
+    /// for that of a lost worker.
+    func close() async {
+        var open = opened
+        var backoff = Backoff()
+        var random = SystemRandomNumberGenerator()
+        let deadline = ContinuousClock.now + min(options.drainDeadline, .seconds(5))
+        while let session = open.first {
+            do throws(PostgresError) {
+                try await links.house.use { connection throws(PostgresError) in
+                    // Whatever is still held there has not crashed: it goes back with nothing counted.
+                    let left = try await Queue.leasesHeld(on: connection, session: session)
+                    if !left.isEmpty {
+                        _ = try await Queue.returnLeases(on: connection, session: session, numbers: left)
+                    }
+                    _ = try await Queue.closeSession(on: connection, session: session)
+                }
+                open.remove(session)
+            } catch {
+                limitedLog.say("a session could not be closed", error)
+                guard error.isOutage || error.outcomeUnknown, ContinuousClock.now < deadline else { return }
+                await shared.pulse.wait(for: backoff.next(using: &random))
+            }
+        }
+    }
+}

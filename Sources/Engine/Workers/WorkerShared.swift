@@ -1,0 +1,165 @@
+import Jobs
+import Postgres
+import Queues
+import Synchronization
+import Telemetry
+import Threads
+
+/// What the parts of a worker share: its state, its connections, and the signals that the parts sleep on.
+final class WorkerShared: Sendable {
+    let options: JobWorker.Options
+    let kindNames: [String]
+    let log: Log
+    let limitedLog: LogLimiter
+    /// The jobs that the worker holds.
+    let state: WorkerStateGuard
+    /// What it knows of kinds and queues.
+    let catalog: WorkCatalog
+    let links: WorkerLinks
+    let outage: Outage
+    let stalls = Stalls()
+    let hub: NotificationHub
+    let sleepLock: QueueSleepLock
+    let wakeups = Wakeups()
+    /// Below which place of each lane nothing is left to claim.
+    let floors = Mutex(Floors())
+    let gates = Gates()
+    let stops = StopRequests()
+
+    /// Something may have come due.
+    let promotion = Signal()
+    /// Something may have committed late.
+    let samples = Signal()
+    /// A schedule was changed.
+    let timetables = Signal()
+    /// A run with a time limit has started.
+    let pulse = Signal()
+    /// A job has ended that others wait for.
+    let flowEnds = Signal()
+    /// The database does not know this session any more.
+    let sessionGone = Signal()
+    let sessionChanged = Signal()
+    let started = Signal()
+    /// The claim loop has ended: no claim is in flight any more.
+    let claimsEnded = Signal()
+
+    let isUp = Mutex(false)
+    /// The last error of a start that is still tried.
+    let refusal = Mutex<String?>(nil)
+    /// The drain is over: what still cannot be recorded is given up.
+    let isOver = Mutex(false)
+
+    init(_ options: JobWorker.Options, kindNames: [String], log: Log) {
+        self.options = options
+        self.kindNames = kindNames
+        self.log = log.with("worker", options.name)
+        state = WorkerStateGuard(slots: options.slots)
+        outage = Outage(log: self.log)
+        limitedLog = LogLimiter(log: self.log)
+        hub = options.hearing ?? NotificationHub(options.direct ?? options.database)
+        links = WorkerLinks(options, hub: hub, outage: outage)
+        sleepLock = QueueSleepLock(link: links.sleepLock, wakeups: wakeups, poll: options.poll, log: self.log)
+        catalog = WorkCatalog(options, links.house, state, sleepLock, wakeups)
+    }
+
+    /// What its notifications say.
+    func heard(_ news: NotificationHub.News) {
+        switch news {
+        case .began: wakeups.lookEverywhere()
+        case .said(let payload): heed(payload)
+        case .ended: break
+        }
+    }
+
+    private func heed(_ payload: String) {
+        if payload == "schedules" { return timetables.fire() }
+        let parts = payload.split(separator: ".").map { Int32($0) }
+        switch (parts.first ?? nil, parts.count > 1 ? parts[1] : nil) {
+        case (let queue?, let code?):
+            guard catalog.serves(queue) else { return }
+            wakeups.hint(Lane(queue: queue, code: code))
+            // A third part says that the job is in the lane; without, it may be about to come due.
+            if parts.count == 2 { promotion.fire() }
+        case (_?, nil): wakeups.lookEverywhere()
+        default:
+            switch payload {
+            case "limits":
+                wakeups.lookEverywhere()
+                gates.askAll()
+            case "flows": flowEnds.fire()
+            default: sleepLock.signal.fire()
+            }
+        }
+    }
+
+    func hasStarted(direct: Bool) {
+        log.info(
+            "worker started",
+            [
+                ("slots", "\(options.slots)"), ("kinds", kindNames.sorted().joined(separator: ",")),
+                ("queues", options.queues.isEmpty ? "all" : options.queues.map(\.name).joined(separator: ",")),
+                ("wakes", direct ? "notified" : "polling"),
+            ])
+        isUp.withLock { $0 = true }
+        refusal.withLock { $0 = nil }
+        started.fire()
+        tellReady()
+    }
+
+    func hasStopped(unrecorded: Int) -> JobWorker.Report {
+        let totals = state.totals
+        let report = JobWorker.Report(
+            finished: totals.finished, handedBack: totals.handedBack, refused: totals.refused,
+            abandoned: totals.abandoned, unrecorded: unrecorded)
+        guard isUp.withLock({ $0 }) else { return report }
+        log.info(
+            "worker stopped",
+            [
+                ("finished", "\(report.finished)"), ("handed_back", "\(report.handedBack)"),
+                ("refused", "\(report.refused)"), ("abandoned", "\(report.abandoned)"),
+                ("unrecorded", "\(report.unrecorded)"),
+            ])
+        return report
+    }
+}
+
+/// The connections of a worker, each with the loops that use it.
+struct WorkerLinks: Sendable {
+    let claim: LoopConnection
+    /// Ends are recorded on it.
+    let flush: LoopConnection
+    /// Signs of life and what follows from them, and nothing that could be slow.
+    let beat: LoopConnection
+    /// Reads what a claim took and did not bring.
+    let read: LoopConnection
+    /// Reads the contents of large jobs. Opened when there are some.
+    let contents: LoopConnection
+    let house: LoopConnection
+    /// Its statements may walk far; they must not hold up a beat.
+    let sweep: LoopConnection
+    let listen: LoopConnection
+    /// Opened when a schedule is due, and no sooner.
+    let clock: LoopConnection
+    /// Opened when the worker falls asleep; `QueueSleepLock` closes it.
+    let sleepLock: LoopConnection
+
+    init(_ options: JobWorker.Options, hub: NotificationHub, outage: Outage) {
+        var bounded = options.database
+        bounded.mostAnswerBytes = options.bytes.answer
+        func open(_ name: String) -> LoopConnection { LoopConnection(bounded, name: name, outage: outage) }
+        claim = open("mr-claim")
+        flush = open("mr-flush")
+        beat = open("mr-beat")
+        read = open("mr-read")
+        contents = open("mr-contents")
+        house = open("mr-house")
+        sweep = open("mr-sweep")
+        clock = open("mr-clock")
+        listen = LoopConnection(hub.options, name: "mr-listen", outage: outage)
+        sleepLock = LoopConnection(hub.options, name: "mr-door", outage: outage)
+    }
+
+    func close() async {
+        for link in [claim, flush, beat, read, contents, house, sweep, listen, clock] { await link.close() }
+    }
+}
