@@ -77,10 +77,11 @@ package final class JobWorker: Sendable {
         }
         shared.hasStarted(direct: direct)
         await withTaskGroup(of: Void.self) { group in
-            let outliving = Task { await runAll(living + (direct ? [listening] : [])) }  // awaited below, after the drain
+            // Awaited below, after the drain.
+            let outliving = Task { await runAll(living + (direct ? [listening] : [])) }
             group.addTask { await self.runAll(self.working + (direct ? [self.shared.sleepLock] : [])) }
             await shared.stops.firstRequest()
-            await Draining(shared, running).run()
+            await Stopping(shared, running).run()
             group.cancelAll()
             await group.waitForAll()
             outliving.cancel()

@@ -211,7 +211,11 @@ actor Claiming: SharingPart {
             state.accept(
                 found.jobs.sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) }, gates: found.gates)
             // A few begin at once; while many do, the next claim goes out.
-            if found.jobs.count < Self.few { running.startRuns() } else { Task { @concurrent [running] in running.startRuns() } }
+            if found.jobs.count < Self.few {
+                running.startRuns()
+            } else {
+                Task { @concurrent [running] in running.startRuns() }
+            }
         }
         return found.count < min(order.wanted, order.enough) && !isToFollow ? .few : .more
     }

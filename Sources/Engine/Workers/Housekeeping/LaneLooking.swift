@@ -59,7 +59,8 @@ actor LaneLooking: SharingPart {
         let lines = table.serves.map { Array($0) } ?? Array(table.names.keys)
         guard lines.count <= Looks.fewLines else { return try await survey.walk(by: links.sweep, tells: true) }
         let isWhole = !looks.places.isDear
-        if !isWhole { looks.emptyBelow.sample(try await survey.horizon(by: links.sweep)) }  // it uses up a transaction's number
+        // it uses up a transaction's number
+        if !isWhole { looks.emptyBelow.sample(try await survey.horizon(by: links.sweep)) }
         let emptyBelow = looks.emptyBelow
         let lanes = EmptyBelow.lanes(of: lines)
         let known = catalog.kindIDs

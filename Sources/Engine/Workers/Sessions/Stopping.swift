@@ -6,7 +6,7 @@ import Telemetry
 import Threads
 
 /// The end of a worker: what runs may finish until the deadline, then it is cancelled, then abandoned; all ends are recorded.
-actor Draining: SharingPart {
+actor Stopping: SharingPart {
     nonisolated let shared: WorkerShared
     private let running: Running
 
