@@ -8,7 +8,7 @@ import Testing
         .deletingLastPathComponent().appending(path: "deploy")
 
     private static func headings() throws -> [String] {
-        let text = try String(contentsOf: folder.appending(path: "README.md"), encoding: .utf8)
+        let text = try String(contentsOf: folder.appending(path: "guides/operating.md"), encoding: .utf8)
         return text.split(separator: "\n").filter { $0.hasPrefix("### ") }.map { String($0.dropFirst(4)) }
     }
 
@@ -17,6 +17,14 @@ import Testing
         let headings = try Self.headings()
         #expect(Set(headings) == Set(known))
         #expect(headings.count == Set(headings).count)
+    }
+
+    @Test func `the table of settings has every setting`() throws {
+        let text = try String(contentsOf: Self.folder.appending(path: "README.md"), encoding: .utf8)
+        let named = Set(text.matches(of: /`([A-Z][A-Z0-9_]+)`/).map { String($0.1) })
+        let all = Set(Setting.all.map(\.environment).filter { !$0.isEmpty })
+        #expect(all.count > 80)
+        #expect(all.subtracting(named).isEmpty, "\(all.subtracting(named).sorted())")
     }
 
     @Test func `the example of an environment sets only what there is, with values that are taken`() throws {

@@ -37,7 +37,7 @@ enum Severity: Int, Sendable, Comparable {
     }
 }
 
-/// Everything that may be wrong. deploy/README.md has a heading for each, with what to do.
+/// Everything that may be wrong. deploy/guides/operating.md has a heading for each, with what to do.
 enum Alarm: String, Sendable, CaseIterable {
     case condition = "a condition of --fail-if holds"
     case unknownState = "the queues or the workers cannot be told"

@@ -19,7 +19,7 @@ extension Command {
             Setting.slots.flag, Setting.directURL.flag,
         ],
         examples: [
-            Example("millrace load drain --rounds 5", "what the README quotes"),
+            Example("millrace load drain --rounds 5", "what deploy/bench/results.md quotes"),
             Example("millrace load drain --jobs 1000000", "memory over a million jobs"),
         ]
     ) { invocation in
