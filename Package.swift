@@ -60,7 +60,8 @@ let package = Package(
         .plugin(
             name: "EmbedSQL", capability: .buildTool(), dependencies: ["EmbedTool"], path: "Sources/Programs/EmbedSQL"),
         .target(
-            name: "Schema", path: "sql", exclude: ["README.md", "locks.md", "storage.md", "migrations", "functions"], swiftSettings: strict,
+            name: "Schema", path: "sql", exclude: ["README.md", "locks.md", "storage.md", "migrations", "functions"],
+            swiftSettings: strict,
             plugins: ["EmbedSQL"]),
 
         .target(name: "CCage", path: "Sources/System/CCage", linkerSettings: [.linkedLibrary("seccomp")]),
