@@ -55,6 +55,7 @@ package enum Schema {
         Script(name: "046_webhooks_passed_by", bytes: Embedded._046_webhooks_passed_by),
         Script(name: "047_profiles", bytes: Embedded._047_profiles),
         Script(name: "048_quest_texts", bytes: Embedded._048_quest_texts),
+        Script(name: "049_people_alone", bytes: Embedded._049_people_alone),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

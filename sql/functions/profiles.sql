@@ -2,7 +2,7 @@
 
 create or replace function millrace.person_profile(
     person text, display_name text default null, locale text default null, zone text default null, actor text default null,
-    caller millrace.caller_name default current_user
+    reminder_hour int default null, caller millrace.caller_name default current_user
 ) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -23,10 +23,17 @@ begin
     exception when invalid_parameter_value then
         perform millrace.refuse(format('the zone %L is unknown', left(person_profile.zone, 60)), 'zone', 'Give for example Europe/Berlin, or null to leave it as it is.');
     end;
-    insert into millrace.profile as p (person, display_name, locale, zone, changed_at)
-    values (person_profile.person, btrim(person_profile.display_name), person_profile.locale, person_profile.zone, millrace.now())
+    if person_profile.reminder_hour not between -1 and 23 then
+        perform millrace.refuse('the reminder_hour is out of range', 'reminder_hour', 'Give 0 to 23, -1 for the hour that holds for all, or null to leave it as it is.');
+    end if;
+    insert into millrace.profile as p (person, display_name, locale, zone, reminder_hour, changed_at)
+    values (person_profile.person, btrim(person_profile.display_name), person_profile.locale, person_profile.zone, nullif(person_profile.reminder_hour, -1), millrace.now())
         on conflict (person) do update set display_name = coalesce(excluded.display_name, p.display_name), locale = coalesce(excluded.locale, p.locale),
-            zone = coalesce(excluded.zone, p.zone), changed_at = excluded.changed_at;
+            zone = coalesce(excluded.zone, p.zone), changed_at = excluded.changed_at,
+            reminder_hour = case when person_profile.reminder_hour is null then p.reminder_hour else excluded.reminder_hour end;
+    if person_profile.reminder_hour is not null then
+        perform millrace.reminder_move(person_profile.person, millrace.now());
+    end if;
     return true;
 end $$;
 

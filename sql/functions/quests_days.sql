@@ -209,24 +209,28 @@ begin
     return found;
 end $$;
 
--- The days of a family as one member lived them, newest first, behind the day in `after`.
-create or replace function millrace.quest_history(person text, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
-returns table (day date, kind text, title text, state text, completed boolean, at timestamptz, late boolean)
+-- The days of a family as one member lived them, newest first, behind the day in `after`; with `of_kind` those whose quest was of that kind.
+create or replace function millrace.quest_history(
+    person text, after text default null, page int default 50, actor text default null, of_kind text default null, caller millrace.caller_name default current_user
+) returns table (day date, kind text, title text, state text, completed boolean, at timestamptz, late boolean, id text, description text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     since timestamptz := millrace.quest_sees_since(quest_history.actor, quest_history.person, caller => quest_history.caller);
 begin
     perform millrace.quest_page(quest_history.page);
+    if of_kind not in ('share_hobby', 'daily_mood', 'family_chat') then
+        perform millrace.refuse(format('the kind %L is unknown', left(of_kind, 60)), 'of_kind', 'Give share_hobby, daily_mood or family_chat, or null for all.');
+    end if;
     return query
-        select q.day, i.kind, i.title, q.state, c.person is not null, c.at, coalesce(c.late, false)
+        select q.day, i.kind, i.title, q.state, c.person is not null, c.at, coalesce(c.late, false), i.name, i.description
           from millrace.family_member m
           join millrace.family f on f.family = m.family
           join millrace.quest q on q.family = m.family
           join millrace.quest_item i on i.id = q.item
           left join millrace.quest_completion c on c.family = q.family and c.day = q.day and c.person = m.person and c.undone_at is null
          where m.person = quest_history.person and (since = '-infinity' or q.day >= (since at time zone f.zone)::date)
-           and (quest_history.after is null or q.day < millrace.quest_after_day(quest_history.after))
+           and (quest_history.after is null or q.day < millrace.quest_after_day(quest_history.after)) and (of_kind is null or i.kind = of_kind)
          order by q.day desc limit quest_history.page;
 end $$;
 
@@ -243,7 +247,7 @@ begin
         perform millrace.refuse('the week is out of range', 'week', 'Give a day from 2000 to 9999, or null for this week.');
     end if;
     select x.* into f from millrace.family x join millrace.family_member m on m.family = x.family where m.person = weekly_stats.person;
-    first := coalesce(weekly_stats.week, case when f.family is null then (millrace.now() at time zone 'UTC')::date else (millrace.quest_clock(f, millrace.now())).today end);
+    first := coalesce(weekly_stats.week, case when f.family is null then millrace.day_at(millrace.now(), coalesce(millrace.zone_of(weekly_stats.person), 'UTC')) else (millrace.quest_clock(f, millrace.now())).today end);
     first := first - (extract(dow from first)::int - coalesce(f.week_starts, 1) + 7) % 7;
     return millrace.week_of(weekly_stats.person, first, since);
 end $$;

@@ -111,11 +111,11 @@ begin
      where x.family = f.family;
     perform millrace.quest_roll(array[f.family], t);
     update millrace.notice n
-       set due_at = millrace.quest_due(n.kind, x.today, family_zone.zone, rules)
+       set due_at = millrace.quest_due(n.kind, x.today, family_zone.zone, rules, millrace.reminder_hour_of(n.person))
       from millrace.family_member m, millrace.family x
      where x.family = f.family and m.family = f.family and n.person = m.person and n.status = 'pending'
        and n.key in ('daily_reminder:' || x.today, 'quest_available:' || x.today, 'streak_at_risk:' || x.today)
-       and n.due_at > t and millrace.quest_due(n.kind, x.today, family_zone.zone, rules) is not null;
+       and n.due_at > t and millrace.quest_due(n.kind, x.today, family_zone.zone, rules, millrace.reminder_hour_of(n.person)) is not null;
     return true;
 end $$;
 
@@ -184,5 +184,6 @@ select f.family, f.zone, f.week_starts, (select count(*) from millrace.family_me
 
 create or replace view millrace.quests as
 select q.family, q.day, i.kind, i.title, q.state,
-       (select count(*) from millrace.quest_completion c where c.family = q.family and c.day = q.day and c.undone_at is null) as completions
+       (select count(*) from millrace.quest_completion c where c.family = q.family and c.day = q.day and c.undone_at is null) as completions,
+       i.name as id, i.description
   from millrace.quest q join millrace.quest_item i on i.id = q.item;

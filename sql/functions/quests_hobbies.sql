@@ -19,6 +19,29 @@ begin
     return tidy;
 end $$;
 
+-- A fact is shown to the family that it was noted in, and to no other. One that was noted in no family is shared by being noted again in one.
+create or replace function millrace.card_put(the_hobby uuid, the_fact text, the_family text, t timestamptz) returns void
+language plpgsql volatile as $$
+declare
+    usual uuid := md5(the_hobby || ':' || lower(the_fact))::uuid;
+begin
+    if the_family is null then
+        insert into millrace.card (id, hobby, fact, at) values (usual, the_hobby, the_fact, t) on conflict do nothing;
+        return;
+    end if;
+    insert into millrace.hobby_share as s (hobby, family, fact, at) values (the_hobby, the_family, the_fact, t)
+        on conflict (hobby, family) do update set fact = excluded.fact where s.fact <> excluded.fact;
+    if exists (select from millrace.card c where c.hobby = the_hobby and c.family = the_family and lower(c.fact) = lower(the_fact)) then
+        return;
+    end if;
+    insert into millrace.card as c (id, hobby, fact, at, family) values (usual, the_hobby, the_fact, t, the_family)
+        on conflict (id) do update set family = excluded.family where c.family is null;
+    if not found then                                     -- another family has this fact on its card
+        insert into millrace.card (id, hobby, fact, at, family)
+        values (md5(the_hobby || ':' || lower(the_fact) || chr(31) || the_family)::uuid, the_hobby, the_fact, t, the_family) on conflict do nothing;
+    end if;
+end $$;
+
 -- A hobby is one per person and name, whatever its case and spaces; each new fact of it becomes a card.
 create or replace function millrace.hobby_save(person text, name text, fact text, id uuid default null, actor text default null, caller millrace.caller_name default current_user) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -33,7 +56,7 @@ declare
     old millrace.hobby;
 begin
     perform millrace.quest_acts_as(hobby_save.actor, hobby_save.person, caller => hobby_save.caller);
-    f := millrace.quest_lock_of(hobby_save.person);
+    f := millrace.quest_lock_or_own(hobby_save.person);
     t := millrace.now();
     the_day := millrace.quest_day(f, null, null, t);
     select * into old from millrace.hobby h where h.id = hobby_save.id;
@@ -55,34 +78,49 @@ begin
         the_id := old.id;
         update millrace.hobby h set fact = the_fact where h.id = old.id and h.fact <> the_fact;
     end if;
-    insert into millrace.card (id, hobby, fact, at)
-    values (md5(the_id || ':' || lower(the_fact))::uuid, the_id, the_fact, t) on conflict do nothing;
-    perform millrace.quest_do_if(f, hobby_save.person, the_day, 'share_hobby', t, t);
+    perform millrace.card_put(the_id, the_fact, f.family, t);
+    if f.family is not null then
+        perform millrace.quest_do_if(f, hobby_save.person, the_day, 'share_hobby', t, t);
+    end if;
     return the_id;
 end $$;
 
--- Newest first, behind the id in `after`; and who has seen each.
+-- Newest first, behind the id in `after`; and who of the family has seen each. Without a family: all that the actor has saved itself.
 create or replace function millrace.hobbies(family text, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
 returns table (id uuid, person text, name text, fact text, at timestamptz, seen_by text[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    last millrace.hobby;
+    me text;
+    last_id uuid := millrace.quest_after(hobbies.after);
+    last_at timestamptz;
 begin
-    perform millrace.quest_must_be_in(hobbies.actor, hobbies.family, caller => hobbies.caller);
     perform millrace.quest_page(hobbies.page);
-    if hobbies.after is not null then
-        select * into last from millrace.hobby h where h.id = millrace.quest_after(hobbies.after) and h.family = hobbies.family;
-        if not found then
-            perform millrace.refuse('there is no such hobby', 'after', null, 'P0002', 'not_found');
-        end if;
+    if hobbies.family is null then
+        me := millrace.quest_actor(hobbies.actor, caller => hobbies.caller);
+        select h.at into last_at from millrace.hobby h where h.id = last_id and h.person = me;
+    else
+        perform millrace.quest_must_be_in(hobbies.actor, hobbies.family, caller => hobbies.caller);
+        select s.at into last_at from millrace.hobby_share s where s.hobby = last_id and s.family = hobbies.family;
+    end if;
+    if last_id is not null and last_at is null then
+        perform millrace.refuse('there is no such hobby', 'after', null, 'P0002', 'not_found');
+    end if;
+    if me is not null then
+        return query
+            select h.id, h.person, h.name, h.fact, h.at, array(select v.person from millrace.hobby_view v where v.hobby = h.id order by v.at, v.person)
+              from millrace.hobby h
+             where h.person = me and (last_id is null or (h.at, h.id) < (last_at, last_id))
+             order by h.at desc, h.id desc limit hobbies.page;
+        return;
     end if;
     return query
-        select h.id, h.person, h.name, h.fact, h.at,
-               array(select v.person from millrace.hobby_view v where v.hobby = h.id order by v.at, v.person)
-          from millrace.hobby h
-         where h.family = hobbies.family and (hobbies.after is null or (h.at, h.id) < (last.at, last.id))
-         order by h.at desc, h.id desc limit hobbies.page;
+        select h.id, h.person, h.name, s.fact, s.at,
+               array(select v.person from millrace.hobby_view v join millrace.family_member m on m.person = v.person
+                      where v.hobby = h.id and m.family = hobbies.family order by v.at, v.person)
+          from millrace.hobby_share s join millrace.hobby h on h.id = s.hobby
+         where s.family = hobbies.family and (last_id is null or (s.at, s.hobby) < (last_at, last_id))
+         order by s.at desc, s.hobby desc limit hobbies.page;
 end $$;
 
 -- True the first time. One's own hobby is not news.
@@ -96,7 +134,7 @@ declare
 begin
     perform millrace.quest_acts_as(hobby_seen.actor, hobby_seen.person, caller => hobby_seen.caller);
     f := millrace.quest_lock_of(hobby_seen.person);
-    select * into h from millrace.hobby x where x.id = hobby_seen.hobby and x.family = f.family;
+    select x.* into h from millrace.hobby x join millrace.hobby_share s on s.hobby = x.id and s.family = f.family where x.id = hobby_seen.hobby;
     if not found then
         perform millrace.refuse(format('there is no hobby %s in this family', hobby_seen.hobby), 'hobby', null, 'P0002', 'not_found');
     end if;
@@ -123,10 +161,10 @@ begin
     perform millrace.quest_page(cards.page);
     return query
         select c.id, h.person, c.fact, c.at, r.card is not null
-          from millrace.hobby h
-          join millrace.card c on c.hobby = h.id
+          from millrace.card c
+          join millrace.hobby h on h.id = c.hobby
           left join millrace.card_reply r on r.card = c.id and r.person = me
-         where h.family = cards.family and (cards.after is null or c.id > millrace.quest_after(cards.after))
+         where c.family = cards.family and (cards.after is null or c.id > millrace.quest_after(cards.after))
          order by c.id limit cards.page;
 end $$;
 
@@ -146,7 +184,7 @@ begin
     perform millrace.quest_acts_as(card_answer.actor, card_answer.person, caller => card_answer.caller);
     f := millrace.quest_lock_of(card_answer.person);
     t := millrace.now();
-    select x.* into h from millrace.card c join millrace.hobby x on x.id = c.hobby where c.id = card_answer.card and x.family = f.family;
+    select x.* into h from millrace.card c join millrace.hobby x on x.id = c.hobby where c.id = card_answer.card and c.family = f.family;
     if not found then
         perform millrace.refuse(format('there is no card %s in this family', card_answer.card), 'card', null, 'P0002', 'not_found');
     end if;

@@ -39,7 +39,7 @@ begin
     if mood_log.buffer < interval '0' or mood_log.buffer > interval '1 day' then
         perform millrace.refuse('the buffer is out of range', 'buffer', 'Give an interval from 0 to a day.');
     end if;
-    f := millrace.quest_lock_of(mood_log.person);
+    f := millrace.quest_lock_or_own(mood_log.person);
     t := millrace.now();
     if mood_log.id is not null then
         select * into old from millrace.mood m where m.id = mood_log.id;
@@ -60,6 +60,9 @@ begin
     values (the_id, mood_log.person, f.family, the_day, the_color, mood_log.emoji, the_at, the_at + wait);
     perform millrace.mood_day_added(f, mood_log.person, the_day);
     perform millrace.notice_cancel(mood_log.person, 'daily_reminder:' || the_day);
+    if f.family is null then                              -- there is nobody to share it with, and no quest
+        return the_id;
+    end if;
     if the_at + wait > t then
         perform millrace.notice_send(mood_log.person, 'mood_buffer', jsonb_build_object('text', 'Your mood is ready to share', 'mood', the_id),
             key => 'mood_buffer:' || the_id, at => millrace.quest_loud(the_at + wait, f.zone, rules.quiet_from, rules.quiet_to));
@@ -150,9 +153,9 @@ declare
     booked int := 0;
 begin
     select * into strict m from millrace.family_member x where x.person = the_person for no key update;
-    select f.zone into the_zone from millrace.family f where f.family = m.family;
+    the_zone := coalesce((select f.zone from millrace.family f where f.family = m.family), millrace.zone_of(the_person), 'UTC');
     for d in select distinct o.day from millrace.mood o where o.person = the_person and o.deleted_at is null order by 1 loop
-        for n in 1 .. millrace.days_missed(m.family, coalesce(the_zone, 'UTC'), last, d) loop
+        for n in 1 .. millrace.days_missed(m.family, the_zone, last, d) loop
             s := millrace.streak_step(s, 'missed');
         end loop;
         s := millrace.streak_step(s, 'done');
@@ -239,20 +242,17 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     m millrace.family_member;
     f millrace.family;
-    today date := (millrace.now() at time zone 'UTC')::date;
+    the_zone text;
+    today date;
     s int[];
 begin
     perform millrace.quest_sees_since(streak.actor, streak.person, caller => streak.caller);
     select * into m from millrace.family_member x where x.person = streak.person;
-    if not found then
-        perform millrace.refuse('this person is in no family', 'person', 'Join one with family_join.', 'P0002', 'not_found');
-    end if;
     select * into f from millrace.family x where x.family = m.family;
-    if f.family is not null then
-        today := (millrace.quest_clock(f, millrace.now())).today;
-    end if;
-    s := array[m.mood_streak, m.mood_best, m.mood_freezes];
-    for n in 1 .. millrace.days_missed(m.family, coalesce(f.zone, 'UTC'), m.mood_last, today) loop
+    the_zone := coalesce(f.zone, millrace.zone_of(streak.person), 'UTC');
+    today := case when f.family is null then millrace.day_at(millrace.now(), the_zone) else (millrace.quest_clock(f, millrace.now())).today end;
+    s := array[coalesce(m.mood_streak, 0), coalesce(m.mood_best, 0), coalesce(m.mood_freezes, 0)];
+    for n in 1 .. millrace.days_missed(m.family, the_zone, m.mood_last, today) loop
         s := millrace.streak_step(s, 'missed');
     end loop;
     return jsonb_build_object('person', streak.person, 'day', today, 'current', s[1], 'best', s[2], 'freezes', s[3], 'last_day', m.mood_last,

@@ -1,13 +1,29 @@
 -- One local midnight at a time: yesterday is closed and folded, today is opened, its reminders are set.
 
 -- When a notice about a day is due; null when that falls out of the day.
-create or replace function millrace.quest_due(kind text, day date, zone text, rules millrace.quest_rule) returns timestamptz
+create or replace function millrace.quest_due(kind text, day date, zone text, rules millrace.quest_rule, hour int default null) returns timestamptz
 language sql stable parallel safe as $$
     select case when l.at < millrace.day_start(day + 1, zone) then l.at end
       from (select millrace.quest_loud(case kind
-                when 'daily_reminder' then millrace.wall_start(day + make_time((rules).reminder_hour, 0, 0), zone)
-                when 'streak_at_risk' then millrace.wall_start(day + make_time(least((rules).reminder_hour + 1, 23), 0, 0), zone)
+                when 'daily_reminder' then millrace.wall_start(day + make_time(coalesce(hour, (rules).reminder_hour), 0, 0), zone)
+                when 'streak_at_risk' then millrace.wall_start(day + make_time(least(coalesce(hour, (rules).reminder_hour) + 1, 23), 0, 0), zone)
                 else millrace.day_start(day, zone) end, zone, (rules).quiet_from, (rules).quiet_to) as at) l
+$$;
+
+create or replace function millrace.reminder_hour_of(the_person text) returns int
+language sql stable as $$
+    select p.reminder_hour from millrace.profile p where p.person = the_person
+$$;
+
+-- Today's reminders that are still to come, to the hour that holds now.
+create or replace function millrace.reminder_move(the_person text, t timestamptz) returns void
+language sql volatile as $$
+    update millrace.notice n
+       set due_at = millrace.quest_due(n.kind, f.today, f.zone, r, millrace.reminder_hour_of(the_person))
+      from millrace.family_member m join millrace.family f on f.family = m.family, millrace.quest_rule r
+     where m.person = the_person and n.person = the_person and n.status = 'pending' and n.due_at > t
+       and n.key in ('daily_reminder:' || f.today, 'streak_at_risk:' || f.today)
+       and millrace.quest_due(n.kind, f.today, f.zone, r, millrace.reminder_hour_of(the_person)) > t
 $$;
 
 -- Takes these families over every midnight up to `t`, day by day, and answers how many there were. The caller's transaction holds them.
@@ -71,16 +87,19 @@ begin
           from unnest(batch, firsts) b(family, first)
           join millrace.family f on f.family = b.family
           join millrace.quest q on q.family = f.family and q.day = f.today
+    ), told as materialized (
+        select r.*, m.person, coalesce(p.reminder_hour, rules.reminder_hour) as hour
+          from rolled r join millrace.family_member m on m.family = r.family left join millrace.profile p on p.person = m.person
     ), clocks as materialized (
-        select z.zone, z.today, millrace.quest_loud(greatest(millrace.day_start(z.today, z.zone), t), z.zone, rules.quiet_from, rules.quiet_to) as news,
-               millrace.quest_due('daily_reminder', z.today, z.zone, rules) as reminder, millrace.quest_due('streak_at_risk', z.today, z.zone, rules) as risk
-          from (select distinct r.zone, r.today from rolled r) z
+        select z.zone, z.today, z.hour, millrace.quest_loud(greatest(millrace.day_start(z.today, z.zone), t), z.zone, rules.quiet_from, rules.quiet_to) as news,
+               millrace.quest_due('daily_reminder', z.today, z.zone, rules, z.hour) as reminder,
+               millrace.quest_due('streak_at_risk', z.today, z.zone, rules, z.hour) as risk
+          from (select distinct r.zone, r.today, r.hour from told r) z
     )
     insert into millrace.notice (id, person, kind, key, data, status, due_at, expires_at, created_at)
-    select gen_random_uuid(), m.person, k.kind, k.kind || ':' || r.today, k.data, 'pending', k.due, r.next_rollover_at, t
-      from rolled r
-      join clocks c on c.zone = r.zone and c.today = r.today
-      join millrace.family_member m on m.family = r.family
+    select gen_random_uuid(), r.person, k.kind, k.kind || ':' || r.today, k.data, 'pending', k.due, r.next_rollover_at, t
+      from told r
+      join clocks c on c.zone = r.zone and c.today = r.today and c.hour = r.hour
      cross join lateral (
         select r.news, c.news,
                case when r.news = 'quest_summary' then jsonb_build_object('text', 'New quest available!', 'from', r.first, 'days', r.today - r.first)
@@ -88,7 +107,7 @@ begin
          where not r.is_done
         union all
         select 'daily_reminder', c.reminder, jsonb_build_object('text', 'Don''t forget to log your mood', 'day', r.today)
-         where not exists (select from millrace.mood o where o.person = m.person and o.at >= r.opened_at and o.day = r.today and o.deleted_at is null)
+         where not exists (select from millrace.mood o where o.person = r.person and o.at >= r.opened_at and o.day = r.today and o.deleted_at is null)
         union all
         select 'streak_at_risk', c.risk, jsonb_build_object('text', 'Your streak is at risk', 'streak', r.streak, 'day', r.today)
          where r.streak >= 3 and not r.is_done

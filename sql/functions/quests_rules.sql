@@ -100,6 +100,34 @@ begin
     end loop;
 end $$;
 
+-- The person's family, locked. Of a person in none it is one without a name: a clock by the person's zone; what is locked is the person's own row.
+create or replace function millrace.quest_lock_or_own(person text) returns millrace.family
+language plpgsql volatile as $$
+declare
+    theirs text;
+    f millrace.family;
+    t timestamptz;
+begin
+    if not exists (select from millrace.family_member m where m.person = quest_lock_or_own.person and m.family is not null) then
+        begin
+            insert into millrace.family_member (person) values (quest_lock_or_own.person) on conflict do nothing;
+            select m.family into theirs from millrace.family_member m where m.person = quest_lock_or_own.person for no key update;
+            if theirs is not null then                    -- joined meanwhile: lets go of the row, for families are locked before their members
+                raise exception using errcode = 'M0001';
+            end if;
+            t := millrace.now();
+            f.zone := coalesce(millrace.zone_of(quest_lock_or_own.person), 'UTC');
+            f.today := millrace.day_at(t, f.zone);
+            f.opened_at := millrace.day_start(f.today, f.zone);
+            f.next_rollover_at := millrace.day_start(f.today + 1, f.zone);
+            return f;
+        exception when sqlstate 'M0001' then
+            null;
+        end;
+    end if;
+    return millrace.quest_lock_of(quest_lock_or_own.person);
+end $$;
+
 -- The least instant at which a clock there shows this time or a later one: after a gap its end, of two the first.
 create or replace function millrace.wall_start(wall timestamp, zone text) returns timestamptz
 language plpgsql stable parallel safe set search_path = pg_catalog, pg_temp as $$
@@ -191,7 +219,9 @@ begin
         opened_at := ends_at;
         ends_at := ends;
     end loop;
-    if before is null then
+    if f.family is null then
+        before := coalesce(before, today - case when millrace.day_start(today - 1, f.zone) < millrace.day_start(today, f.zone) then 1 else 2 end);
+    elsif before is null then
         select q.day into before from millrace.quest q
          where q.family = f.family and q.day < f.today and q.state <> 'not_lived' order by q.day desc limit 1;
     end if;
