@@ -56,6 +56,7 @@ package enum Schema {
         Script(name: "047_profiles", bytes: Embedded._047_profiles),
         Script(name: "048_quest_texts", bytes: Embedded._048_quest_texts),
         Script(name: "049_people_alone", bytes: Embedded._049_people_alone),
+        Script(name: "050_document_feeds", bytes: Embedded._050_document_feeds),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

@@ -152,7 +152,7 @@ import Testing
         "document_upload", "document_register", "document_delete", "document_retry", "document_text", "document_search",
         "document",
         "document_list",
-        "device_add", "device_remove", "notice_preferences", "person_profile", "document_link",
+        "device_add", "device_remove", "notice_preferences", "person_profile", "document_link", "document_feed",
         "own_notice_schedule", "own_notice_move", "own_notice_cancel",
         "check_in", "check_in_arm", "check_in_disarm", "check_in_set_interval", "check_in_pause", "check_in_alarm",
         "check_in_help",

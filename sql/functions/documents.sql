@@ -333,6 +333,8 @@ begin
         end if;
         n := n + 1;
     end loop;
+    delete from millrace.document_change c where c.owner = documents_erase_person.person and c.change <> 'deleted';
+    update millrace.document_change c set owner = null, lesson_id = null, data = c.data - 'lesson_id' where c.owner = documents_erase_person.person;
     update millrace.document x set owner = null, lesson_id = null where x.owner = documents_erase_person.person;
     return n;
 end $$;

@@ -21,8 +21,8 @@ end $$;
 create or replace function millrace.document_changed(the_id uuid, the_change text) returns void
 language plpgsql volatile as $$
 begin
-    insert into millrace.document_change (at, document, change, data)
-    select millrace.now(), d.id, the_change, jsonb_strip_nulls(jsonb_build_object('status', d.status, 'stage', d.stage, 'pages', d.pages, 'pages_done', d.pages_done,
+    insert into millrace.document_change (at, document, lesson_id, tenant, owner, change, data)
+    select millrace.now(), d.id, d.lesson_id, d.tenant, d.owner, the_change, jsonb_strip_nulls(jsonb_build_object('status', d.status, 'stage', d.stage, 'pages', d.pages, 'pages_done', d.pages_done,
         'pages_failed', d.pages_failed, 'reason', d.reason, 'lesson_id', d.lesson_id, 'tenant', d.tenant))
       from millrace.document d where d.id = the_id;
 end $$;

@@ -182,6 +182,17 @@ begin
 end $$;
 
 -- As with events: whoever reads numbers what was committed, one at a time.
+create or replace function millrace.document_changes_number() returns void
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off as $$
+begin
+    if exists (select from millrace.document_change c where c.seq is null) and millrace.turn_try('document changes') then
+        update millrace.document_change c set seq = n.seq
+          from (select o.place, nextval('millrace.document_change_seq') as seq
+                  from (select x.place from millrace.document_change x where x.seq is null order by x.place limit 10000) o) n
+         where c.place = n.place;
+    end if;
+end $$;
+
 create or replace function millrace.documents_changes(since bigint default 0, page int default 50)
 returns table (seq bigint, at timestamptz, id uuid, change text, data jsonb)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -189,13 +200,72 @@ begin
     if page is null or page not between 1 and millrace.most('page') then
         perform millrace.refuse('a page has 1 to 500 changes', 'page');
     end if;
-    if exists (select from millrace.document_change c where c.seq is null) and millrace.turn_try('document changes') then
-        update millrace.document_change c set seq = n.seq
-          from (select o.place, nextval('millrace.document_change_seq') as seq
-                  from (select x.place from millrace.document_change x where x.seq is null order by x.place limit 10000) o) n
-         where c.place = n.place;
-    end if;
+    perform millrace.document_changes_number();
     return query select c.seq, c.at, c.document, c.change, c.data from millrace.document_change c where c.seq > coalesce(since, 0) order by c.seq limit page;
+end $$;
+
+-- The same for who may see the documents: of a lesson, of a tenant, or of both; without either, of the actor's own. Each case reads its index
+-- from `since` on, and what the reader may see is part of what it reads by.
+create or replace function millrace.document_feed(
+    lesson_id text default null, tenant text default null, since bigint default 0, page int default 50, actor text default null,
+    caller millrace.caller_name default current_user
+) returns table (seq bigint, at timestamptz, id uuid, change text, data jsonb)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+    set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+#variable_conflict use_column
+declare
+    me text := millrace.document_actor(document_feed.actor, caller => document_feed.caller);
+    own_tenant text := case when not millrace.is_staff(document_feed.caller) then millrace.caller_tenant() end;
+    of_tenant text := coalesce(document_feed.tenant, own_tenant);
+    sees_all boolean := me is null or coalesce(millrace.claims() ->> 'tenant', '') <> '';
+    behind bigint := coalesce(document_feed.since, 0);
+begin
+    if document_feed.page is null or document_feed.page not between 1 and millrace.most('page') then
+        perform millrace.refuse('a page has 1 to 500 changes', 'page');
+    end if;
+    if length(document_feed.lesson_id) not between 1 and millrace.most('name') or document_feed.lesson_id ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+        perform millrace.refuse('the lesson_id is empty, too long, or has control characters', 'lesson_id', 'Give 1 to 128 characters, or null.');
+    end if;
+    if length(document_feed.tenant) not between 1 and millrace.most('name') or document_feed.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+        perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
+    end if;
+    if document_feed.lesson_id is null and document_feed.tenant is null and me is null then
+        perform millrace.refuse('neither a lesson, nor a tenant, nor an actor is given', 'lesson_id', 'Give one of them; documents_changes has all changes.');
+    end if;
+    perform millrace.document_changes_number();
+    if of_tenant <> own_tenant then                       -- another's: nothing, as in document_list
+        return;
+    end if;
+    if (document_feed.lesson_id is null and document_feed.tenant is null) or not sees_all then
+        return query
+            select x.seq, x.at, x.document, x.change, x.data from (
+                (select c.* from millrace.document_change c join millrace.document d on d.id = c.document
+                  where c.owner = me and c.seq > behind and (document_feed.lesson_id is null or c.lesson_id = document_feed.lesson_id)
+                    and (of_tenant is null or c.tenant = of_tenant) and millrace.document_sees(d, me, caller => document_feed.caller)
+                  order by c.seq limit document_feed.page)
+                union all
+                (select c.* from millrace.document_change c join millrace.document d on d.id = c.document
+                  where c.lesson_id = document_feed.lesson_id and c.owner is null and c.seq > behind
+                    and (of_tenant is null or c.tenant = of_tenant) and millrace.document_sees(d, me, caller => document_feed.caller)
+                  order by c.seq limit document_feed.page)
+                union all
+                (select c.* from millrace.document_change c join millrace.document d on d.id = c.document
+                  where document_feed.lesson_id is null and c.tenant = document_feed.tenant and c.owner is null and c.seq > behind
+                    and millrace.document_sees(d, me, caller => document_feed.caller)
+                  order by c.seq limit document_feed.page)
+            ) x order by x.seq limit document_feed.page;
+    elsif document_feed.lesson_id is not null then
+        return query
+            select c.seq, c.at, c.document, c.change, c.data from millrace.document_change c join millrace.document d on d.id = c.document
+             where c.lesson_id = document_feed.lesson_id and c.seq > behind and (of_tenant is null or c.tenant = of_tenant)
+               and millrace.document_sees(d, me, caller => document_feed.caller)
+             order by c.seq limit document_feed.page;
+    else
+        return query
+            select c.seq, c.at, c.document, c.change, c.data from millrace.document_change c join millrace.document d on d.id = c.document
+             where c.tenant = document_feed.tenant and c.seq > behind and millrace.document_sees(d, me, caller => document_feed.caller)
+             order by c.seq limit document_feed.page;
+    end if;
 end $$;
 
 -- Kept for 14 days, as events are.

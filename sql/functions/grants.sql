@@ -10,7 +10,7 @@ declare
         'family_create', 'family_zone', 'family_join', 'family_leave', 'family_invite', 'family_uninvite', 'family_invitations', 'person_erase', 'mood_log', 'mood_log_many', 'mood_delete', 'moods', 'hobby_save', 'hobbies',
         'hobby_presets', 'hobby_seen', 'cards', 'card_answer', 'quest_today', 'quest_complete', 'quest_complete_many', 'quest_undo', 'quest_history', 'points', 'streak',
         'weekly_stats',
-        'document_upload', 'document_register', 'document_delete', 'document_retry', 'document_text', 'document_search', 'document', 'document_list', 'document_link',
+        'document_upload', 'document_register', 'document_delete', 'document_retry', 'document_text', 'document_search', 'document', 'document_list', 'document_link', 'document_feed',
         'check_in', 'check_in_arm', 'check_in_disarm', 'check_in_set_interval', 'check_in_pause', 'check_in_alarm', 'check_in_help', 'check_in_drill', 'check_in_contact',
         'check_in_contact_remove', 'check_in_consent_ask', 'check_in_accept', 'check_in_respond', 'check_in_show',
         'device_add', 'device_remove', 'notice_preferences', 'person_profile', 'own_notice_schedule', 'own_notice_move', 'own_notice_cancel'];
@@ -31,7 +31,7 @@ declare
         'hobby_presets', 'hobby_seen', 'cards', 'card_answer', 'quest_today', 'quest_complete', 'quest_complete_many', 'quest_undo', 'quest_history', 'points', 'streak',
         'weekly_stats',
         'points_award', 'notice_send', 'notice_cancel', 'notice_move', 'quest_rollover', 'quest_rollover_due', 'quest_state', 'quest_zones_check', 'quest_rules_set',
-        'document_upload', 'document_register', 'document_delete', 'document_retry', 'document_text', 'document_search', 'document', 'document_list', 'document_link', 'document_story', 'document_progress',
+        'document_upload', 'document_register', 'document_delete', 'document_retry', 'document_text', 'document_search', 'document', 'document_list', 'document_link', 'document_feed', 'document_story', 'document_progress',
         'document_output_of', 'documents_changes', 'document_state', 'document_take', 'document_stage', 'document_received', 'document_inspected', 'document_waiting',
         'document_cached', 'document_pages_put', 'document_spread', 'document_ended', 'document_contents', 'documents_check',
         'check_in', 'check_in_arm', 'check_in_disarm', 'check_in_set_interval', 'check_in_pause', 'check_in_alarm', 'check_in_help', 'check_in_drill', 'check_in_contact',

@@ -30,6 +30,49 @@ import Testing
         }
     }
 
+    @Test func `a feed of a lesson, a tenant or one's own shows what its reader may see`() async throws {
+        try await withDocuments(works: false) { bench in
+            let connection = bench.connection
+            try await connection.run(
+                """
+                select millrace.document_register('https://a.example/1', 'one', lesson_id => 'l7', actor => 'ann');
+                select millrace.document_register('https://a.example/2', 'two', lesson_id => 'l8', tenant => 'acme', actor => 'ann');
+                select millrace.document_register('https://a.example/3', 'three', lesson_id => 'l7', actor => 'ben')
+                """)
+            func feed(_ arguments: String) async throws -> [String] {
+                try await connection.column(
+                    "select d.title || ' ' || f.change from millrace.document_feed(\(arguments)) f join millrace.document d on d.id = f.id order by f.seq"
+                )
+            }
+            #expect(try await feed("actor => 'ann'") == ["one created", "two created"])
+            #expect(try await feed("lesson_id => 'l7', actor => 'ann'") == ["one created"])
+            #expect(try await feed("tenant => 'acme', actor => 'ann'") == ["two created"])
+            #expect(try await feed("tenant => 'acme', actor => 'ben'").isEmpty)
+            #expect(try await feed("lesson_id => 'l7'") == ["one created", "three created"])
+            let last = try await connection.int("select max(seq) from millrace.document_feed(actor => 'ann')")
+            try await connection.run(
+                "select millrace.document_delete(lesson_id => 'l7', actor => 'ann'); select millrace.documents_changes()"
+            )
+            #expect(
+                try await connection.column(
+                    "select change from millrace.document_feed('l7', since => \(last), actor => 'ann')") == ["deleted"])
+            #expect(try await connection.refusal(of: "select millrace.document_feed()")?.sqlState == "22023")
+            #expect(
+                try await connection.refusal(of: "select millrace.document_feed(actor => 'ann', page => 501)")?.sqlState
+                    == "22023")
+            for field in ["lesson_id", "tenant"] {
+                let call = "select millrace.document_feed(\(field) => repeat('x', $), actor => 'ann')"
+                #expect(try await connection.refusal(of: call.replacing("$", with: "128")) == nil)
+                for size in ["0", "129"] {
+                    #expect(try await connection.refusal(of: call.replacing("$", with: size))?.sqlState == "22023")
+                }
+            }
+            try await connection.run("select millrace.person_erase('ben', 'ben')")
+            #expect(try await connection.int("select count(*) from millrace.document_change where owner = 'ben'") == 0)
+            #expect(try await feed("lesson_id => 'l7', actor => 'ben'").isEmpty)
+        }
+    }
+
     @Test func `what was put by a link is registered once, and belongs to the document then`() async throws {
         try await withDocuments(works: false) { bench in
             let connection = bench.connection
