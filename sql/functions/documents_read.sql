@@ -205,13 +205,13 @@ begin
 end $$;
 
 -- The same for who may see the documents: of a lesson, of a tenant, or of both; without either, of the actor's own. Each case reads its index
--- from `since` on, and what the reader may see is part of what it reads by.
+-- from `since` on, and what the reader may see is part of what it reads by. Plans are made for each call: one for all lessons walks over every change.
 create or replace function millrace.document_feed(
     lesson_id text default null, tenant text default null, since bigint default 0, page int default 50, actor text default null,
     caller millrace.caller_name default current_user
 ) returns table (seq bigint, at timestamptz, id uuid, change text, data jsonb)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
-    set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+    set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_custom_plan as $$
 #variable_conflict use_column
 declare
     me text := millrace.document_actor(document_feed.actor, caller => document_feed.caller);

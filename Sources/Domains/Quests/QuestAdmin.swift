@@ -121,20 +121,30 @@ package enum QuestAdmin {
         try await connection.query(sql, parameters) { row throws(PostgresError) in try row.bool(0) }.first ?? false
     }
 
-    /// A family's newest days, as JSON: day, kind, title, state, completions.
+    package struct Day: Sendable {
+        package var day: String
+        package var kind: String
+        package var title: String
+        /// The catalogue's own id and text, if it has them.
+        package var id: String?
+        package var description: String?
+        package var state: String
+        package var completions: Int
+    }
+
+    /// A family's newest days.
     package static func days(
         of family: String, before day: String?, page: Int, on connection: Connection
-    ) async throws(PostgresError) -> [(day: String, kind: String, title: String, state: String, completions: Int)] {
+    ) async throws(PostgresError) -> [Day] {
         try await connection.query(
             """
-            select day::text, kind, title, state, completions from millrace.quests
+            select day::text, kind, title, id, description, state, completions from millrace.quests
              where family = $1 and ($2::text is null or day < $2::text::date) order by day desc limit $3
             """, [.text(family), .text(day), .int4(Int32(clamping: page))]
         ) { row throws(PostgresError) in
-            (
-                day: try row.string(0), kind: try row.string(1), title: try row.string(2), state: try row.string(3),
-                completions: Int(try row.int(4))
-            )
+            Day(
+                day: try row.string(0), kind: try row.string(1), title: try row.string(2), id: row.optionalString(3),
+                description: row.optionalString(4), state: try row.string(5), completions: Int(try row.int(6)))
         }
     }
 

@@ -14,6 +14,7 @@ extension Command {
     static let questsHistory = Command(
         ["quests", "history"],
         summary: "List a family's days, newest first",
+        discussion: "With --json each day also has its quest's id and description, where the catalogue gives them.",
         arguments: [Argument("family", help: "the family")],
         flags: [
             .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
@@ -154,7 +155,7 @@ extension Invocation {
             days.map {
                 [
                     "family": .string(family), "day": .string($0.day), "kind": .string($0.kind),
-                    "title": .string($0.title),
+                    "title": .string($0.title), "id": JSONValue($0.id), "description": JSONValue($0.description),
                     "state": .string($0.state), "completions": .int($0.completions),
                 ]
             }, table: table)
