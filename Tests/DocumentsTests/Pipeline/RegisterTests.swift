@@ -73,6 +73,48 @@ import Testing
         }
     }
 
+    @Test func `a feed shows another tenant, another person or a role without claims nothing`() async throws {
+        try await withDocuments(works: false) { bench in
+            let connection = bench.connection
+            let role = TestCluster.name("feed")
+            try await connection.run(
+                """
+                create role \(role) nologin; grant usage on schema millrace to \(role);
+                do $$ declare f regprocedure; begin
+                    for f in select p.oid from pg_proc p where p.pronamespace = 'millrace'::regnamespace and p.proname in ('document_feed', 'document_register') loop
+                        execute format('grant execute on function %s to \(role)', f);
+                    end loop;
+                end $$;
+                select millrace.grant_enqueue('\(role)')
+                """)
+            func asking(_ claims: String, _ sql: String) async throws -> String? {
+                try await connection.run(
+                    "begin; set local role \(role); select set_config('request.jwt.claims', '\(claims)', true)")
+                let answer = try await connection.value(sql)
+                try await connection.run("commit")
+                return answer
+            }
+            _ = try await asking(
+                #"{"sub": "ann", "tenant": "acme"}"#,
+                "select millrace.document_register('https://a.example/1', 'one', lesson_id => 'l7')")
+            for (claims, sees) in [
+                (#"{"sub": "ann", "tenant": "acme"}"#, "1 1 1"), (#"{"sub": "ben", "tenant": "acme"}"#, "1 1 0"),
+                (#"{"sub": "eve", "tenant": "other"}"#, "0 0 0"), (#"{"sub": "eve"}"#, "0 0 0"),
+            ] {
+                #expect(
+                    try await asking(
+                        claims,
+                        """
+                        select (select count(*) from millrace.document_feed('l7')) || ' ' || (select count(*) from millrace.document_feed(tenant => 'acme'))
+                            || ' ' || (select count(*) from millrace.document_feed())
+                        """) == sees, "\(claims)")
+            }
+            try await connection.run("begin; set local role \(role)")
+            #expect(try await connection.refusal(of: "select millrace.document_feed('l7')")?.sqlState == "42501")
+            try await connection.run("rollback; drop owned by \(role); drop role \(role)")
+        }
+    }
+
     @Test func `what was put by a link is registered once, and belongs to the document then`() async throws {
         try await withDocuments(works: false) { bench in
             let connection = bench.connection
