@@ -232,7 +232,8 @@ let package = Package(
             swiftSettings: strict),
 
         .target(
-            name: "TestSupport", dependencies: ["Clusters", "Postgres", "Queues", "Threads"], path: "Tests/TestSupport",
+            name: "TestSupport", dependencies: ["CLinux", "Clusters", "Postgres", "Queues", "Threads"],
+            path: "Tests/TestSupport",
             swiftSettings: strict),
         .target(
             name: "Fakes", dependencies: ["CCrypto", "Signatures", "Threads"], path: "Tests/Fakes",
@@ -335,7 +336,8 @@ let package = Package(
         .testTarget(
             name: "MillraceCommandTests",
             dependencies: [
-                "Calendars", "CheckIns", "Clusters", "Faults", "Jobs", "Listeners", "Mail", "MillraceCommand",
+                "Calendars", "CheckIns", "Clusters", "Composition", "Faults", "Jobs", "Listeners", "Mail",
+                "MillraceCommand",
                 "Notices", "Postgres", "Queues",
                 "Encryption",
                 "Signatures", "Supervision",

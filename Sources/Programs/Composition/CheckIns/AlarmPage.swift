@@ -58,11 +58,16 @@ package enum AlarmPage {
         }
     }
 
-    static let unknownLink = html(
-        "Unknown link", "<h1>Unknown link</h1><p>This link is not one of ours, or not any more.</p>", PageWords(nil),
-        status: 404)
-    static let unknownAnswer = html(
-        "Unknown answer", "<h1>Unknown answer</h1><p>This is no answer that we know.</p>", PageWords(nil), status: 400)
+    static func unknownLink(_ words: PageWords) -> Response {
+        html(words.unknownLink, "<h1>\(words.unknownLink)</h1><p>\(words.notOurs)</p>", words, status: 404)
+    }
+
+    static func unknownAnswer(_ words: PageWords) -> Response {
+        html(
+            words.unknownAnswer,
+            "<h1>\(words.unknownAnswer)</h1><p>\(words.noAnswerOfOurs)</p><p><a href=\"\">\(words.back)</a></p>", words,
+            status: 400)
+    }
 
     /// Beside the pages, so that a proxy which lets those through lets this through as well.
     static let stylesheet = (name: "page.css", response: Response.text(style, type: "text/css; charset=utf-8"))

@@ -26,27 +26,32 @@ package struct AlarmRoutes: Sendable {
 
     private func show(_ request: Listeners.Request) async throws -> Listeners.Response {
         if request.parameter("token") == AlarmPage.stylesheet.name { return AlarmPage.stylesheet.response }
-        guard let link = links.openedAlarm(request.parameter("token")) else { return AlarmPage.unknownLink }
-        return try await page(link)
+        guard let link = links.openedAlarm(request.parameter("token")) else { return unknownLink(request) }
+        return try await page(link, request)
     }
 
     private func act(_ request: Listeners.Request) async throws -> Listeners.Response {
         let body = try await request.body.collect()
-        guard let link = links.openedAlarm(request.parameter("token")) else { return AlarmPage.unknownLink }
+        guard let link = links.openedAlarm(request.parameter("token")) else { return unknownLink(request) }
         let answer = Self.answer(in: body)
         do {
             if let alarm = link.alarm {
                 guard let facts = try await facts(link), let contact = facts["contact"]?.text else {
-                    return AlarmPage.unknownLink
+                    return unknownLink(request)
                 }
                 if answer == AlarmPage.asksWhetherSafe { return AlarmPage.safetyQuestion(facts) }
-                guard let answer, AlarmPage.isAnswer(answer) else { return AlarmPage.unknownAnswer }
+                guard let answer, AlarmPage.isAnswer(answer) else {
+                    return AlarmPage.unknownAnswer(PageWords(facts))
+                }
                 let state = try await pool.withConnection { connection throws(PostgresError) in
                     try await CheckInAdmin.respond(alarm, contact: contact, answer: answer, on: connection)
                 }
                 log.info("an alarm was answered by a link", [("alarm.id", alarm), ("alarm.state", state ?? "?")])
             } else {
-                guard answer == "yes" || answer == "no" || answer == "never" else { return AlarmPage.unknownAnswer }
+                guard answer == "yes" || answer == "no" || answer == "never" else {
+                    guard let facts = try await facts(link) else { return unknownLink(request) }
+                    return AlarmPage.unknownAnswer(PageWords(facts))
+                }
                 try await pool.withConnection { connection throws(PostgresError) in
                     if answer == "never" {
                         try await CheckInAdmin.never(link.contact, on: connection)
@@ -56,11 +61,16 @@ package struct AlarmRoutes: Sendable {
                 }
             }
         } catch let error as PostgresError where error.sqlState == "P0002" {
-            return AlarmPage.unknownLink
+            return unknownLink(request)
         } catch let error as PostgresError where error.sqlState == "55000" && link.alarm == nil {
             // Yes, after never again: the page says how it stands.
         }
-        return try await page(link)
+        return try await page(link, request)
+    }
+
+    /// Nobody's profile says which language this reader has.
+    private func unknownLink(_ request: Listeners.Request) -> Listeners.Response {
+        AlarmPage.unknownLink(PageWords(accepting: request.headers["Accept-Language"]))
     }
 
     private func facts(_ link: (alarm: String?, contact: String)) async throws -> JSONValue? {
@@ -70,8 +80,10 @@ package struct AlarmRoutes: Sendable {
         return try bytes.map { try JSONValue.read($0) }
     }
 
-    private func page(_ link: (alarm: String?, contact: String)) async throws -> Listeners.Response {
-        guard let facts = try await facts(link) else { return AlarmPage.unknownLink }
+    private func page(
+        _ link: (alarm: String?, contact: String), _ request: Listeners.Request
+    ) async throws -> Listeners.Response {
+        guard let facts = try await facts(link) else { return unknownLink(request) }
         return link.alarm == nil ? AlarmPage.consent(facts) : AlarmPage.alarm(facts)
     }
 

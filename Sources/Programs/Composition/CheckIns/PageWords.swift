@@ -6,6 +6,25 @@ struct PageWords {
         isGerman = facts?["language"]?.text == "de"
     }
 
+    /// For a reader of whom nothing is known but what the browser asks for (`Accept-Language`).
+    init(accepting languages: String?) {
+        isGerman = Self.preferred(among: ["en", "de"], by: languages ?? "") == "de"
+    }
+
+    /// The offered language with the highest weight; the first offered where none is asked for. Of equal weights the earlier one counts.
+    static func preferred(among offered: [String], by asked: String) -> String {
+        var best = (language: offered[0], weight: 0.0)
+        for item in asked.split(separator: ",").prefix(50) {
+            let parts = item.split(separator: ";").map { $0.filter { !$0.isWhitespace } }
+            guard let range = parts.first?.lowercased(), let main = range.split(separator: "-").first else { continue }
+            let asked = parts.dropFirst().first { $0.hasPrefix("q=") }
+            let weight = asked.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
+            let language = main == "*" ? offered[0] : String(main)
+            if weight > best.weight, weight <= 1, offered.contains(language) { best = (language, weight) }
+        }
+        return best.language
+    }
+
     var language: String { isGerman ? "de" : "en" }
     var alarm: String { isGerman ? "Alarm" : "Alarm" }
     var test: String { isGerman ? "Probe eines Alarms" : "Test of an alarm" }
@@ -63,5 +82,16 @@ struct PageWords {
         isGerman
             ? "Diese Frage ist nicht mehr offen: Du bist kein Kontakt mehr."
             : "This question is no longer open: you are not named as a contact."
+    }
+
+    var unknownLink: String { isGerman ? "Unbekannter Link" : "Unknown link" }
+    var notOurs: String {
+        isGerman
+            ? "Dieser Link ist nicht von uns, oder er gilt nicht mehr."
+            : "This link is not one of ours, or it is no longer valid."
+    }
+    var unknownAnswer: String { isGerman ? "Unbekannte Antwort" : "Unknown answer" }
+    var noAnswerOfOurs: String {
+        isGerman ? "Diese Antwort kennen wir nicht." : "We do not know this answer."
     }
 }

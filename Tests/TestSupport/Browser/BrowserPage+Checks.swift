@@ -1,0 +1,87 @@
+/// What every page of ours keeps to, computed where it is shown.
+extension BrowserPage {
+    /// Sentences about what is wrong; none when the page is as it should be.
+    package func problems(smallestTarget: Int = 44, leastContrast: Double = 4.5) async throws -> [String] {
+        var problems = try await evaluate(
+            "(\(Self.checks))(\(width), \(smallestTarget), \(leastContrast))", as: [String].self)
+        let shift = try await layoutShift()
+        if shift > 0 { problems.append("the layout shifted by \(shift)") }
+        return problems + errors.map { "the console got an error: \($0)" }
+    }
+
+    /// Requests for anything that this origin did not give.
+    package func requests(outside origin: String) -> [String] {
+        requests.filter { !$0.hasPrefix(origin + "/") && !$0.hasPrefix("data:") && !$0.hasPrefix("about:") }
+    }
+
+    /// How much moved after it was first shown, two frames from now.
+    package func layoutShift() async throws -> Double {
+        try await evaluate(
+            """
+            new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => {
+                const recorder = window.millraceShifts
+                for (const one of recorder.observer.takeRecords()) recorder.sum += one.value
+                done(recorder.sum)
+            })))
+            """, as: Double.self)
+    }
+
+    /// Runs before each document's own scripts.
+    static let shiftRecorder = """
+        window.millraceShifts = { sum: 0 }
+        window.millraceShifts.observer = new PerformanceObserver(list => {
+            for (const one of list.getEntries()) window.millraceShifts.sum += one.value
+        })
+        window.millraceShifts.observer.observe({ type: 'layout-shift', buffered: true })
+        """
+
+    private static let checks = """
+        (width, smallest, least) => {
+            const problems = []
+            const scrolled = document.scrollingElement.scrollWidth
+            if (scrolled > width) problems.push(`it scrolls sideways: ${scrolled} of ${width} pixels`)
+            const name = element => `<${element.localName}> “${(element.innerText || element.value || '').trim().slice(0, 40)}”`
+            const isShown = element => element.checkVisibility({ opacityProperty: true, visibilityProperty: true })
+            const targets = 'a[href], button, input:not([type=hidden]), select, textarea, summary, [role=button]'
+            for (const element of document.querySelectorAll(targets)) {
+                if (!isShown(element)) continue
+                const box = element.getBoundingClientRect()
+                if (box.width < smallest || box.height < smallest)
+                    problems.push(`${name(element)} is ${box.width} by ${box.height} pixels`)
+            }
+            const numbers = color => {
+                const found = color.match(/[\\d.]+/g).map(Number)
+                return found.length > 3 ? found : [...found, 1]
+            }
+            const over = (top, below) => [0, 1, 2].map(i => top[i] * top[3] + below[i] * (1 - top[3])).concat(1)
+            const canvas = () => {
+                const probe = document.createElement('i')
+                probe.style.backgroundColor = 'Canvas'
+                document.body.append(probe)
+                const color = numbers(getComputedStyle(probe).backgroundColor)
+                probe.remove()
+                return color
+            }
+            const background = element => {
+                if (!element) return canvas()
+                const own = numbers(getComputedStyle(element).backgroundColor)
+                return own[3] === 1 ? own : over(own, background(element.parentElement))
+            }
+            const light = color => {
+                const [r, g, b] = color.slice(0, 3).map(part => part / 255)
+                    .map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+                return 0.2126 * r + 0.7152 * g + 0.0722 * b
+            }
+            const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+            while (texts.nextNode()) {
+                const element = texts.currentNode.parentElement
+                if (!texts.currentNode.data.trim() || !isShown(element)) continue
+                const below = background(element)
+                const [a, b] = [light(over(numbers(getComputedStyle(element).color), below)), light(below)]
+                const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)
+                if (contrast < least) problems.push(`${name(element)} has a contrast of ${contrast.toFixed(2)}`)
+            }
+            return problems
+        }
+        """
+}
