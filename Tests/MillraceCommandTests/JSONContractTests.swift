@@ -1,73 +1,159 @@
 import Foundation
+import Postgres
 import TestSupport
 import Testing
 
 @testable import MillraceCommand
 
-/// `deploy/guides/json.md` says which fields a verb prints; programs rely on it.
+/// `deploy/guides/json.md` says which fields a verb prints, and of which type; programs rely on it.
 @Suite struct JSONContractTests {
-    struct Line {
-        let verb: String
-        /// Each field, and the fields of its entries where they are listed.
-        var fields: [String: Set<String>] = [:]
+    struct Row {
+        let line: String
+        let fields: String
+
+        var words: [String] { JSONContractTests.words(of: line) }
     }
 
-    static func lines() throws -> [Line] {
+    /// The rows of the table below a heading: a command line, and what stands beside it.
+    static func rows(below heading: String) throws -> [Row] {
         let page = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../deploy/guides/json.md")
         let text = try String(contentsOf: page, encoding: .utf8)
-        let table = text[(text.range(of: "## Fields")?.upperBound ?? text.startIndex)...]
-        return table.split(separator: "\n").filter { $0.hasPrefix("| ") && !$0.hasPrefix("| verb") }.map { row in
+        let start = try #require(text.range(of: "\n## \(heading)\n"), "json.md has no heading \(heading)").upperBound
+        let section = text[start...].prefix(upTo: text[start...].range(of: "\n## ")?.lowerBound ?? text.endIndex)
+        return section.split(separator: "\n").filter { $0.hasPrefix("| `") }.map { row in
             let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
-            var line = Line(verb: cells[0])
-            let halves = cells[1].split(separator: ":", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
-            var own = halves[0].split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
-            if halves.count > 1 {
-                let entries = halves[1].split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
-                line.fields[own.removeLast()] = Set(entries)
-            }
-            for field in own { line.fields[field] = [] }
-            return line
+            return Row(line: cells[0].replacing("`", with: ""), fields: cells.count > 1 ? cells[1] : "")
         }
     }
 
-    private static func keys(_ value: JSONValue) -> Set<String> {
-        guard case .object(let members) = value else { return [] }
-        return Set(members.map(\.key))
+    /// As a shell splits them: what stands between single quotes is one.
+    static func words(of line: String) -> [String] {
+        line.split(separator: "'", omittingEmptySubsequences: false).enumerated().flatMap { index, part in
+            index % 2 == 1 ? [String(part)] : part.split(separator: " ").map(String.init)
+        }
     }
 
-    @Test func `each verb on the page prints the fields that stand there, and no others`() async throws {
-        let lines = try Self.lines()
-        #expect(lines.count >= 20)
+    /// What stands for a name on the page, and the statement that finds one.
+    private static let placeholders = [
+        "<job>": "select id from millrace.jobs where kind = 'mail.welcome'",
+        "<dead>": "select id from millrace.jobs where state = 'dead' limit 1",
+        "<event>": "select id from millrace.events order by 1 limit 1",
+        "<mail>": "select id from millrace.mail_messages where template is null order by created_at desc limit 1",
+        "<webhook>": "select id from millrace.webhooks order by 1 limit 1",
+        "<document>": "select id from millrace.documents order by 1 limit 1",
+        "<alarm>": "select id from millrace.alarms order by raised_at desc limit 1",
+        "<notice>": "select id from millrace.notices where kind = 'note' order by 1 limit 1",
+        "<blob>": "select encode(id, 'hex') from millrace.blob order by 1 limit 1",
+    ]
+
+    /// What happens between two lines, so that the next has something to act on.
+    private static let meanwhile = [
+        "mail resolve": "update millrace.mail set status = 'parked'",
+        "documents retry": "update millrace.document set status = 'failed', stage = 'failed', reason = 'unreadable'",
+    ]
+
+    private static let beforehand = #"""
+        select millrace.enqueue('mail.send', queue => 'mail');
+        delete from millrace.ready;
+        insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes, error)
+        select id, 0, id, now(), now(), kind, queue, 1, 3, 1, 0, 'refused' from millrace.job;
+        select millrace.enqueue('mail.welcome', queue => 'mail', tags => '{a}', limit_key => 'k');
+        select millrace.pause('empty');
+        select millrace.provider_force('resend', 'observe', 'test');
+        select millrace.flag_set('new-sender', 5);
+        select millrace.schedule_set('nightly', '0 2 * * *', 'mail.send');
+        select millrace.device_add('anna', 'fcm', repeat('a', 40), actor => 'anna');
+        select millrace.check_in_contact('anna', 'mum', 1, '{"mail": "mum@example.com"}', actor => 'anna'), millrace.check_in_confirm('anna', 'mum')
+        """#
+
+    @Test func `each line on the page prints the fields that stand there, of these types, and no others`() async throws
+    {
+        let rows = try Self.rows(below: "Fields")
+        let folder = FileManager.default.temporaryDirectory.appending(path: "millrace-json-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let template = folder.appending(path: "mails/welcome/en")
+        try FileManager.default.createDirectory(at: template, withIntermediateDirectories: true)
+        for (name, text) in ["subject.txt": "Hello {{name}}", "body.html": "<p>{{name}}</p>", "body.txt": "{{name}}"] {
+            try text.write(to: template.appending(path: name), atomically: true, encoding: .utf8)
+        }
+        try #"{"name": {"required": true}}"#.write(
+            to: template.appending(path: "variables.json"), atomically: true, encoding: .utf8)
+        let file = folder.appending(path: "hello.txt").path
+        try "hello".write(toFile: file, atomically: true, encoding: .utf8)
         try await withDatabase { database in
-            try await database.change(
-                """
-                select millrace.enqueue('mail.send', queue => 'mail');
-                delete from millrace.ready;
-                insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes, error)
-                select id, 0, id, now(), now(), kind, queue, 1, 3, 1, 0, 'refused' from millrace.job;
-                select millrace.pause('empty');
-                select millrace.provider_force('resend', 'observe', 'test');
-                select millrace.flag_set('new-sender', 5);
-                select millrace.schedule_set('nightly', '0 2 * * *', 'mail.send')
-                """)
-            for line in lines {
-                let capture = Capture()
-                let words = line.verb.split(separator: " ").map(String.init)
-                let code = await Application.run(
-                    arguments: words + ["--json", "--yes", "--database-url", database.url], surroundings: .fake(),
-                    console: capture.console)
-                #expect(code == .done, "\(line.verb): \(capture.errors)")
-                let value = try JSONValue.read(capture.output)
-                #expect(value["version"]?.integer == 1, "\(line.verb)")
-                #expect(Self.keys(value).subtracting(["version"]) == Set(line.fields.keys), "\(line.verb)")
-                for (field, entries) in line.fields where !entries.isEmpty {
-                    guard case .array(let items)? = value[field], let first = items.first else {
-                        Issue.record("\(line.verb): \(field) has no entry")
-                        continue
+            let connection = try await database.connect()
+            try await connection.run(Self.beforehand)
+            for row in rows {
+                for (verb, script) in Self.meanwhile where row.line.hasPrefix(verb) { try await connection.run(script) }
+                var words: [String] = []
+                for word in row.words {
+                    if let find = Self.placeholders[word] {
+                        guard let found = try await connection.value(find) else {
+                            Issue.record("\(row.line): there is no \(word)")
+                            continue
+                        }
+                        words.append(found)
+                    } else {
+                        words.append(
+                            word.replacing("<file>", with: file).replacing("<folder>", with: "\(folder.path)/mails"))
                     }
-                    #expect(Self.keys(first) == entries, "\(line.verb): \(field)")
                 }
+                let capture = Capture()
+                let code = await Application.run(
+                    arguments: words + ["--json", "--yes", "--database-url", database.url],
+                    surroundings: .fake(
+                        ["MILLRACE_ENCRYPTION_KEY": "00bdec81:iV6QTWA7LXfNaNJ6Vzthcsbz/4BJCQzVPOAozaMHig0="],
+                        files: ["hello.txt": "hello", "/here/hello.txt": "hello", file: "hello"]),
+                    console: capture.console)
+                // Nobody answers at the webhook that is tested; all else succeeds, or is a verdict.
+                let codes: [ExitCode] =
+                    row.line.hasPrefix("webhooks test") ? [.failed] : [.done, .degraded, .critical, .jobDied]
+                #expect(codes.contains(code), "\(row.line): \(capture.errors)")
+                guard let value = try? JSONValue.read(capture.output), case .object(let members) = value else {
+                    Issue.record("\(row.line) prints no object: \(capture.output.prefix(300))")
+                    continue
+                }
+                let shape = JSONShape.fields(try JSONShape.fields(in: row.fields))
+                let said = JSONValue.object(members.filter { $0.key != "version" })
+                let problems = shape.problems(with: said, at: "it")
+                guard case .fields(let printed) = JSONShape(of: said) else { continue }
+                #expect(problems == [], "| `\(row.line)` | \(JSONShape.spell(printed)) |")
+                #expect(row.words.starts(with: ["events", "tail"]) || value["version"]?.integer == 1, "\(row.line)")
             }
+            await connection.close()
         }
+    }
+
+    @Test func `every verb stands on the page`() throws {
+        let rows = try Self.rows(below: "Fields") + Self.rows(below: "Verbs without these objects")
+        let tree = Verbs.tree
+        let lines = rows.map(\.words)
+        for command in tree.commands {
+            #expect(
+                lines.contains { $0.starts(with: command.path) || $0 == [command.path[0], "*"] },
+                "\(command.name) has no row in deploy/guides/json.md")
+        }
+        for words in lines {
+            #expect(
+                words.last == "*" && tree.leadsSomewhere([words[0]])
+                    || tree.commands.contains { words.starts(with: $0.path) },
+                "\(words) on the page is no verb")
+        }
+    }
+
+    @Test func `a wrong type, a missing field and an unknown one are found`() throws {
+        let shape = JSONShape.fields(
+            try JSONShape.fields(in: "id int, jobs list of (kind text, n number), more object"))
+        func problems(_ json: String) throws -> [String] {
+            shape.problems(with: try JSONValue.read(json), at: "it")
+        }
+        #expect(try problems(#"{"id": 1, "jobs": [{"kind": "a", "n": 1.5}], "more": {"x": 1}}"#) == [])
+        #expect(try problems(#"{"id": null, "jobs": [{"kind": null, "n": 1}], "more": {}}"#) == [])
+        #expect(
+            try problems(#"{"id": "1", "jobs": [{"kind": "a"}], "extra": 1, "more": []}"#) == [
+                "it.extra is not in the guide", "it.id is not int but text", "it.jobs[0].n is missing",
+                "it.more is not object but list",
+            ])
+        #expect(try problems(#"{"id": 1, "jobs": []}"#) == ["it.more is missing", "it.jobs has no entry to compare"])
     }
 }
