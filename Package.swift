@@ -336,13 +336,10 @@ let package = Package(
         .testTarget(
             name: "MillraceCommandTests",
             dependencies: [
-                "Calendars", "CheckIns", "Clusters", "Composition", "Faults", "Jobs", "Listeners", "Mail",
-                "MillraceCommand",
-                "Notices", "Postgres", "Queues",
-                "Encryption",
-                "Signatures", "Supervision",
-                "Telemetry", "TestSupport", "Workers",
-            ],
+                "Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Encryption", "Faults", "Jobs",
+                "Listeners", "Mail", "MillraceCommand", "Notices", "Postgres", "Queues", "Schema", "Signatures",
+                "Supervision", "Telemetry", "TestSupport", "Workers",
+            ], exclude: ["Recorded"],
             swiftSettings: strict),
         .testTarget(
             name: "SystemTests",
