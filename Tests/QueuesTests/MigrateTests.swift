@@ -68,18 +68,24 @@ import Testing
 
     @Test func `what is embedded is what the folder holds, in its order`() throws {
         let root = #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined()
-        func names(_ folder: String) throws -> [String] {
-            try FileManager.default.contentsOfDirectory(atPath: "\(root)/sql/\(folder)").map { String($0.dropLast(4)) }
-                .sorted()
+        /// Path below the folder by name; functions stand in a folder for each room.
+        func files(_ folder: String) throws -> [String: String] {
+            let paths = try FileManager.default.subpathsOfDirectory(atPath: "\(root)/sql/\(folder)")
+            return Dictionary(
+                uniqueKeysWithValues: paths.filter { $0.hasSuffix(".sql") }.map { path in
+                    (String(path.split(separator: "/").last?.dropLast(4) ?? ""), "\(root)/sql/\(folder)/\(path)")
+                })
         }
-        #expect(Schema.migrations.map(\.name) == (try names("migrations")))
-        #expect((Schema.functions.map(\.name) + [Schema.testClock.name]).sorted() == (try names("functions")))
+        #expect(Schema.migrations.map(\.name) == (try files("migrations").keys.sorted()))
         for (folder, scripts) in [
             ("migrations", Schema.migrations), ("functions", Schema.functions + [Schema.testClock]),
         ] {
+            let files = try files(folder)
+            #expect(scripts.map(\.name).sorted() == files.keys.sorted())
             for script in scripts {
-                let file = FileManager.default.contents(atPath: "\(root)/sql/\(folder)/\(script.name).sql")
-                #expect(file.map(Array.init) == script.bytes, "\(script.name)")
+                let text = files[script.name].flatMap { FileManager.default.contents(atPath: $0) }
+                let isSame = text.map(Array.init) == script.bytes
+                #expect(isSame, "\(script.name)")
             }
         }
     }
