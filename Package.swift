@@ -15,7 +15,8 @@ let package = Package(
         .library(name: "Millrace", targets: ["Millrace"]),
         .library(name: "MillraceMail", targets: ["MillraceMail"]),
         .library(name: "MillraceWorker", targets: ["MillraceWorker"]),
-        .executable(name: "millrace", targets: ["MillraceCommand"]),
+        .executable(name: "millrace", targets: ["MillraceMain"]),
+        .executable(name: "millrace-load", targets: ["MillraceLoad"]),
         .executable(name: "millrace-probe", targets: ["ProbeChild"]),
         .executable(name: "millrace-raster", targets: ["RasterChild"]),
         .executable(name: "millrace-picture", targets: ["PictureChild"]),
@@ -218,14 +219,25 @@ let package = Package(
             path: "Sources/Programs/MillraceWorker",
             swiftSettings: strict),
 
-        .executableTarget(
+        .target(
             name: "MillraceCommand",
             dependencies: [
                 "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "Composition", "Compression",
-                "CYardstick", "Documents", "Encryption", "Faults", "Jobs", "Mail", "MillraceMail", "Notices", "Pages",
-                "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures", "Supervision", "Telemetry",
-                "Templates", "Threads", "Transfers", "Webhooks", "Workers",
+                "Documents", "Encryption", "Faults", "Jobs", "Mail", "MillraceMail", "Notices", "Pages", "Postgres",
+                "Quests", "Queues", "Sandbox", "Schema", "Signatures", "Supervision", "Telemetry", "Templates",
+                "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/MillraceCommand", swiftSettings: strict),
+        .executableTarget(
+            name: "MillraceMain", dependencies: ["MillraceCommand"], path: "Sources/Programs/MillraceMain",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "MillraceLoad",
+            dependencies: [
+                "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "Composition", "Compression",
+                "CYardstick", "Documents", "Encryption", "Faults", "Jobs", "Mail", "MillraceCommand", "MillraceMail",
+                "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures", "Supervision",
+                "Telemetry", "Templates", "Threads", "Transfers", "Webhooks", "Workers",
+            ], path: "Sources/Programs/MillraceLoad", swiftSettings: strict),
 
         .executableTarget(
             name: "DocumentsBench", dependencies: ["Documents", "Pages", "Sandbox"], path: "Tests/DocumentsBench",
@@ -335,33 +347,18 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "MillraceCommandTests",
-            dependencies: [
-                "Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Encryption", "Faults", "Jobs",
-                "Listeners", "Mail", "MillraceCommand", "Notices", "Postgres", "Queues", "Schema", "Signatures",
-                "Supervision", "Telemetry", "TestSupport", "Workers",
-            ], exclude: ["Recorded"],
+            dependencies: ["Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Encryption", "Faults", "Jobs", "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices", "Postgres", "Queues", "Schema", "Signatures", "Supervision", "Telemetry", "TestSupport", "Workers"], exclude: ["Recorded"],
             swiftSettings: strict),
         .testTarget(
             name: "SystemTests",
-            dependencies: [
-                "Clusters", "Fakes", "Faults", "Jobs", "Listeners", "MillraceCommand", "Postgres", "Queues",
-                "Supervision",
-                "Telemetry",
-                "TestSupport", "Workers",
-            ],
+            dependencies: ["Clusters", "Fakes", "Faults", "Jobs", "Listeners", "MillraceCommand", "MillraceLoad", "MillraceMain", "Postgres", "Queues", "Supervision", "Telemetry", "TestSupport", "Workers"],
             swiftSettings: strict),
     ],
 )
 
-// deploy/fuzz builds this instead: the command without its main, and a main of libFuzzer's that feeds the corpora's entry points.
+// deploy/fuzz builds this instead: a main of libFuzzer's that feeds the corpora's entry points.
 if Context.environment["MILLRACE_FUZZ"] != nil {
     package.targets.removeAll { $0.isTest || $0.name == "TestSupport" }
-    if let at = package.targets.firstIndex(where: { $0.name == "MillraceCommand" }) {
-        package.targets[at] = .target(
-            name: "MillraceCommand", dependencies: package.targets[at].dependencies,
-            path: "Sources/Programs/MillraceCommand", exclude: ["Application.swift"],
-            swiftSettings: strict)
-    }
     package.products = [.executable(name: "millrace-fuzz", targets: ["Fuzz"])]
     package.targets.append(
         .executableTarget(

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import MillraceCommand
+@testable import MillraceLoad
 
 /// The judge has to be trusted before what it says of others is: each rule is broken once, and only that is found.
 @Suite struct LedgerCheckerTests {

@@ -2,6 +2,7 @@ import Telemetry
 import Testing
 
 @testable import MillraceCommand
+@testable import MillraceLoad
 
 @Suite struct HistogramTests {
     /// Times as they are: most short, a few very long.

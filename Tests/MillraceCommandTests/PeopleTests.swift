@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import MillraceCommand
+@testable import MillraceLoad
 
 @Suite struct PeopleTests {
     private static func played(

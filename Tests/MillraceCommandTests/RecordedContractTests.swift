@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import MillraceCommand
+@testable import MillraceLoad
 
 /// What programs, scripts and old workers rely on, as it was recorded: it may grow, and nothing of it may go.
 ///
@@ -20,7 +21,7 @@ import Testing
 
     @Test func `no verb and no flag of the command line has gone`() throws {
         var known: Set<String> = []
-        for command in Verbs.tree.commands {
+        for command in LoadVerbs.tree.commands {
             let path = command.path.joined(separator: " ")
             for length in 1...command.path.count { known.insert(command.path.prefix(length).joined(separator: " ")) }
             for flag in command.flags { known.insert("\(path) --\(flag.name)") }

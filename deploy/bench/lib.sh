@@ -50,9 +50,11 @@ start_pooler() {
 # find_millrace: sets millrace to the program to measure, built if there is none.
 find_millrace() {
     millrace=${MILLRACE:-$root/.build/release/millrace}
-    if [[ ! -x $millrace ]]; then
+    if [[ ! -x $millrace || ! -x $(dirname "$millrace")/millrace-load ]]; then
         need_swift
-        say "Building millrace"
-        (cd "$root" && quietly "The build" swift build -c release --product millrace --static-swift-stdlib)
+        say "Building millrace and millrace-load"
+        for product in millrace millrace-load; do
+            (cd "$root" && quietly "The build" swift build -c release --product "$product" --static-swift-stdlib)
+        done
     fi
 }

@@ -3,8 +3,8 @@ import Glibc
 import Threads
 
 /// From a command line to an exit code: parse, configure, check, run, and say what went wrong.
-enum Application {
-    static func run(
+package enum Application {
+    package static func run(
         arguments: [String], surroundings: Surroundings, console: Console, tree: CommandTree = Verbs.tree
     ) async -> ExitCode {
         let environment = surroundings.environment
@@ -100,22 +100,5 @@ enum Application {
         // Who closed a pipe has seen enough, and needs no telling.
         if failure != Descriptor.sentence(EPIPE) { console.failure("the results could not be written: \(failure)") }
         return code == .done ? .failed : code
-    }
-}
-
-@main
-enum Main {
-    static func main() async {
-        Signals.ignorePipe()
-        Descriptor.fillStandard()
-        // Pages and files go through by the megabyte, on many threads. What is never part of a heap goes back when it is freed; the heaps would
-        // keep it in pieces (after 25 dense pages 140 MB, and 60 without).
-        mallopt(M_MMAP_THRESHOLD, 1 << 20)
-        // Each of a worker's connections has a thread, and would have a heap of its own that keeps what a large claim once took: eight for each
-        // core may be. As many as can run at once do: 42.5 and 40.9 MB at the end of a drain, and 48.4 and 43.7 without.
-        mallopt(M_ARENA_MAX, Int32(max(2, sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
-        let arguments = Array(CommandLine.arguments.dropFirst())
-        let code = await Application.run(arguments: arguments, surroundings: .live(), console: .standard())
-        exit(code.rawValue)
     }
 }

@@ -1,20 +1,30 @@
 /// What a verb gets: the line, the settings, the way out, and the world around the process.
-struct Invocation: Sendable {
-    let parsed: Parsed
+package struct Invocation: Sendable {
+    package let parsed: Parsed
     /// Empty for a command with `settings: .unused`.
-    let settings: Settings
-    let console: Console
-    let surroundings: Surroundings
-    let tree: CommandTree
+    package let settings: Settings
+    package let console: Console
+    package let surroundings: Surroundings
+    package let tree: CommandTree
 
-    var environment: [String: String] { surroundings.environment }
+    package init(
+        parsed: Parsed, settings: Settings, console: Console, surroundings: Surroundings, tree: CommandTree
+    ) {
+        self.parsed = parsed
+        self.settings = settings
+        self.console = console
+        self.surroundings = surroundings
+        self.tree = tree
+    }
+
+    package var environment: [String: String] { surroundings.environment }
 
     /// `--timeout`: how long the whole wait may take.
-    var timeout: Duration? { parsed.duration("timeout") }
+    package var timeout: Duration? { parsed.duration("timeout") }
 
     /// Before a destructive change: `--yes`, or a yes of the person at the terminal, or a failure.
     /// - Parameter deed: what would happen, as in "deleting 12 jobs".
-    func confirm(_ deed: String) throws(Failure) {
+    package func confirm(_ deed: String) throws(Failure) {
         guard !parsed.isOn("yes") else { return }
         guard let answer = surroundings.ask("\(deed): go on? [y/N] ") else {
             throw Failure(

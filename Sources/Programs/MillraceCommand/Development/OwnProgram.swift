@@ -1,12 +1,12 @@
-import Glibc
+package import Glibc
 
 /// This very program as a child process.
-enum OwnProgram {
+package enum OwnProgram {
     /// In a process group of its own, for a Ctrl-C on our terminal is for us to act on.
     /// - Parameters:
     ///   - output: where its standard output and error go; ours if not given.
     ///   - program: another than this one, an older one for instance.
-    static func spawn(
+    package static func spawn(
         _ arguments: [String], environment: [String: String], output: Int32? = nil, instead program: String? = nil
     ) -> pid_t? {
         var attributes = posix_spawnattr_t()

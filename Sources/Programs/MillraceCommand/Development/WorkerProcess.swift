@@ -77,7 +77,7 @@ final class WorkerProcess: Sendable {
 
 extension Invocation {
     /// For a worker that `dev` started: it must not outlive it.
-    func dieWithParent(_ parent: Int) {
+    package func dieWithParent(_ parent: Int) {
         guard parent > 0 else { return }
         _ = millrace_die_with_parent(SIGTERM)
         if getppid() != pid_t(parent) { exit(1) }  // it died before we asked

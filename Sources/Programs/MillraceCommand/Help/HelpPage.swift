@@ -1,15 +1,15 @@
 /// The help of everything in the tree, for a reader who sees it for the first time.
-struct HelpPage {
-    let tree: CommandTree
-    let columns: Int
+package struct HelpPage {
+    package let tree: CommandTree
+    package let columns: Int
 
     /// - Parameter columns: the terminal's; nil for a pipe. Lines longer than 100 columns are hard to read.
-    init(tree: CommandTree, columns: Int?) {
+    package init(tree: CommandTree, columns: Int?) {
         self.tree = tree
         self.columns = min(100, max(60, columns ?? 100))
     }
 
-    func text(for path: [String]) -> String {
+    package func text(for path: [String]) -> String {
         let lines: [String]
         if path.isEmpty {
             lines = top

@@ -1,7 +1,7 @@
 /// Text in lines of at most so many columns.
-enum Wrapping {
+package enum Wrapping {
     /// Breaks at spaces; a word longer than a line stays whole, as a cut command could not be copied.
-    static func lines(_ text: String, columns: Int) -> [String] {
+    package static func lines(_ text: String, columns: Int) -> [String] {
         var lines: [String] = []
         for paragraph in text.split(separator: "\n", omittingEmptySubsequences: false) {
             var line = ""
@@ -21,7 +21,7 @@ enum Wrapping {
     }
 
     /// Names on the left and what they mean on the right; a long name gets a line of its own.
-    static func definitions(_ items: [(name: String, text: String)], columns: Int) -> [String] {
+    package static func definitions(_ items: [(name: String, text: String)], columns: Int) -> [String] {
         let longest = items.map { DisplayWidth.of($0.name) }.filter { $0 <= 26 }.max() ?? 0
         let indent = 2 + longest + 2
         var lines: [String] = []

@@ -1,54 +1,54 @@
 /// The way out of every command: results go to `output`, all else to `errors`.
-struct Console: Sendable {
-    enum Format: Sendable {
+package struct Console: Sendable {
+    package enum Format: Sendable {
         case human
         case json
         case jsonLines
     }
 
-    enum Verbosity: Int, Sendable, Comparable {
+    package enum Verbosity: Int, Sendable, Comparable {
         case quiet
         case normal
         case verbose
 
-        static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+        package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
     }
 
-    let output: Sink
-    let errors: Sink
-    var format = Format.human
+    package let output: Sink
+    package let errors: Sink
+    package var format = Format.human
     /// Where errors go under `--json`, to be written as one line at the end.
-    let report = ErrorReport()
-    var verbosity = Verbosity.normal
+    package let report = ErrorReport()
+    package var verbosity = Verbosity.normal
     /// False after NO_COLOR, `--no-color` or TERM=dumb; a pipe gets no colours in any case.
-    var allowsColors = true
+    package var allowsColors = true
     /// False for TERM=dumb, which cannot move its cursor.
-    var movesCursor = true
+    package var movesCursor = true
 
-    init(output: Sink, errors: Sink) {
+    package init(output: Sink, errors: Sink) {
         self.output = output
         self.errors = errors
     }
 
-    static func standard() -> Console { Console(output: .descriptor(1), errors: .descriptor(2)) }
+    package static func standard() -> Console { Console(output: .descriptor(1), errors: .descriptor(2)) }
 
-    var colorsOutput: Bool { allowsColors && output.isTerminal }
-    var colorsErrors: Bool { allowsColors && errors.isTerminal }
+    package var colorsOutput: Bool { allowsColors && output.isTerminal }
+    package var colorsErrors: Bool { allowsColors && errors.isTerminal }
 
     // MARK: results
 
     /// A line of the result, for people.
-    func print(_ text: String = "", _ style: Style = .plain) {
+    package func print(_ text: String = "", _ style: Style = .plain) {
         output.write(style.paint(text, on: colorsOutput) + "\n")
     }
 
-    func print(_ table: Table) {
+    package func print(_ table: Table) {
         let lines = table.lines(width: output.columns, colors: colorsOutput)
         output.write(lines.joined(separator: "\n") + "\n")
     }
 
     /// One result: as an object with its version for machines, or through `human` for people.
-    func show(_ json: @autoclosure () -> JSONValue, human: () -> Void) {
+    package func show(_ json: @autoclosure () -> JSONValue, human: () -> Void) {
         switch format {
         case .human: human()
         case .json: output.write(Self.versioned(json()).indented + "\n")
@@ -57,7 +57,7 @@ struct Console: Sendable {
     }
 
     /// A list: a table for people, `{"version":1,"<name>":[…]}` with `--json`, a line for each with `--jsonl`.
-    func list(_ name: String, _ items: [JSONValue], table: @autoclosure () -> Table) {
+    package func list(_ name: String, _ items: [JSONValue], table: @autoclosure () -> Table) {
         switch format {
         case .human: print(table())
         case .json: output.write(Self.versioned([name: .array(items)]).indented + "\n")
@@ -73,25 +73,25 @@ struct Console: Sendable {
     // MARK: all else
 
     /// What is being done; silent with `--quiet`.
-    func note(_ text: String) { tell(text, .plain, from: .normal) }
+    package func note(_ text: String) { tell(text, .plain, from: .normal) }
 
     /// More of it, with `--verbose`.
-    func detail(_ text: String) { tell(text, .dim, from: .verbose) }
+    package func detail(_ text: String) { tell(text, .dim, from: .verbose) }
 
-    func warning(_ text: String) { tell("warning: \(text)", .yellow, from: .normal) }
+    package func warning(_ text: String) { tell("warning: \(text)", .yellow, from: .normal) }
 
     /// A failure is said even to the quiet.
-    func failure(_ text: String) {
+    package func failure(_ text: String) {
         if format == .human { tell("millrace: \(text)", .red, from: .quiet) } else { report.add(problem: text) }
     }
 
     /// What to do about a failure.
-    func plainError(_ text: String) {
+    package func plainError(_ text: String) {
         if format == .human { tell(text, .plain, from: .quiet) } else { report.add(hint: text) }
     }
 
     /// At the very end: what was kept for machines.
-    func writeReport(code: ExitCode) {
+    package func writeReport(code: ExitCode) {
         guard format != .human, let json = report.json(code: code) else { return }
         errors.write(json.compact + "\n")
     }
@@ -102,7 +102,7 @@ struct Console: Sendable {
     }
 
     /// A region that redraws in place on a terminal, and prints what is new otherwise.
-    func live(on sink: Sink? = nil) -> LiveRegion {
+    package func live(on sink: Sink? = nil) -> LiveRegion {
         let sink = sink ?? errors
         return LiveRegion(sink: sink, redraws: sink.isTerminal && movesCursor)
     }

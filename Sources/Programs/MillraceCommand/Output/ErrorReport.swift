@@ -1,7 +1,7 @@
 import Synchronization
 
 /// What went wrong, kept until the end under `--json`: standard error then ends with one line of JSON.
-final class ErrorReport: Sendable {
+package final class ErrorReport: Sendable {
     private struct State {
         var problems: [String] = []
         var hints: [String] = []
@@ -9,12 +9,12 @@ final class ErrorReport: Sendable {
 
     private let state = Mutex(State())
 
-    func add(problem: String) { state.withLock { $0.problems.append(problem) } }
+    package func add(problem: String) { state.withLock { $0.problems.append(problem) } }
 
-    func add(hint: String) { state.withLock { $0.hints.append(hint) } }
+    package func add(hint: String) { state.withLock { $0.hints.append(hint) } }
 
     /// Nil when nothing was said.
-    func json(code: ExitCode) -> JSONValue? {
+    package func json(code: ExitCode) -> JSONValue? {
         let (problems, hints) = state.withLock { ($0.problems, $0.hints) }
         guard let message = problems.first else { return nil }
         return [
@@ -30,7 +30,7 @@ final class ErrorReport: Sendable {
 
 extension ExitCode {
     /// The word for machines.
-    var errorClass: String {
+    package var errorClass: String {
         switch self {
         case .done: "none"
         case .failed: "failed"

@@ -1,11 +1,11 @@
 import Synchronization
 
 /// What a live region has drawn, and the text that turns it into the next picture.
-struct LiveFrame: Sendable {
+package struct LiveFrame: Sendable {
     private var drawn: [String] = []
 
     /// Lines may be painted; text from elsewhere goes through `DisplayWidth.harmless` or a table's cell first.
-    mutating func redraw(_ lines: [String], above: [String] = [], columns: Int, rows: Int) -> String {
+    package mutating func redraw(_ lines: [String], above: [String] = [], columns: Int, rows: Int) -> String {
         let lines = lines.prefix(max(1, rows - 1)).map { Painted.cut($0, to: max(1, columns - 1)) }
         // The window may be narrower by now, and what was one row may have become several.
         let height = drawn.reduce(0) { $0 + max(1, (Painted.width($1) + columns - 1) / max(1, columns)) }
@@ -17,7 +17,7 @@ struct LiveFrame: Sendable {
     }
 
     /// For a pipe or a file: only the lines that were not there before.
-    mutating func append(_ lines: [String], above: [String] = []) -> String {
+    package mutating func append(_ lines: [String], above: [String] = []) -> String {
         let new = lines.filter { !drawn.contains($0) }
         drawn = lines
         return (above + new).map { $0 + "\n" }.joined()
@@ -25,18 +25,18 @@ struct LiveFrame: Sendable {
 }
 
 /// Progress that redraws in place on a terminal and goes on line by line elsewhere; any thread may call it.
-final class LiveRegion: Sendable {
+package final class LiveRegion: Sendable {
     private let sink: Sink
     private let redraws: Bool
     private let frame = Mutex(LiveFrame())
 
-    init(sink: Sink, redraws: Bool) {
+    package init(sink: Sink, redraws: Bool) {
         self.sink = sink
         self.redraws = redraws
     }
 
     /// Shows these lines in place of the last ones, and leaves `above` standing over them.
-    func update(_ lines: [String], above: [String] = []) {
+    package func update(_ lines: [String], above: [String] = []) {
         let (columns, rows) = (sink.columns ?? 80, sink.rows ?? 24)
         // Written under the lock, against the house rule: two pictures that cross would leave a torn one.
         frame.withLock { frame in
@@ -48,5 +48,5 @@ final class LiveRegion: Sendable {
     }
 
     /// Leaves the last picture standing, and starts a new one below.
-    func finish() { frame.withLock { $0 = LiveFrame() } }
+    package func finish() { frame.withLock { $0 = LiveFrame() } }
 }

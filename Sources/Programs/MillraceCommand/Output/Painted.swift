@@ -1,5 +1,5 @@
 /// Lines that hold colours already: what `Style.paint` writes counts no columns, and every other control is made harmless.
-enum Painted {
+package enum Painted {
     private enum Segment {
         case style(Substring)
         case text(String)
@@ -12,7 +12,7 @@ enum Painted {
         }
     }
 
-    static func width(_ line: String) -> Int {
+    package static func width(_ line: String) -> Int {
         segments(of: line).reduce(0) { width, segment in
             guard case .text(let text) = segment else { return width }
             return width + DisplayWidth.of(text)
@@ -20,7 +20,7 @@ enum Painted {
     }
 
     /// The line, cut to so many columns; a colour that was on is turned off behind the cut.
-    static func cut(_ line: String, to columns: Int) -> String {
+    package static func cut(_ line: String, to columns: Int) -> String {
         let segments = segments(of: line)
         var left = columns
         guard width(line) > columns else { return segments.map(\.content).joined() }

@@ -5,14 +5,14 @@ import Synchronization
 ///
 /// Writing blocks until the reader takes it: a command has nothing better to do than to wait for its pager.
 /// Long-lived processes log through Telemetry and not through here.
-final class Sink: Sendable {
-    let isTerminal: Bool
+package final class Sink: Sendable {
+    package let isTerminal: Bool
     private let size: @Sendable () -> (columns: Int, rows: Int)?
     private let deliver: @Sendable (String) -> String?
     private let firstFailure = Mutex<String?>(nil)
 
     /// - Parameter deliver: writes the text; returns why it could not, or nil.
-    init(
+    package init(
         isTerminal: Bool, size: @escaping @Sendable () -> (columns: Int, rows: Int)? = { nil },
         deliver: @escaping @Sendable (String) -> String?
     ) {
@@ -22,17 +22,17 @@ final class Sink: Sendable {
     }
 
     /// Nil when it is no terminal, or one that does not tell.
-    var columns: Int? { isTerminal ? size()?.columns : nil }
-    var rows: Int? { isTerminal ? size()?.rows : nil }
+    package var columns: Int? { isTerminal ? size()?.columns : nil }
+    package var rows: Int? { isTerminal ? size()?.rows : nil }
     /// Why something could not be written: results that got lost must not end with exit code 0.
-    var failure: String? { firstFailure.withLock { $0 } }
+    package var failure: String? { firstFailure.withLock { $0 } }
 
-    func write(_ text: String) {
+    package func write(_ text: String) {
         guard failure == nil, let problem = deliver(text) else { return }
         firstFailure.withLock { $0 = $0 ?? problem }
     }
 
-    static func descriptor(_ descriptor: Int32) -> Sink {
+    package static func descriptor(_ descriptor: Int32) -> Sink {
         Sink(
             isTerminal: isatty(descriptor) == 1,
             size: {

@@ -1,5 +1,5 @@
 /// The few ways a text may stand out; meaning is never in the colour alone.
-enum Style: String, Sendable {
+package enum Style: String, Sendable {
     case plain = ""
     case bold = "1"
     case dim = "2"
@@ -9,7 +9,7 @@ enum Style: String, Sendable {
     case blue = "34"
     case cyan = "36"
 
-    func paint(_ text: String, on colors: Bool) -> String {
+    package func paint(_ text: String, on colors: Bool) -> String {
         guard colors, self != .plain, !text.isEmpty else { return text }
         return "\u{1b}[\(rawValue)m\(text)\u{1b}[0m"
     }

@@ -1,14 +1,14 @@
 /// Rows with aligned columns. On a terminal a row stays on one line: columns that may shrink are cut, and where that is not enough, the least
 /// important columns are left out.
-struct Table: Sendable {
-    struct Column: Sendable {
-        enum Alignment: Sendable {
+package struct Table: Sendable {
+    package struct Column: Sendable {
+        package enum Alignment: Sendable {
             case leading
             case trailing
         }
 
         /// How early a column is left out where there is no room.
-        enum Importance: Int, Sendable, Comparable {
+        package enum Importance: Int, Sendable, Comparable {
             /// Nice to know.
             case low
             case normal
@@ -17,15 +17,15 @@ struct Table: Sendable {
             /// What says which row it is: never left out. The first column, where no other is.
             case key
 
-            static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+            package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
         }
 
-        let title: String
-        let alignment: Alignment
-        let shrinks: Bool
-        let importance: Importance
+        package let title: String
+        package let alignment: Alignment
+        package let shrinks: Bool
+        package let importance: Importance
 
-        init(
+        package init(
             _ title: String, _ alignment: Alignment = .leading, shrinks: Bool = false,
             importance: Importance = .normal
         ) {
@@ -36,35 +36,35 @@ struct Table: Sendable {
         }
     }
 
-    struct Cell: Sendable, ExpressibleByStringInterpolation {
-        let text: String
-        let style: Style
+    package struct Cell: Sendable, ExpressibleByStringInterpolation {
+        package let text: String
+        package let style: Style
 
-        init(_ text: String, _ style: Style = .plain) {
+        package init(_ text: String, _ style: Style = .plain) {
             self.text = DisplayWidth.harmless(text)
             self.style = style
         }
 
-        init(stringLiteral value: String) { self.init(value) }
+        package init(stringLiteral value: String) { self.init(value) }
     }
 
-    let columns: [Column]
+    package let columns: [Column]
     private(set) var rows: [[Cell]] = []
     /// Said instead of a lonely heading.
-    let whenEmpty: String
+    package let whenEmpty: String
 
-    init(_ columns: [Column], whenEmpty: String = "nothing to show") {
+    package init(_ columns: [Column], whenEmpty: String = "nothing to show") {
         self.columns = columns
         self.whenEmpty = whenEmpty
     }
 
-    mutating func add(_ cells: [Cell]) {
+    package mutating func add(_ cells: [Cell]) {
         precondition(cells.count == columns.count, "a row has as many cells as the table has columns")
         rows.append(cells)
     }
 
     /// The lines, no wider than `width` if that can be; nil for a pipe, where nothing is cut.
-    func lines(width: Int?, colors: Bool) -> [String] {
+    package func lines(width: Int?, colors: Bool) -> [String] {
         guard !rows.isEmpty else { return [whenEmpty] }
         let heading = columns.map { Cell($0.title, .dim) }
         let shown = shown(in: width)

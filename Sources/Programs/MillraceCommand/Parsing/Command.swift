@@ -1,7 +1,7 @@
 /// A command as data; a verb is one such value in one file of `Verbs/`.
-struct Command: Sendable {
+package struct Command: Sendable {
     /// Whether the process's settings are read, and what their errors do.
-    enum SettingsUse: Sendable {
+    package enum SettingsUse: Sendable {
         case unused
         /// Read, and handed to the verb with their problems.
         case reported
@@ -10,16 +10,16 @@ struct Command: Sendable {
     }
 
     /// `["jobs", "list"]`, or `["status"]` for the short verbs of every day.
-    let path: [String]
-    let summary: String
-    let discussion: String
-    let arguments: [Argument]
-    let flags: [CommandFlag]
-    let examples: [Example]
-    let settings: SettingsUse
-    let run: @Sendable (Invocation) async throws -> ExitCode
+    package let path: [String]
+    package let summary: String
+    package let discussion: String
+    package let arguments: [Argument]
+    package let flags: [CommandFlag]
+    package let examples: [Example]
+    package let settings: SettingsUse
+    package let run: @Sendable (Invocation) async throws -> ExitCode
 
-    init(
+    package init(
         _ path: [String], summary: String, discussion: String = "", arguments: [Argument] = [],
         flags: [CommandFlag] = [],
         examples: [Example] = [], settings: SettingsUse = .checked,
@@ -35,44 +35,44 @@ struct Command: Sendable {
         self.run = run
     }
 
-    var name: String { (["millrace"] + path).joined(separator: " ") }
+    package var name: String { (["millrace"] + path).joined(separator: " ") }
 
-    var usage: String {
+    package var usage: String {
         let flags = flags.contains { !$0.hidden } ? ["[flags]"] : []
         return ([name] + arguments.map(\.usage) + flags).joined(separator: " ")
     }
 
-    func flag(named name: String) -> CommandFlag? {
+    package func flag(named name: String) -> CommandFlag? {
         flags.first { $0.name == name } ?? CommandFlag.global.first { $0.name == name }
     }
 
-    func flag(short: Character) -> CommandFlag? {
+    package func flag(short: Character) -> CommandFlag? {
         flags.first { $0.short == short } ?? CommandFlag.global.first { $0.short == short }
     }
 }
 
 /// A value that stands on the line by its place and not behind a flag.
-struct Argument: Sendable {
-    enum Count: Sendable {
+package struct Argument: Sendable {
+    package enum Count: Sendable {
         case one
         case optional
         case many
         case any
     }
 
-    let name: String
-    let count: Count
-    let kind: ValueKind
-    let help: String
+    package let name: String
+    package let count: Count
+    package let kind: ValueKind
+    package let help: String
 
-    init(_ name: String, _ count: Count = .one, _ kind: ValueKind = .text, help: String) {
+    package init(_ name: String, _ count: Count = .one, _ kind: ValueKind = .text, help: String) {
         self.name = name
         self.count = count
         self.kind = kind
         self.help = help
     }
 
-    var usage: String {
+    package var usage: String {
         let name = kind.choices.isEmpty ? name : kind.choices.joined(separator: "|")
         return switch count {
         case .one: "<\(name)>"
@@ -84,11 +84,11 @@ struct Argument: Sendable {
 }
 
 /// A line to copy, and what it does.
-struct Example: Sendable {
-    let line: String
-    let meaning: String
+package struct Example: Sendable {
+    package let line: String
+    package let meaning: String
 
-    init(_ line: String, _ meaning: String) {
+    package init(_ line: String, _ meaning: String) {
         self.line = line
         self.meaning = meaning
     }

@@ -1,30 +1,30 @@
-import Composition
+package import Composition
 
 /// One flag of a command, as data: parsing, help and completions all read the same value.
-struct CommandFlag: Sendable {
-    enum Arity: Sendable {
+package struct CommandFlag: Sendable {
+    package enum Arity: Sendable {
         case toggle
         case single
         case repeated
     }
 
-    let name: String
-    let short: Character?
-    let arity: Arity
+    package let name: String
+    package let short: Character?
+    package let arity: Arity
     /// What stands for the value in help, as in `--limit N`; unused by a toggle.
-    let valueName: String
-    let kind: ValueKind
+    package let valueName: String
+    package let kind: ValueKind
     /// Nil only for flags that make no sense in an environment, such as `--help`.
-    let environment: String?
-    let fallback: String?
-    let help: String
-    let hidden: Bool
-    let secret: Bool
+    package let environment: String?
+    package let fallback: String?
+    package let help: String
+    package let hidden: Bool
+    package let secret: Bool
     /// True when a setting owns the environment and the default: the parser then reads the command line only.
-    let overridesSetting: Bool
+    package let overridesSetting: Bool
 
     /// A flag that is on or off; `--no-<name>` turns it off again.
-    static func toggle(
+    package static func toggle(
         _ name: String, short: Character? = nil, environment: EnvironmentTwin = .usual, hidden: Bool = false,
         help: String
     ) -> CommandFlag {
@@ -35,7 +35,7 @@ struct CommandFlag: Sendable {
     }
 
     /// A flag with one value; the last one wins when it is given twice.
-    static func single(
+    package static func single(
         _ name: String, short: Character? = nil, _ valueName: String, _ kind: ValueKind = .text,
         environment: EnvironmentTwin = .usual, fallback: String? = nil, hidden: Bool = false, secret: Bool = false,
         help: String
@@ -47,7 +47,7 @@ struct CommandFlag: Sendable {
     }
 
     /// A flag that may be given many times; its environment twin is a list with commas.
-    static func repeated(
+    package static func repeated(
         _ name: String, short: Character? = nil, _ valueName: String, _ kind: ValueKind = .text,
         environment: EnvironmentTwin = .usual, hidden: Bool = false, help: String
     ) -> CommandFlag {
@@ -58,7 +58,7 @@ struct CommandFlag: Sendable {
     }
 
     /// The flag of a setting: the value is then read through `Settings`, whatever its origin.
-    static func overriding(
+    package static func overriding(
         _ setting: Setting, _ name: String, short: Character? = nil, _ valueName: String = "", arity: Arity = .single
     ) -> CommandFlag {
         CommandFlag(

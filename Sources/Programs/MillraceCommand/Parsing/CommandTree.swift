@@ -1,28 +1,28 @@
 /// Every command of the executable, and what the nouns are about.
-struct CommandTree: Sendable {
-    let commands: [Command]
+package struct CommandTree: Sendable {
+    package let commands: [Command]
     /// A line for each noun that has verbs below it.
-    let nouns: [String: String]
+    package let nouns: [String: String]
 
-    init(commands: [Command], nouns: [String: String] = [:]) {
+    package init(commands: [Command], nouns: [String: String] = [:]) {
         self.commands = commands
         self.nouns = nouns
     }
 
-    func command(at path: [String]) -> Command? {
+    package func command(at path: [String]) -> Command? {
         commands.first { $0.path == path }
     }
 
-    func commands(below path: [String]) -> [Command] {
+    package func commands(below path: [String]) -> [Command] {
         commands.filter { $0.path.count > path.count && $0.path.starts(with: path) }
     }
 
-    func leadsSomewhere(_ path: [String]) -> Bool {
+    package func leadsSomewhere(_ path: [String]) -> Bool {
         commands.contains { $0.path.starts(with: path) }
     }
 
     /// The words that may follow a path, in the order of registration.
-    func words(after path: [String]) -> [String] {
+    package func words(after path: [String]) -> [String] {
         var words: [String] = []
         for command in commands(below: path) where !words.contains(command.path[path.count]) {
             words.append(command.path[path.count])
@@ -31,26 +31,26 @@ struct CommandTree: Sendable {
     }
 
     /// One line about a word in a list: a command's summary or its noun's.
-    func summary(of path: [String]) -> String {
+    package func summary(of path: [String]) -> String {
         command(at: path)?.summary ?? nouns[path.joined(separator: " ")] ?? ""
     }
 
     /// A flag of any command: needed for flags that stand before the command they belong to.
-    func anyFlag(named name: String) -> CommandFlag? {
+    package func anyFlag(named name: String) -> CommandFlag? {
         CommandFlag.global.first { $0.name == name } ?? commands.lazy.flatMap(\.flags).first { $0.name == name }
     }
 
-    func anyFlag(short: Character) -> CommandFlag? {
+    package func anyFlag(short: Character) -> CommandFlag? {
         CommandFlag.global.first { $0.short == short } ?? commands.lazy.flatMap(\.flags).first { $0.short == short }
     }
 
     /// Every variable that a flag listens to; `Settings` must not call them unknown.
-    var environmentNames: [String] {
+    package var environmentNames: [String] {
         (CommandFlag.global + commands.flatMap(\.flags)).compactMap(\.environment)
     }
 
     /// Where a verb is at home, for someone who left out the noun.
-    func homes(of verb: String) -> [Command] {
+    package func homes(of verb: String) -> [Command] {
         commands.filter { $0.path.count > 1 && $0.path.last == verb }
     }
 }

@@ -1,6 +1,6 @@
 extension CommandFlag {
     /// The flags every command takes, anywhere on the line.
-    static let global: [CommandFlag] = [
+    package static let global: [CommandFlag] = [
         .toggle("json", help: "Print one JSON object."),
         .toggle("jsonl", help: "Print a list as JSON lines, one object a line."),
         Setting.databaseURL.flag,

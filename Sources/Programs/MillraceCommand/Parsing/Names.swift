@@ -2,16 +2,16 @@ import Calendars
 
 extension ValueKind {
     /// As the schema has it.
-    static let queueName = ValueKind.custom(expects: "a queue's name") { text in
+    package static let queueName = ValueKind.custom(expects: "a queue's name") { text in
         QueueSlots.isName(text[...])
             ? nil
             : "takes a queue's name, 1 to 128 letters, digits and the signs _ . / - behind a letter or digit, not "
                 + Secrets.quoted(text)
     }
 
-    static let kindName = nameWithColons(of: "a kind")
+    package static let kindName = nameWithColons(of: "a kind")
 
-    static let scheduleName = nameWithColons(of: "a schedule")
+    package static let scheduleName = nameWithColons(of: "a schedule")
 
     private static func nameWithColons(of what: String) -> ValueKind {
         .custom(expects: "\(what)'s name") { text in
@@ -24,7 +24,8 @@ extension ValueKind {
         }
     }
 
-    static let timetable = ValueKind.custom(expects: "a cron expression, or an interval such as every 15m") { text in
+    package static let timetable = ValueKind.custom(expects: "a cron expression, or an interval such as every 15m") {
+        text in
         do throws(ExpressionError) {
             _ = try Timetable(text)
             return nil
@@ -33,7 +34,7 @@ extension ValueKind {
         }
     }
 
-    static let zone = ValueKind.custom(expects: "a time zone such as Europe/Berlin") { text in
+    package static let zone = ValueKind.custom(expects: "a time zone such as Europe/Berlin") { text in
         do throws(ZoneError) {
             _ = try ZoneFiles.system.zone(text)
             return nil
@@ -45,14 +46,14 @@ extension ValueKind {
         }
     }
 
-    static let provider = ValueKind.custom(expects: "a provider's name") { text in
+    package static let provider = ValueKind.custom(expects: "a provider's name") { text in
         let isOne = text.wholeMatch(of: /[a-z0-9][a-z0-9_.:-]{0,127}/) != nil
         return isOne ? nil : "takes a provider's name: small letters, digits and _ . : -"
     }
 
-    static let jobID = ValueKind.integer(1...Int.max)
+    package static let jobID = ValueKind.integer(1...Int.max)
 
-    static let instant = ValueKind.custom(expects: InstantText.expectation) { text in
+    package static let instant = ValueKind.custom(expects: InstantText.expectation) { text in
         do throws(ValueRefusal) {
             _ = try InstantText.read(text)
             return nil
@@ -64,7 +65,7 @@ extension ValueKind {
 
 extension Parsed {
     /// Every whole number of a repeated flag or of an argument that takes many.
-    func integers(_ name: String) -> [Int] {
+    package func integers(_ name: String) -> [Int] {
         (arguments[name] ?? flags[name]?.values ?? []).compactMap { value in
             guard case .integer(let number) = value else { return nil }
             return number

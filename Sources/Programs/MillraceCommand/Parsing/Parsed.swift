@@ -1,34 +1,34 @@
-import Composition
+package import Composition
 
 /// A command line that was understood: its command, and every value with its origin.
-struct Parsed: Sendable {
-    typealias Entry = Given
+package struct Parsed: Sendable {
+    package typealias Entry = Given
 
-    let command: Command
-    var flags: [String: Entry] = [:]
-    var arguments: [String: [Value]] = [:]
+    package let command: Command
+    package var flags: [String: Entry] = [:]
+    package var arguments: [String: [Value]] = [:]
 
-    func isOn(_ name: String) -> Bool { value(name) == .boolean(true) }
+    package func isOn(_ name: String) -> Bool { value(name) == .boolean(true) }
     /// Turned off, with `--no-<name>`; not merely left out.
-    func isOff(_ name: String) -> Bool { value(name) == .boolean(false) }
+    package func isOff(_ name: String) -> Bool { value(name) == .boolean(false) }
 
-    func string(_ name: String) -> String? {
+    package func string(_ name: String) -> String? {
         guard case .text(let text) = value(name) else { return nil }
         return text
     }
 
-    func integer(_ name: String) -> Int? {
+    package func integer(_ name: String) -> Int? {
         guard case .integer(let number) = value(name) else { return nil }
         return number
     }
 
-    func duration(_ name: String) -> Duration? {
+    package func duration(_ name: String) -> Duration? {
         guard case .duration(let duration) = value(name) else { return nil }
         return duration
     }
 
     /// Every value of a repeated flag or of an argument that takes many.
-    func list(_ name: String) -> [String] {
+    package func list(_ name: String) -> [String] {
         values(name).compactMap { value in
             guard case .text(let text) = value else { return nil }
             return text
@@ -36,7 +36,7 @@ struct Parsed: Sendable {
     }
 
     /// Nil when nobody set the flag and it has no default.
-    func origin(_ name: String) -> Origin? { flags[name]?.origin }
+    package func origin(_ name: String) -> Origin? { flags[name]?.origin }
 
     private func value(_ name: String) -> Value? { values(name).last }
 
@@ -52,21 +52,21 @@ struct Parsed: Sendable {
 }
 
 /// Everything that is wrong with one command line, told at once.
-struct Misuse: Error, Equatable {
-    var problems: [String]
-    let usage: String
+package struct Misuse: Error, Equatable {
+    package var problems: [String]
+    package let usage: String
     /// The command whose help to read.
-    let help: String
+    package let help: String
     /// True when nothing at all was asked: the whole help says more than an error.
-    var isEmptyLine = false
+    package var isEmptyLine = false
 
-    var lines: [String] {
+    package var lines: [String] {
         problems.map { "millrace: \($0)" } + ["usage: \(usage)", "see \(help) --help"]
     }
 }
 
 /// What a command line asks for.
-enum CommandRequest: Sendable {
+package enum CommandRequest: Sendable {
     case run(Parsed)
     case help(path: [String])
     case version(Parsed)
@@ -75,7 +75,7 @@ enum CommandRequest: Sendable {
 
 extension Settings {
     /// The settings of a command line, or of none.
-    static func load(
+    package static func load(
         parsed: Parsed?, surroundings: Surroundings, known: [String] = [], table: [Setting] = Setting.all
     ) -> Settings {
         load(given: parsed?.flags ?? [:], surroundings: surroundings, known: known, table: table)

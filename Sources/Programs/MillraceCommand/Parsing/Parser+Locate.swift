@@ -1,30 +1,30 @@
 /// The flag a token names, and the value that came with it after `=` or, for a short flag, right behind it.
-struct FlagToken {
-    var flag: CommandFlag?
+package struct FlagToken {
+    package var flag: CommandFlag?
     /// As typed, without a value: safe to show.
-    let spelling: String
-    var inlineValue: String?
-    var negated = false
+    package let spelling: String
+    package var inlineValue: String?
+    package var negated = false
     /// The rest of a bundle such as `-qv`.
-    var bundle: Substring = ""
+    package var bundle: Substring = ""
 
-    var wantsNextToken: Bool {
+    package var wantsNextToken: Bool {
         guard let flag else { return false }
         return inlineValue == nil && flag.arity != .toggle
     }
 }
 
 extension Parser {
-    struct Location: Equatable {
-        var path: [String] = []
+    package struct Location: Equatable {
+        package var path: [String] = []
         /// The line without the words of the path.
-        var rest: [String] = []
+        package var rest: [String] = []
         /// The word at which the path leads nowhere.
-        var stray: String?
+        package var stray: String?
     }
 
     /// Finds the command first: which flags there are, and which take a value, depends on it.
-    func locate(_ argv: [String]) -> Location {
+    package func locate(_ argv: [String]) -> Location {
         var location = Location()
         var index = 0
         while index < argv.count {
@@ -56,19 +56,19 @@ extension Parser {
     }
 
     /// A lone `-` is standard input, and `-5` is a number.
-    static func looksLikeFlag(_ token: String) -> Bool {
+    package static func looksLikeFlag(_ token: String) -> Bool {
         guard token.hasPrefix("-"), token != "-" else { return false }
         return !(token.dropFirst().first?.isNumber ?? false)
     }
 
     /// A token behind a flag is its value, unless it is itself a flag we know or must be one.
-    func isValue(_ token: String) -> Bool {
+    package func isValue(_ token: String) -> Bool {
         guard Self.looksLikeFlag(token) else { return true }
         if token.hasPrefix("--") { return false }
         return token.dropFirst().first.flatMap(tree.anyFlag(short:)) == nil
     }
 
-    static func flagToken(
+    package static func flagToken(
         _ token: String, long: (String) -> CommandFlag?, short: (Character) -> CommandFlag?
     ) -> FlagToken {
         guard token.hasPrefix("--") else {

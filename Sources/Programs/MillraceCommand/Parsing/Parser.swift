@@ -1,10 +1,10 @@
 /// Reads a command line against the tree. It never stops at the first mistake: all are told together.
-struct Parser {
-    let tree: CommandTree
-    let environment: [String: String]
+package struct Parser {
+    package let tree: CommandTree
+    package let environment: [String: String]
 
     /// - Parameter argv: the arguments without the name of the executable.
-    func parse(_ argv: [String]) -> CommandRequest {
+    package func parse(_ argv: [String]) -> CommandRequest {
         let location = locate(argv)
         let command = tree.command(at: location.path)
         var scan = Scan(parser: self, command: command)

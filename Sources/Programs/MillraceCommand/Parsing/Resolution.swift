@@ -1,17 +1,17 @@
 import Composition
 
 /// The third pass: arguments by their place, and for flags that the line left open the environment and the defaults.
-struct Resolution {
+package struct Resolution {
     private(set) var parsed: Parsed
     private(set) var problems: [String] = []
     private let environment: [String: String]
 
-    init(command: Command, environment: [String: String]) {
+    package init(command: Command, environment: [String: String]) {
         parsed = Parsed(command: command)
         self.environment = environment
     }
 
-    mutating func resolve(flags: [String: Parsed.Entry], refused: Set<String>, words: [String]) {
+    package mutating func resolve(flags: [String: Parsed.Entry], refused: Set<String>, words: [String]) {
         parsed.flags = flags
         place(words)
         for flag in parsed.command.flags + CommandFlag.global

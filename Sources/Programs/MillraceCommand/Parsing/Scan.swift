@@ -1,21 +1,21 @@
 /// The second pass: flags and words of a line whose command is known, or known to be unknown.
-struct Scan {
-    let parser: Parser
-    let command: Command?
+package struct Scan {
+    package let parser: Parser
+    package let command: Command?
     private(set) var flags: [String: Parsed.Entry] = [:]
     private(set) var words: [String] = []
     private(set) var problems: [String] = []
     /// Flags whose value on the line was refused: neither the environment nor the default may stand in for it.
     private(set) var refused: Set<String> = []
 
-    init(parser: Parser, command: Command?) {
+    package init(parser: Parser, command: Command?) {
         self.parser = parser
         self.command = command
     }
 
-    func isOn(_ name: String) -> Bool { flags[name]?.values.last == .boolean(true) }
+    package func isOn(_ name: String) -> Bool { flags[name]?.values.last == .boolean(true) }
 
-    mutating func read(_ tokens: [String]) {
+    package mutating func read(_ tokens: [String]) {
         var index = 0
         while index < tokens.count {
             let token = tokens[index]

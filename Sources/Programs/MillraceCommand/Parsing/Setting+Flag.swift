@@ -1,8 +1,8 @@
-import Composition
+package import Composition
 
 extension Setting {
     /// The flag that wins over the environment; a verb lists the ones it cares about.
-    var flag: CommandFlag {
+    package var flag: CommandFlag {
         let arity: CommandFlag.Arity =
             switch kind {
             case .boolean, .presence: .toggle

@@ -1,8 +1,8 @@
 /// The list of everything the executable can do. A new verb is a value in a file beside this one, and a line here.
-enum Verbs {
-    static let tree = CommandTree(commands: commands.map(\.onItsOwnGround), nouns: nouns)
+package enum Verbs {
+    package static let tree = CommandTree(commands: commands, nouns: nouns)
 
-    private static let commands: [Command] = [
+    package static let commands: [Command] = [
         .migrate,
         .dev,
         .worker,
@@ -84,36 +84,14 @@ enum Verbs {
         .keysGenerate,
         .keysList,
         .keysRotate,
-        .loadLatency,
-        .loadScheduled,
-        .loadSteady,
-        .loadPinned,
-        .loadDrain,
-        .loadEnqueue,
-        .loadBacklog,
-        .loadQueues,
-        .loadMixed,
-        .loadSlots,
-        .loadCancellations,
-        .loadClaims,
-        .loadLimits,
-        .loadRate,
-        .loadTenants,
-        .loadHTTP,
-        .loadSMTP,
-        .loadResend,
-        .loadTemplates,
-        .loadLedger,
-        .loadUpgrade,
-        .loadSupervisor, .loadMail,
-        .loadQuests, .loadPeople, .loadHostile, .loadCheckIns, .loadPush, .loadDocuments,
+        .load,
         .config,
         .help,
         .version,
         .completions,
     ]
 
-    private static let nouns: [String: String] = [
+    package static let nouns: [String: String] = [
         "jobs": "Look at jobs, and change what becomes of them",
         "queues": "Look at queues, pause and resume them, wait for them, and remove empty ones",
         "schedules": "Have jobs enqueued by the clock",
@@ -132,6 +110,5 @@ enum Verbs {
         "notices": "Look at what people are told, tell them something, and call it off",
         "devices": "Look at the devices that get pushes, and forget one",
         "keys": "Make encryption keys, see which are needed, and replace them",
-        "load": "Measure, and compare with what was promised",
     ]
 }

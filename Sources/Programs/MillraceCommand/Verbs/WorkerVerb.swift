@@ -1,13 +1,13 @@
-import Composition
-import Documents
+package import Composition
+package import Documents
 import Postgres
-import Supervision
+package import Supervision
 import Telemetry
 import Threads
-import Workers
+package import Workers
 
 extension Command {
-    static let worker = Command(
+    package static let worker = Command(
         ["worker"],
         summary: "Run jobs until told to stop",
         discussion: """
@@ -25,8 +25,6 @@ extension Command {
                 help: "What to call this worker; host and process number if not given."),
             .single(
                 "marks", "FILE", environment: .none, hidden: true, help: "Where practice.mark notes when it began."),
-            .single("ledger", "URL", environment: .none, hidden: true, help: "Run the jobs of `load ledger`."),
-            .single("break", "NAME", environment: .none, hidden: true, help: "Without this safeguard."),
             .single(
                 "alarm-lease", "DURATION", .duration(.seconds(2) ... .seconds(60)), environment: .none, hidden: true,
                 help: "How long an alarm is left to whoever took it."),
@@ -43,54 +41,46 @@ extension Command {
                 "millrace worker --practice --listen 127.0.0.1:8471",
                 "a second worker on this machine, with its own /readyz"),
         ]
-    ) { invocation in
-        invocation.dieWithParent(invocation.parsed.integer("parent") ?? 0)
-        let settings = invocation.settings
-        var composer = try invocation.composer()
-        composer.alarmLease = invocation.parsed.duration("alarm-lease")
-        let pool = Pool(composer.database, size: 4)
-        let marker = Practice.marker(invocation.parsed.string("marks").flatMap { PracticeMarks(path: $0) })
-        let broken = invocation.parsed.string("break").flatMap { LedgerBreak(rawValue: $0) }
-        var handlers = settings.practice ? Practice.handlers + [marker, Practice.recorder(pool)] : []
-        if let ledger = invocation.parsed.string("ledger") {
-            handlers += LedgerHandlers(pool: Pool(invocation.options(at: ledger), size: 8), broken: broken).all
-        }
-        let worker = try await composer.worker(handlers, name: invocation.parsed.string("name"), pool: pool) {
-            options in
-            if broken == .earlyRescue {
-                // So that some look more often than others beat.
-                options.beat = .milliseconds(Int.random(in: 300...4000))
-                options.watch.silent = .milliseconds(600)
-                options.watch.lockFree = .milliseconds(600)
-                options.watch.lockNeverHeld = .milliseconds(600)
-            }
-            // So that a minute sees enough of them come back.
-            if broken == .noTokenCheck { options.watch.silent = .seconds(5) }
-            options.sweeps = broken != .noSweep
-        }
-        Signals.onStop { _ in worker.engine.drain() }
-        return try await invocation.exitCode { try await worker.run() }
-    }
+    ) { invocation in try await invocation.work() }
 }
 
 extension Invocation {
+    /// Runs a worker until it is told to stop.
+    /// - Parameters:
+    ///   - more: handlers beside those of the rooms.
+    ///   - adjust: what is otherwise than the settings say.
+    package func work(
+        more: [Handler] = [], adjust: @escaping @Sendable (inout JobWorker.Options) -> Void = { _ in }
+    ) async throws -> ExitCode {
+        dieWithParent(parsed.integer("parent") ?? 0)
+        var composer = try composer()
+        composer.alarmLease = parsed.duration("alarm-lease")
+        let pool = Pool(composer.database, size: 4)
+        let marker = Practice.marker(parsed.string("marks").flatMap { PracticeMarks(path: $0) })
+        let practice = settings.practice ? Practice.handlers + [marker, Practice.recorder(pool)] : []
+        let worker = try await composer.worker(
+            practice + more, name: parsed.string("name"), pool: pool, change: adjust)
+        Signals.onStop { _ in worker.engine.drain() }
+        return try await exitCode { try await worker.run() }
+    }
+
     /// What puts rooms together from the settings of this command.
-    func composer() throws(Failure) -> Composer {
+    package func composer() throws(Failure) -> Composer {
         Composer(
             settings: settings, surroundings: surroundings, database: try connectionOptions(), direct: directOptions)
     }
 
     /// What a single verb calls providers through.
-    func supervisor(name: String) throws(Failure) -> Supervisor { try composer().supervisor(name: name) }
+    package func supervisor(name: String) throws(Failure) -> Supervisor { try composer().supervisor(name: name) }
 
     /// Where the programs are that read documents.
-    var workshop: DocumentPrograms { settings.workshop(beside: Composer.ownPath) }
+    package var workshop: DocumentPrograms { settings.workshop(beside: Composer.ownPath) }
 
     /// Given on to a worker of ours: asked for there if it was asked for here.
-    var listenArguments: [String] { settings.isListenAsked ? ["--listen", settings.string(.listen)] : [] }
+    package var listenArguments: [String] { settings.isListenAsked ? ["--listen", settings.string(.listen)] : [] }
 
     /// How a worker ended, as an exit code.
-    func exitCode(of run: () async throws -> JobWorker.Report) async throws -> ExitCode {
+    package func exitCode(of run: () async throws -> JobWorker.Report) async throws -> ExitCode {
         do {
             let report = try await run()
             console.note(

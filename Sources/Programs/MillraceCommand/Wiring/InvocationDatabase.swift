@@ -1,11 +1,11 @@
 import Clusters
-import Composition
-import Encryption
-import Postgres
+package import Composition
+package import Encryption
+package import Postgres
 
 extension Invocation {
     /// Where the database is; a failure when nobody has said.
-    func connectionOptions() throws(Failure) -> ConnectionOptions {
+    package func connectionOptions() throws(Failure) -> ConnectionOptions {
         switch settings.database {
         case .text(let text): return options(at: text)
         case .libpqVariables: return options(at: "")
@@ -23,16 +23,16 @@ extension Invocation {
         }
     }
 
-    var directOptions: ConnectionOptions? {
+    package var directOptions: ConnectionOptions? {
         settings.directURL.map { options(at: $0) }
     }
 
-    func options(at location: String) -> ConnectionOptions {
+    package func options(at location: String) -> ConnectionOptions {
         settings.options(at: location, environment: environment)
     }
 
     /// Opens a connection, lends it, closes it. Errors of the database become failures with their exit codes.
-    func withConnection<Value: Sendable>(
+    package func withConnection<Value: Sendable>(
         _ body: (Connection) async throws -> Value
     ) async throws -> Value {
         let options = try connectionOptions()
@@ -47,7 +47,7 @@ extension Invocation {
     }
 
     /// A connection to a schema that this program can talk to; anything else is exit code 6.
-    func withSchema<Value: Sendable>(_ body: (Connection) async throws -> Value) async throws -> Value {
+    package func withSchema<Value: Sendable>(_ body: (Connection) async throws -> Value) async throws -> Value {
         try await withConnection { connection in
             try await SchemaCheck.check(on: connection)
             return try await body(connection)
@@ -57,7 +57,7 @@ extension Invocation {
 
 extension Invocation {
     /// The keys, where a verb cannot do without.
-    func neededKeys() throws(Failure) -> Keyring {
+    package func neededKeys() throws(Failure) -> Keyring {
         let keys = settings.keys
         guard !keys.keys.isEmpty else {
             throw Failure(

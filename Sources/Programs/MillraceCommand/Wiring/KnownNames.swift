@@ -1,21 +1,21 @@
-import Postgres
+package import Postgres
 import Queues
 
 /// What a name on the command line is the name of.
-enum Named: String, Sendable {
+package enum Named: String, Sendable {
     case queue, kind, provider, flag, schedule
 }
 
 extension CommandFlag {
     /// For verbs that would otherwise make what they cannot find.
-    static func create(_ what: Named) -> CommandFlag {
+    package static func create(_ what: Named) -> CommandFlag {
         .toggle("create", environment: .none, help: "Make the \(what.rawValue) if it is not known yet.")
     }
 }
 
 extension Invocation {
     /// Acts on names in one transaction, after all of them were found there. With `--create` an unknown one is made.
-    func acting<Value: Sendable>(
+    package func acting<Value: Sendable>(
         on what: Named, _ names: [String], isMade: Bool = false,
         _ act: @Sendable (Connection) async throws(PostgresError) -> Value
     ) async throws -> Value {
@@ -31,10 +31,10 @@ extension Invocation {
     }
 
     /// Whether the verb has `--create`, and it was given.
-    var creates: Bool { parsed.command.flag(named: "create") != nil && parsed.isOn("create") }
+    package var creates: Bool { parsed.command.flag(named: "create") != nil && parsed.isOn("create") }
 
     /// The failure for the first of these that nobody knows, with the name that was probably meant.
-    static func unknown(
+    package static func unknown(
         _ what: Named, _ names: [String], on connection: Connection
     ) async throws(PostgresError) -> Failure? {
         guard !names.isEmpty else { return nil }
@@ -45,7 +45,7 @@ extension Invocation {
             .notFound, unknownSentence(what, name, known: known), hint: isLane ? Named.aboutLanes : what.listing)
     }
 
-    static func unknownSentence(_ what: Named, _ name: String, known: [String]) -> String {
+    package static func unknownSentence(_ what: Named, _ name: String, known: [String]) -> String {
         let near = Suggestions.closest(to: name, among: known).map { "; did you mean \($0)?" } ?? ""
         return "there is no \(what.rawValue) \(name)\(near)"
     }
@@ -55,7 +55,7 @@ extension Named {
     /// Rooms whose work is no jobs, as somebody might take them for queues.
     fileprivate static let lanes: Set = ["notices", "notice", "webhooks", "webhook", "checkins", "checkin", "alarms"]
 
-    static let aboutLanes =
+    package static let aboutLanes =
         "notices, webhooks and check-ins are no jobs: no queue's pause reaches them; millrace providers block stops the calls to a provider"
 
     fileprivate var listing: String {

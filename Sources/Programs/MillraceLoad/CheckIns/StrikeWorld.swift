@@ -1,0 +1,196 @@
+import Clusters
+import FoundationEssentials
+import Glibc
+import MillraceCommand
+import Postgres
+import Queues
+
+/// A Postgres of its own, two workers that watch, send and answer links, and a provider with a ledger.
+final class StrikeWorld: Sendable {
+    /// What a scenario needs of it.
+    struct Plan: Sendable {
+        var workers = 2
+        var lease = Duration.seconds(8)
+        var slots = 4
+        var failover: Failover.Mode?
+        /// Points at which a fault can strike; they cost a lock each.
+        var hasPoints = false
+        /// A mail server on this machine, HOST:PORT.
+        var smtp: String?
+    }
+
+    let directory: String
+    let cluster: Cluster
+    /// nil: there is one Postgres, which comes back whenever it was stopped.
+    let failover: Failover?
+    let provider: StrikeProvider
+    let names: [String]
+    let plan: Plan
+    /// Of the workers' listeners, in the order of their names.
+    let ports: [UInt16]
+    private let invocation: Invocation
+    private let kept: KeptWorkers
+
+    init(_ invocation: Invocation, _ plan: Plan) throws {
+        self.invocation = invocation
+        self.plan = plan
+        names = (1...plan.workers).map { "strike-\($0)" }
+        directory = try Scratch.directory("strike")
+        kept = KeptWorkers(directory: directory)
+        cluster = try Scratch.cluster(
+            directory + "/pg", invocation, settings: ["max_connections": "100", "shared_buffers": "64MB"])
+        let standby = directory + "/pg2"
+        failover = plan.failover.map { [cluster] in Failover($0, primary: cluster, directory: standby) }
+        provider = try StrikeProvider()
+        ports = try names.map { _ in try Loopback.freePort() }
+    }
+
+    private var location: String { failover?.location ?? cluster.url() }
+
+    func options(_ name: String) -> ConnectionOptions {
+        ConnectionOptions(location: location, statementDeadline: .seconds(60), applicationName: name)
+    }
+
+    /// Comes when Postgres does.
+    func connect(_ name: String = "strike") async throws(PostgresError) -> Connection {
+        let patience = ContinuousClock.now + .seconds(120)
+        while true {
+            do throws(PostgresError) {
+                return try await Connection.open(options(name), name: "strike")
+            } catch {
+                guard ContinuousClock.now < patience, !Task.isCancelled else { throw error }
+                try? await Task.sleep(for: .milliseconds(50))
+            }
+        }
+    }
+
+    func open() async throws {
+        try await start()
+        let connection = try await connect()
+        _ = try await Migrator().migrate(on: connection)
+        if plan.hasPoints { try await StrikePoint.install(on: connection) }
+        try await failover?.open(on: connection)
+        await connection.close()
+    }
+
+    func start() async throws {
+        do {
+            _ = try await cluster.start(deadline: .seconds(120))
+        } catch {
+            throw Failure(error.description)
+        }
+    }
+
+    func stop(_ mode: Cluster.Stop) async throws {
+        do {
+            try await cluster.stop(mode, deadline: .seconds(60))
+        } catch {
+            throw Failure(error.description)
+        }
+    }
+
+    // MARK: Workers
+
+    func startWorkers() {
+        for (name, port) in zip(names, ports) {
+            var environment = invocation.environment.filter { name, _ in
+                !["MILLRACE_", "EMAIL_", "RESEND_", "SUPABASE_"].contains { name.hasPrefix($0) }
+            }
+            environment["DATABASE_URL"] = location + (failover == nil ? "&" : " ") + "application_name=\(name)"
+            environment["MILLRACE_SMS_URL"] = provider.url(for: name)
+            environment["MILLRACE_LISTEN"] = "127.0.0.1:\(port)"
+            environment["MILLRACE_PUBLIC_URL"] = "http://127.0.0.1:\(ports[0])"
+            environment["MILLRACE_SECRET"] = "a secret of the harness's own"
+            environment["MILLRACE_MAIL_OUTBOX"] = directory + "/outbox"
+            if let smtp = plan.smtp {
+                environment["MILLRACE_MAIL_SMTP_URL"] = "smtp://\(smtp)?tls=none"
+                environment["EMAIL_SERVICE_PROVIDER"] = "smtp"
+                environment["EMAIL_FROM_ADDRESS"] = "load@example.net"
+            }
+            kept.keep(
+                name,
+                arguments: [
+                    "worker", "--checkins", "--parent", "\(getpid())", "--name", name, "--slots", "\(plan.slots)",
+                    "--alarm-lease", DurationText.spell(plan.lease), "--log-level", "warning",
+                ],
+                environment: environment)
+        }
+    }
+
+    func pid(of name: String) -> pid_t? { kept.pid(of: name) }
+
+    /// Until both workers are there, with the connections of their watchmen and lanes.
+    func settle(on connection: Connection) async throws {
+        let patience = ContinuousClock.now + .seconds(180)
+        while true {
+            let atWork = try await connection.query(
+                """
+                select count(*) from (select application_name from pg_stat_activity where application_name like 'strike-_'
+                                       group by 1 having count(*) >= 3 and bool_or(query like '%watch_step%') and bool_or(query like '%notice_next%')) w
+                """
+            ) { row throws(PostgresError) in Int(try row.int(0)) }.first
+            if atWork == names.count, names.allSatisfy({ pid(of: $0) != nil }) { return }
+            guard ContinuousClock.now < patience else {
+                throw Failure("the workers did not come to work: \(said)")
+            }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+    }
+
+    /// The end of what the workers have written.
+    private var said: String {
+        names.map { name in
+            "\(name): "
+                + ((try? String(contentsOfFile: "\(directory)/\(name).log", encoding: .utf8)) ?? "nothing").suffix(600)
+        }.joined(separator: "\n")
+    }
+
+    func stopWorkers() async throws -> [String] { try await kept.stop() }
+
+    func close(keep: Bool) async {
+        kept.kill()
+        provider.stop()
+        await failover?.close()
+        if keep {
+            try? await cluster.stop(.fast, deadline: .seconds(60))
+        } else {
+            try? await cluster.remove(deadline: .seconds(60))
+            try? await failover?.standby.remove(deadline: .seconds(60))
+            try? FileManager.default.removeItem(atPath: directory)
+        }
+    }
+
+    // MARK: Faults
+
+    /// Strikes the worker of this name, or Postgres. `release` lets those go on who stand still; it comes when they should be let go.
+    func strike(
+        _ fault: StrikeFault, worker name: String, release: @Sendable () async throws -> Void
+    ) async throws {
+        switch fault {
+        case .kill, .vanish:
+            guard let pid = pid(of: name) else { throw Failure("\(name) is gone already") }
+            kill(pid, SIGKILL)
+            while self.pid(of: name) == pid { try await Task.sleep(for: .milliseconds(5)) }
+            if fault == .vanish {
+                // Those of the one that was killed: its successor is not there yet, or loses its connections as well.
+                let connection = try await connect()
+                _ = try await connection.query(
+                    "select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = $1",
+                    [.text(name)]
+                ) { _ throws(PostgresError) in true }
+                await connection.close()
+            }
+            try await release()
+        case .pause, .freeze:
+            guard let pid = pid(of: name) else { throw Failure("\(name) is gone already") }
+            kill(pid, SIGSTOP)
+            try await release()
+            try await Task.sleep(for: fault == .pause ? .seconds(1) : plan.lease + .seconds(2))
+            kill(pid, SIGCONT)
+        case .stop, .crash:
+            try await stop(fault == .stop ? .fast : .immediate)
+            try await release()
+            try await start()
+        }
+    }
+}

@@ -1,0 +1,172 @@
+import MillraceCommand
+import Postgres
+import Queues
+import Telemetry
+import Workers
+
+extension Command {
+    static let loadHostile = Command(
+        ["load", "hostile"],
+        summary: "Call every door of a client with random and hostile arguments, beside another tenant's load",
+        discussion: """
+            A tenant's jobs come at a steady rate, first alone, then beside logins with the client's role that call every function \
+            a client may call: with sizes up to 60 megabytes, deep JSON, look-alikes, infinite times, forged claims. The other \
+            tenant's jobs must start nearly as soon as before, the worker must stay small, no process of the server may end, and \
+            every error must say of what kind it is. Needs a database of its own, and a superuser, who makes the logins' role \
+            and removes it.
+            """,
+        flags: [
+            .single("minutes", "N", .integer(1...1440), environment: .none, fallback: "30", help: "How long to call."),
+            .single(
+                "rate", "N", .integer(1...5000), environment: .none, fallback: "100",
+                help: "The tenant's jobs a second."),
+            .single("callers", "N", .integer(1...64), environment: .none, fallback: "2", help: "Hostile logins."),
+            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            Setting.slots.flag, Setting.directURL.flag,
+        ],
+        examples: [
+            Example("millrace load hostile", "half an hour"), Example("millrace load hostile --minutes 2", "a look"),
+        ]
+    ) { invocation in
+        do {
+            return try await HostileScenario(invocation: invocation).run()
+        } catch let error as PostgresError {
+            throw DatabaseFailure(error)
+        }
+    }
+}
+
+private struct HostileScenario: Sendable {
+    let invocation: Invocation
+
+    private var rate: Int { invocation.parsed.integer("rate") ?? 100 }
+    private var span: Duration { .seconds(60 * (invocation.parsed.integer("minutes") ?? 30)) }
+    private static let calm = Duration.seconds(30)
+
+    func run() async throws -> ExitCode {
+        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let role = "hostile_\(UInt32.random(in: 1...UInt32.max))"
+        try await make(role, on: connection)
+        let result: Result<ExitCode, any Error>
+        do {
+            result = .success(try await play(as: role, on: connection))
+        } catch {
+            result = .failure(error)
+        }
+        try await connection.execute(
+            "delete from millrace.setting where name = 'role_client' and value = $1", [.text(role)])
+        try await connection.execute("delete from millrace.client_grant where role = $1", [.text(role)])
+        try await connection.execute(
+            "select set_config('millrace.hostile', $1, false)", [.text(role)])
+        try await connection.run(
+            script: """
+                do $$ begin
+                    execute format('drop owned by %I', current_setting('millrace.hostile'));
+                    execute format('drop role %I', current_setting('millrace.hostile'));
+                end $$
+                """)
+        await connection.close()
+        return try result.get()
+    }
+
+    /// A role that a migration gives the client's doors, and that speaks for people: its calls are to get as far as they can.
+    private func make(_ role: String, on connection: Connection) async throws {
+        try await connection.execute("select set_config('millrace.hostile', $1, false)", [.text(role)])
+        try await connection.run(
+            script: "do $$ begin execute format('create role %I nologin', current_setting('millrace.hostile')); end $$")
+        do {
+            _ = try await Migrator(roles: [("client", role)]).migrate(on: connection)
+        } catch {
+            throw Failure("\(error)")
+        }
+        try await connection.execute(
+            """
+            select millrace.grant_enqueue($1, 'hostile.kind'), millrace.grant_enqueue($1, 'mail.send'), millrace.grant_publish($1, 'com.example.hostile'),
+                   millrace.grant_enqueue($1, 'document.receive')
+            """, [.text(role)])
+    }
+
+    private func play(as role: String, on connection: Connection) async throws -> ExitCode {
+        let began = try await started(connection)
+        let workers = try await LoadWorkers.start(
+            1, invocation, arguments: ["--slots", "\(invocation.settings.slots)"], on: connection)
+        do {
+            let calm = rate * Int(Self.calm / .seconds(1))
+            let hostile = rate * Int(span / .seconds(1))
+            let starts = try Starts(path: workers.marksPath, jobs: calm + hostile)
+            let before = try await offer(calm, from: 0, starts: starts)
+            invocation.console.note(
+                "the tenant alone: p99 \(Humane.decimal(before / 1e6, places: 2)) ms; now the others call")
+            let end = ContinuousClock.now + span
+            var tally = HostileCaller.Tally()
+            let options = try invocation.connectionOptions()
+            let callers = invocation.parsed.integer("callers") ?? 2
+            let during = try await withThrowingTaskGroup(of: HostileCaller.Tally.self) { group in
+                for n in 0..<callers {
+                    group.addTask {
+                        try await HostileCaller(options: options, role: role, seed: Double(n + 1) / 100).call(
+                            until: end)
+                    }
+                }
+                let during = try await offer(hostile, from: calm, starts: starts)
+                for try await one in group { tally.add(one) }
+                return during
+            }
+            let resident = workers.usage().mostResident
+            let restarted = try await started(connection) != began
+            try await workers.stop()
+            return report(before, during, resident, restarted: restarted, tally)
+        } catch {
+            await workers.giveUp()
+            throw error
+        }
+    }
+
+    private func started(_ connection: Connection) async throws(PostgresError) -> String {
+        try await connection.query("select pg_postmaster_start_time()::text") {
+            row throws(PostgresError) in try row.string(0)
+        }.first ?? ""
+    }
+
+    /// The 99th percentile from a call's time to its job's start, in nanoseconds.
+    private func offer(_ calls: Int, from first: Int, starts: Starts) async throws -> Double {
+        let pacer = try await Pacer.open(try invocation.connectionOptions(), callers: 2)
+        let cadence = Cadence(began: PracticeMarks.now() + 500_000_000, perSecond: Double(rate), calls: calls)
+        _ = try await pacer.run(cadence) { number, connection in
+            try await connection.execute(
+                "select millrace.enqueue('practice.mark', $1, queue => 'load.calm', tenant => 'calm')",
+                [.json("{\"n\": \(first + number)}")])
+        }
+        try await starts.wait(forCount: first + calls, atMost: .seconds(60))
+        guard starts.count >= first + calls else {
+            throw Failure("only \(starts.count) of \(first + calls) jobs were started a minute after the last call")
+        }
+        let waits = (0..<calls).compactMap { n in starts.time(of: first + n).map { Double(max(0, $0 - cadence.due(n))) }
+        }
+        return percentile(waits.sorted(), 0.99)
+    }
+
+    private func report(
+        _ before: Double, _ during: Double, _ resident: Double, restarted: Bool, _ tally: HostileCaller.Tally
+    ) -> ExitCode {
+        for (what, fault) in tally.unclassified.sorted(by: { $0.value.count > $1.value.count }).prefix(20) {
+            invocation.console.note("unclassified: \(what), \(fault.count) times, for example \(fault.example)")
+        }
+        return invocation.report(
+            "hostile",
+            [
+                .atMost("the other tenant's p99 start", 3, measured: during / before, unit: "× calm"),
+                .atMost("the worker's memory", 300, measured: resident, unit: "MB"),
+                .atMost(
+                    "processes of the server that ended", 0, measured: Double(tally.crashes + (restarted ? 1 : 0)),
+                    unit: ""),
+                .atMost(
+                    "errors that do not say their kind", 0,
+                    measured: Double(tally.unclassified.values.reduce(0) { $0 + $1.count }), unit: ""),
+            ],
+            figures: [
+                ("calls", .int(tally.calls)), ("answered", .int(tally.answered)), ("timed_out", .int(tally.timedOut)),
+                ("calm_p99_ms", .double(before / 1e6)), ("hostile_p99_ms", .double(during / 1e6)),
+            ])
+    }
+}

@@ -1,0 +1,34 @@
+import MillraceCommand
+
+/// When calls are due that come at a steady rate, whatever became of the earlier ones. Pure; times are those of `Marks.now()`.
+struct Cadence: Sendable, Equatable {
+    /// When the first call is due, in nanoseconds.
+    var began: Int64
+    var perSecond: Double
+    var calls: Int
+
+    init(began: Int64, perSecond: Double, calls: Int) {
+        self.began = began
+        self.perSecond = perSecond
+        self.calls = calls
+    }
+
+    /// From the whole and not from the call before: rounding does not add up.
+    func due(_ call: Int) -> Int64 {
+        began + Int64((Double(call) / perSecond * 1e9).rounded())
+    }
+
+    /// When the call after the last would be due: the rate was offered until then.
+    var end: Int64 { due(calls) }
+
+    /// How many are due by then.
+    func count(by now: Int64) -> Int {
+        guard now >= began else { return 0 }
+        return min(calls, Int(Double(now - began) / 1e9 * perSecond) + 1)
+    }
+
+    /// In which of so many equal parts a call lies.
+    func part(of call: Int, parts: Int) -> Int {
+        min(parts - 1, max(0, call * parts / max(1, calls)))
+    }
+}

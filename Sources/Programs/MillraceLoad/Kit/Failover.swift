@@ -1,0 +1,89 @@
+import Clusters
+import Glibc
+import MillraceCommand
+import Postgres
+
+/// A second Postgres that follows the first, and takes its place in the middle of the load.
+struct Failover: Sendable {
+    enum Mode: String, CaseIterable, Sendable {
+        /// A commit is answered when the standby has it, too.
+        case synchronous
+        case asynchronous
+    }
+
+    let mode: Mode
+    let primary: Cluster
+    let standby: Cluster
+
+    init(_ mode: Mode, primary: Cluster, directory: String) {
+        self.mode = mode
+        self.primary = primary
+        standby = Cluster(
+            directory: directory, binaries: primary.binaries, settings: primary.settings, port: primary.port,
+            following: primary)
+    }
+
+    /// Whoever of the two may be written to.
+    var location: String {
+        "host=\(primary.socketDirectory),\(standby.socketDirectory) port=\(primary.port),\(standby.port) "
+            + "user=millrace dbname=millrace target_session_attrs=read-write"
+    }
+
+    func open(on connection: Connection) async throws {
+        do {
+            _ = try await standby.start(deadline: .seconds(120))
+        } catch {
+            throw Failure(error.description)
+        }
+        guard mode == .synchronous else { return }
+        try await connection.execute("alter system set synchronous_standby_names = '*'")
+        try await connection.execute("select pg_reload_conf()")
+        let deadline = ContinuousClock.now + .seconds(30)
+        while try await connection.query(
+            "select exists (select from pg_stat_replication where sync_state = 'sync')",
+            decode: { row throws(PostgresError) in
+                try row.bool(0)
+            }
+        ).first != true {
+            guard ContinuousClock.now < deadline else { throw Failure("the standby does not follow synchronously") }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+    }
+
+    /// The primary crashes and is gone for good; the standby is promoted. Returns when that was done. An asynchronous standby is
+    /// made to lag by a second, as a slow link would: what was committed in that second is lost with the primary.
+    func strike() async throws -> Double {
+        let receiver = mode == .asynchronous ? try await receiverProcess() : nil
+        if let receiver {
+            kill(receiver, SIGSTOP)
+            try await Task.sleep(for: .seconds(1))
+        }
+        do {
+            try await primary.stop(.immediate, deadline: .seconds(60))
+        } catch {
+            throw Failure(error.description)
+        }
+        if let receiver { kill(receiver, SIGCONT) }
+        let connection = try await Connection.open(ConnectionOptions(location: standby.url()), name: "failover")
+        // Nobody follows the new one: it must not wait for a standby.
+        try await connection.execute("select pg_promote(true, 60)")
+        let promoted = LedgerClock.now()
+        try await connection.execute("alter system reset synchronous_standby_names")
+        try await connection.execute("select pg_reload_conf()")
+        await connection.close()
+        return promoted
+    }
+
+    private func receiverProcess() async throws -> pid_t? {
+        let connection = try await Connection.open(ConnectionOptions(location: standby.url()), name: "failover")
+        let pid = try await connection.query("select pid from pg_stat_wal_receiver") { row throws(PostgresError) in
+            pid_t(try row.int(0))
+        }.first
+        await connection.close()
+        return pid
+    }
+
+    func close() async {
+        try? await standby.stop(.immediate, deadline: .seconds(60))
+    }
+}

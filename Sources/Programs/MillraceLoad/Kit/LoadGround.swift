@@ -1,0 +1,154 @@
+import FoundationEssentials
+import Glibc
+import MillraceCommand
+import Postgres
+import Queues
+import Synchronization
+import Threads
+
+extension Command {
+    /// A measurement never shares a database with other people's jobs and workers, and takes away what it made, also when it is stopped.
+    var onItsOwnGround: Command {
+        guard path.first == "load", settings != .unused else { return self }
+        return Command(
+            path, summary: summary,
+            discussion: discussion + (discussion.isEmpty ? "" : " ")
+                + "A database with jobs or workers is left alone: one of its own is made beside it, and dropped at the end.",
+            arguments: arguments, flags: flags, examples: examples, settings: settings
+        ) { invocation in
+            Signals.onStop { _ in
+                LoadGround.isStopped.withLock { $0 = true }
+                Task {
+                    await LoadGround.clear()
+                    exit(ExitCode.failed.rawValue)
+                }
+            }
+            guard let options = try? invocation.connectionOptions() else { return try await self.run(invocation) }
+            let outcome: Result<ExitCode, any Error>
+            do {
+                outcome = .success(try await self.run(try await LoadGround.choose(for: invocation, options)))
+            } catch {
+                outcome = .failure(error)
+            }
+            // What was stopped fails as its database goes; the process ends when all is taken away.
+            while LoadGround.isStopped.withLock({ $0 }) { try? await Task.sleep(for: .seconds(1)) }
+            await LoadGround.clear()
+            return try outcome.get()
+        }
+    }
+}
+
+/// Where a measurement takes place.
+enum LoadGround {
+    /// What is to be taken away at the end, the last first.
+    private static let leftovers = Mutex<[@Sendable () async -> Void]>([])
+
+    static let isStopped = Mutex(false)
+
+    static func atEnd(_ body: @escaping @Sendable () async -> Void) {
+        leftovers.withLock { $0.append(body) }
+    }
+
+    /// Takes away what is left; each thing once.
+    static func clear() async {
+        while let next = leftovers.withLock({ $0.popLast() }) { await next() }
+    }
+
+    /// The given database if nobody else uses it, or one made beside it.
+    static func choose(for invocation: Invocation, _ options: ConnectionOptions) async throws -> Invocation {
+        do {
+            let connection = try await Connection.open(options, name: "load")
+            let invocation = try await choose(for: invocation, options, connection)
+            await connection.close()
+            return invocation
+        } catch let error as PostgresError {
+            throw DatabaseFailure(error)
+        }
+    }
+
+    private static func choose(
+        for invocation: Invocation, _ options: ConnectionOptions, _ connection: Connection
+    ) async throws -> Invocation {
+        let (hasSchema, ownsSchema, mayCreate) =
+            try await connection.query(
+                """
+                select n.oid is not null, coalesce(pg_has_role(n.nspowner, 'usage'), false), r.rolcreatedb or r.rolsuper
+                  from pg_roles r left join pg_namespace n on n.nspname = 'millrace'
+                 where r.rolname = current_user
+                """
+            ) { row throws(PostgresError) in (try row.bool(0), try row.bool(1), try row.bool(2)) }.first
+            ?? (false, false, false)
+        var why = hasSchema ? "its schema belongs to another role" : "it has no Millrace schema"
+        if hasSchema, ownsSchema {
+            guard let others = try await others(on: connection) else { return invocation }
+            why = others
+        }
+        guard mayCreate else {
+            throw Failure(
+                .conflict, "nothing is measured in this database: \(why)",
+                hint:
+                    "give the login the right to create databases, and one is made for the measurement and dropped; or give a database of its own, after millrace migrate by the same login"
+            )
+        }
+        invocation.console.note("\(why); measuring in a database made for this")
+        return try await make(for: invocation, options, connection)
+    }
+
+    /// Why the database is not ours alone; nil when it is. A database that was empty when a measurement first came is marked as ours.
+    private static func others(on connection: Connection) async throws -> String? {
+        let workers = try await count("select count(*) from millrace.session", on: connection)
+        if workers > 0 { return "\(Humane.count(workers, "worker")) may be at work there" }
+        let mark = "from millrace.setting where name = 'load_database'"
+        if try await count("select count(*) \(mark)", on: connection) > 0 { return nil }
+        let jobs = try await count(
+            """
+            select count(*) from ((select from millrace.job limit 1) union all (select from millrace.history limit 1)
+                union all (select from millrace.schedule limit 1)) found
+            """, on: connection)
+        if jobs > 0 { return "it has jobs or schedules of others" }
+        try await connection.execute(
+            "insert into millrace.setting (name, value) values ('load_database', 'true') on conflict do nothing")
+        return nil
+    }
+
+    private static func count(_ sql: String, on connection: Connection) async throws -> Int {
+        try await connection.query(.shipped(Array(sql.utf8))) { row throws(PostgresError) in Int(try row.int(0)) }.first
+            ?? 0
+    }
+
+    private static func make(
+        for invocation: Invocation, _ options: ConnectionOptions, _ connection: Connection
+    ) async throws -> Invocation {
+        let name = "millrace_load_\(getpid())_\(UInt32.random(in: 1...UInt32.max))"
+        atEnd {
+            // Forced, for workers of a measurement that was stopped may still be there.
+            guard let connection = try? await Connection.open(options, name: "load") else { return }
+            try? await connection.run(script: .shipped(Array("drop database if exists \(name) with (force)".utf8)))
+            await connection.close()
+        }
+        // Nothing else of the name is at hand for a parameter to stand in; it is ours, and plain.
+        try await connection.run(script: .shipped(Array("create database \(name)".utf8)), deadline: .seconds(120))
+        var settings = invocation.settings
+        settings.point(.databaseURL, at: location(options.location, database: name))
+        if let direct = settings.directURL { settings.point(.directURL, at: location(direct, database: name)) }
+        let own = Invocation(
+            parsed: invocation.parsed, settings: settings, console: invocation.console,
+            surroundings: invocation.surroundings, tree: invocation.tree)
+        do {
+            let connection = try await Connection.open(try own.connectionOptions(), name: "load")
+            _ = try await Migrator().migrate(on: connection)
+            await connection.close()
+        } catch let failure as Migrator.Failure {
+            throw Failure(failure.description)
+        }
+        return own
+    }
+
+    /// The same server, another database: for libpq the last word counts.
+    static func location(_ location: String, database: String) -> String {
+        guard location.contains("://") else {
+            return location.isEmpty ? "dbname=\(database)" : "\(location) dbname=\(database)"
+        }
+        return location + (location.contains("?") ? "&" : "?") + "dbname=\(database)"
+    }
+}

@@ -1,0 +1,96 @@
+import Glibc
+import MillraceCommand
+import Synchronization
+import Threads
+
+/// As little of a server as a scenario's own needs, on 127.0.0.1.
+enum Loopback {
+    /// A thread for each connection, which is closed when it has been served.
+    final class Server: Sendable {
+        let port: UInt16
+        private let listener: Int32
+        private let isStopping = Mutex(false)
+
+        init() throws {
+            (listener, port) = try Loopback.listen()
+        }
+
+        func start(_ name: String, _ serve: @escaping @Sendable (Int32) -> Void) {
+            Thread.start(name: "\(name)s") { [self] in
+                while true {
+                    let client = Glibc.accept(listener, nil, nil)
+                    if client < 0 {
+                        if isStopping.withLock({ $0 }) { return }
+                        usleep(1000)
+                        continue
+                    }
+                    Thread.start(name: name) {
+                        serve(client)
+                        close(client)
+                    }
+                }
+            }
+        }
+
+        func stop() {
+            isStopping.withLock { $0 = true }
+            shutdown(listener, Int32(SHUT_RDWR))
+            close(listener)
+        }
+    }
+
+    private static func listen() throws -> (socket: Int32, port: UInt16) {
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let bound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                bind(listener, pointer, length) == 0 && Glibc.listen(listener, 512) == 0
+                    && getsockname(listener, pointer, &length) == 0
+            }
+        }
+        guard listener >= 0, bound else { throw Failure("there is no port on loopback") }
+        return (listener, UInt16(bigEndian: address.sin_port))
+    }
+
+    /// One that nobody listened at a moment ago.
+    static func freePort() throws -> UInt16 {
+        let (socket, port) = try listen()
+        close(socket)
+        return port
+    }
+
+    /// nil when the other side went away, or speaks something else.
+    static func request(from client: Int32) -> (path: String, body: [UInt8])? {
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 8192)
+        var whole: (head: Int, length: Int)?
+        while true {
+            if whole == nil, let end = bytes.firstRange(of: [13, 10, 13, 10]) {
+                let head = String(decoding: bytes[..<end.lowerBound], as: UTF8.self).lowercased()
+                let length =
+                    head.split(separator: "\r\n").first { $0.hasPrefix("content-length:") }
+                    .flatMap { Int($0.dropFirst(15).drop { $0 == " " }) } ?? 0
+                whole = (end.upperBound, length)
+            }
+            if let whole, bytes.count >= whole.head + whole.length {
+                let words = String(decoding: bytes[..<whole.head], as: UTF8.self).split(separator: " ", maxSplits: 2)
+                guard words.count == 3 else { return nil }
+                return (String(words[1]), Array(bytes[whole.head..<(whole.head + whole.length)]))
+            }
+            let count = recv(client, &chunk, chunk.count, 0)
+            guard count > 0, bytes.count < 1 << 20 else { return nil }
+            bytes += chunk[..<count]
+        }
+    }
+
+    static func answer(_ client: Int32, _ status: String, _ body: String) {
+        let text =
+            "HTTP/1.1 \(status)\r\nContent-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n"
+            + "Connection: close\r\n\r\n\(body)"
+        let bytes = Array(text.utf8)
+        _ = send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+    }
+}

@@ -1,0 +1,65 @@
+import Glibc
+import MillraceCommand
+
+/// A disk for the ledger's Postgres alone, so that it can be filled: an ext4 in a sparse file, mounted through a loop device.
+struct LedgerDisk: Sendable {
+    let directory: String
+    private let image: String
+    private var ballast: String { directory + "/ballast" }
+
+    /// nil where this process may not mount, or lacks the tools.
+    init?(in parent: String) {
+        image = parent + "/disk.img"
+        directory = parent + "/disk"
+        let file = open(image, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard geteuid() == 0, file >= 0, ftruncate(file, 8 << 30) == 0, mkdir(directory, 0o755) == 0 else {
+            Glibc.close(file)
+            unlink(image)
+            return nil
+        }
+        Glibc.close(file)
+        // No blocks kept back for root: what is full is full for everybody.
+        guard Self.run(["/usr/sbin/mkfs.ext4", "-q", "-F", "-m", "0", image]),
+            Self.run(["/usr/bin/mount", "-o", "loop", image, directory])
+        else {
+            unlink(image)
+            rmdir(directory)
+            return nil
+        }
+    }
+
+    /// Takes all the space there is.
+    func fill() {
+        let file = open(ballast, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard file >= 0 else { return }
+        defer { Glibc.close(file) }
+        var (end, piece) = (0, 1 << 30)
+        while piece >= 4096 {
+            if posix_fallocate(file, end, piece) == 0 { end += piece } else { piece /= 2 }
+        }
+    }
+
+    func empty() { unlink(ballast) }
+
+    func close() {
+        if !Self.run(["/usr/bin/umount", directory]) { _ = Self.run(["/usr/bin/umount", "--lazy", directory]) }
+        unlink(image)
+        rmdir(directory)
+    }
+
+    private static func run(_ words: [String]) -> Bool {
+        let arguments = words.map { strdup($0) } + [nil]
+        defer { for argument in arguments { free(argument) } }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for number: Int32 in 0...2 {
+            posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_RDWR, 0)
+        }
+        var pid = pid_t()
+        guard posix_spawn(&pid, words[0], &actions, nil, arguments, nil) == 0 else { return false }
+        var status: Int32 = 0
+        while waitpid(pid, &status, 0) < 0 { guard errno == EINTR else { return false } }
+        return status == 0
+    }
+}

@@ -1,0 +1,134 @@
+import FoundationEssentials
+import Jobs
+import MillraceCommand
+import Postgres
+import Workers
+
+/// What a job of the ledger is asked to do, step by step; each step is written down before it counts.
+struct LedgerWork: Job {
+    static let kind = "ledger.work"
+    static let retries = RetryPolicy(attempts: 60, base: .milliseconds(100), cap: .seconds(1))
+
+    /// The producer's own number for it.
+    var n: Int
+    var ms: Int?
+    /// How many runs fail before one succeeds.
+    var fail: Int?
+    var snooze: Int?
+    /// Recorded steps to take.
+    var steps: Int?
+    /// Jobs to spawn for after itself, and one after those.
+    var spawn: Int?
+}
+
+/// The last of a fan: comes after all that one run has spawned.
+struct LedgerGather: Job {
+    static let kind = "ledger.gather"
+    static let retries = LedgerWork.retries
+    var n: Int
+}
+
+struct LedgerTick: Job {
+    static let kind = "ledger.tick"
+    static let retries = LedgerWork.retries
+}
+
+/// Ways to break the system on purpose, which the checker must notice.
+enum LedgerBreak: String, CaseIterable {
+    case noTokenCheck = "no-token-check"
+    case finishBeforeEffect = "finish-before-effect"
+    case noSweep = "no-sweep"
+    case earlyRescue = "early-rescue"
+}
+
+/// The handlers of a worker under the ledger. Whatever a run does stands in ledger.entry, in a transaction of its own, with the
+/// run's token: nothing of that goes through the queue.
+struct LedgerHandlers: Sendable {
+    let pool: Pool
+    let broken: LedgerBreak?
+
+    private struct OnPurpose: Error, CustomStringConvertible { let description = "failing on purpose" }
+
+    var all: [Handler] {
+        [
+            Handler(LedgerWork.self) { job, context in try await work(job, context) },
+            Handler(LedgerGather.self) { job, context in
+                try await write("began", context)
+                return try await effect(context)
+            },
+            Handler(LedgerTick.self) { _, context in
+                try await write("began", context)
+                return try await effect(context)
+            },
+        ]
+    }
+
+    private func work(_ job: LedgerWork, _ context: Context) async throws -> Verdict {
+        try await write("began", context)
+        if let ms = job.ms { try await Task.sleep(for: .milliseconds(ms)) }
+        for number in 0..<(job.steps ?? 0) {
+            try await context.step("s\(number)") { try await write("step s\(number)", context) }
+            try await write("kept s\(number)", context)
+        }
+        if let snooze = job.snooze, try await times("snoozed", of: context.id) < snooze {
+            try await write("snoozed", context)
+            return .snooze(for: .milliseconds(200))
+        }
+        if context.attempt <= job.fail ?? 0 {
+            try await write("failed", context)
+            throw OnPurpose()
+        }
+        if let spawn = job.spawn {
+            try await context.spawn(
+                (0..<spawn).map { LedgerWork(n: -(job.n * 1000 + $0), ms: 1) }, then: LedgerGather(n: job.n))
+        }
+        return try await effect(context)
+    }
+
+    private func effect(_ context: Context) async throws -> Verdict {
+        if broken == .finishBeforeEffect {
+            Task {  // meant to be too late: that is what is broken
+                try await Task.sleep(for: .milliseconds(300))
+                try await write("effect", context)
+            }
+            return .done
+        }
+        try await write("effect", context)
+        return .done
+    }
+
+    /// Again and again while the database is away: the ledger may not lack what was done.
+    private func write(_ what: String, _ context: Context) async throws {
+        try await persist { connection throws(PostgresError) in
+            try await connection.execute(
+                "insert into ledger.entry (job, token, what) values ($1, $2, $3)",
+                [.int8(context.id), .text(context.token), .text(what)])
+        }
+    }
+
+    private func times(_ what: String, of job: Int64) async throws -> Int {
+        try await persist { connection throws(PostgresError) in
+            try await connection.query(
+                "select count(distinct token) from ledger.entry where job = $1 and what = $2",
+                [.int8(job), .text(what)]
+            ) { row throws(PostgresError) in Int(try row.int(0)) }.first ?? 0
+        }
+    }
+
+    @discardableResult
+    private func persist<Value: Sendable>(
+        _ body: (Connection) async throws(PostgresError) -> Value
+    ) async throws -> Value {
+        let deadline = ContinuousClock.now + .seconds(120)
+        while true {
+            do {
+                return try await pool.withConnection(body)
+            } catch let error as PostgresError {
+                guard error.isOutage || error.outcomeUnknown, ContinuousClock.now < deadline else {
+                    throw error
+                }
+                try await Task.sleep(for: .milliseconds(100))
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+import Jobs
+import MillraceCommand
+import Postgres
+import Queues
+
+extension Command {
+    static let loadClaims = Command(
+        ["load", "claims"],
+        summary: "Measure what a claim costs with a million jobs in its way",
+        discussion: """
+            Claims and finishes known jobs in batches of 100, as a worker does, and compares the median claim with that of a queue \
+            which holds nothing else, from which it claims in turns: with a million jobs scheduled for tomorrow; with a million \
+            jobs in front, of a kind that nobody knows; and with a million jobs of a full limit key, which the first claims park, \
+            before jobs without a key and before jobs with another. Every run makes queues of its own, and leaves in them what \
+            stands in the way. Needs a database of its own, about 1.5 GB of disk and two minutes.
+            """,
+        flags: [
+            .single(
+                "jobs", "N", .integer(1000...50_000_000), environment: .none, fallback: "1000000",
+                help: "How many stand in the way."),
+            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+        ],
+        examples: [Example("millrace load claims", "the whole comparison")]
+    ) { invocation in
+        do {
+            let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+            let code = try await ClaimsScenario(invocation: invocation, connection: connection).run()
+            await connection.close()
+            return code
+        } catch let error as PostgresError {
+            throw DatabaseFailure(error)
+        }
+    }
+}
+
+private struct ClaimsScenario: Sendable {
+    let invocation: Invocation
+    let connection: Connection
+
+    static let batch = 100
+    static let rounds = 400
+    private let run = String(UInt32.random(in: .min ... .max), radix: 36)
+
+    private func queue(_ what: String) -> String { "load.\(what).\(run)" }
+
+    func run() async throws -> ExitCode {
+        let obstacle = invocation.parsed.integer("jobs") ?? 1_000_000
+        // A queue for each part, so that none inherits another's dead rows.
+        try await enqueue("load.nothing", count: obstacle, queue: queue("scheduled"), runAt: "tomorrow")
+        let scheduled = try await sights(queue: queue("scheduled"))
+        try await enqueue("load.nobody", count: obstacle, queue: queue("unknown"), runAt: nil)
+        let unknown = try await sights(queue: queue("unknown"))
+        _ = try await Queue.setLimit(of: .key("load.full"), to: Limit(concurrency: 0), on: connection)
+        try await enqueue("load.nothing", count: obstacle, queue: queue("full"), runAt: nil, limitKey: "load.full")
+        let parking = try await park(queue("full"))
+        let full = try await sights(queue: queue("full"))
+        _ = try await Queue.setLimit(of: .key("load.other"), to: Limit(concurrency: 1_000_000), on: connection)
+        let other = try await sights(queue: queue("full"), limitKey: "load.other")
+        let count = Humane.count(obstacle)
+        return invocation.report(
+            "claims",
+            [
+                scheduled.bar("claim of \(Self.batch), \(count) scheduled jobs aside"),
+                unknown.bar("claim of \(Self.batch), \(count) unknown jobs in front"),
+                full.bar("claim of \(Self.batch), \(count) jobs of a full key in front"),
+                other.bar("claim of \(Self.batch) with another key, \(count) jobs of a full key in front"),
+            ],
+            figures: scheduled.figures("scheduled") + unknown.figures("unknown") + full.figures("full")
+                + other.figures("other_key") + [
+                    ("unknown_first_ms", .double(unknown.obstructed.first)), ("parking_s", .double(parking)),
+                ])
+    }
+
+    /// Claims with something in their way, and between them those of an empty queue's jobs.
+    private struct Sights {
+        var obstructed: ClaimTimes
+        var free: ClaimTimes
+
+        func bar(_ what: String) -> Bar {
+            .atMost(what, free.median * 1.25, measured: obstructed.median, unit: "ms")
+        }
+
+        func figures(_ name: String) -> [(String, JSONValue)] {
+            [("\(name)_ms", .double(obstructed.median)), ("\(name)_free_ms", .double(free.median))]
+        }
+    }
+
+    private func enqueue(_ kind: String, count: Int, queue: String, runAt: String?, limitKey: String? = nil)
+        async throws
+    {
+        let live = invocation.console.live()
+        var left = count
+        while left > 0 {
+            let chunk = min(left, 100_000)
+            try await connection.execute(
+                "select millrace.enqueue_bulk($1, array(select '{\"n\": 1}'::text from generate_series(1, $2)), $3, null, $4::text::timestamptz, null, null, $5)",
+                [.text(kind), .int4(Int32(chunk)), .text(queue), .text(runAt), .text(limitKey)], deadline: .seconds(300)
+            )
+            left -= chunk
+            live.update(["\(kind): \(Humane.count(count - left)) of \(Humane.count(count))"])
+        }
+        live.update([])
+    }
+
+    /// Seconds until claims have moved every job of the full key out of the way.
+    private func park(_ name: String) async throws -> Double {
+        let kinds = try await Queue.registerKinds(on: connection, [("load.nothing", nil)])
+        let lines = try await Queue.queues(on: connection).filter { $0.name == name }.map(\.id)
+        let began = ContinuousClock.now
+        var floors: [Int64] = lines.map { _ in 0 }
+        let live = invocation.console.live()
+        var moved = 0
+        while true {
+            let stretches = zip(lines, floors).map {
+                ClaimRange(lane: Lane(queue: $0, priority: 4, line: .normal), floor: $1, limit: 1000)
+            }
+            let found = try await Queue.claim(
+                on: connection, session: 0, number: 8, kinds: kinds, from: stretches, wanted: 1000, shortQueues: [],
+                longQueues: [])
+            guard !found.turnedAway.isEmpty else { break }
+            moved += found.turnedAway.count
+            for place in found.turnedAway {
+                guard let index = lines.firstIndex(of: place.lane.queue) else { continue }
+                floors[index] = max(floors[index], place.seq)
+            }
+            live.update(["parked \(Humane.count(moved))"])
+        }
+        live.update([])
+        return began.duration(to: .now) / .seconds(1)
+    }
+
+    private func sights(queue name: String, limitKey: String? = nil) async throws -> Sights {
+        let names = [name, name + ".free"]
+        for name in names {
+            try await enqueue(
+                "load.nothing", count: Self.batch * (Self.rounds + 10), queue: name, runAt: nil, limitKey: limitKey)
+        }
+        let times = try await ClaimTimes.measure(
+            names.map { ($0, connection) }, kind: "load.nothing", batch: Self.batch, rounds: Self.rounds)
+        return Sights(obstructed: times[0], free: times[1])
+    }
+}

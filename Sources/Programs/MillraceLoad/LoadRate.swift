@@ -1,0 +1,112 @@
+import FoundationEssentials
+import Jobs
+import MillraceCommand
+import Postgres
+import Queues
+import Telemetry
+import Workers
+
+extension Command {
+    static let loadRate = Command(
+        ["load", "rate"],
+        summary: "Check that a rate limit holds in every window, and is used",
+        discussion: """
+            Limits a queue, and a key in another queue, to a rate with a burst, enqueues more than enough jobs, and runs several \
+            workers of this process beside each other. Then counts the starts, as the database dated them, in every window \
+            that begins and ends with one. Use a database of its own.
+            """,
+        flags: [
+            .single("rate", "N", .integer(1...10_000), environment: .none, fallback: "10", help: "Starts in a second."),
+            .single(
+                "burst", "N", .integer(1...10_000), environment: .none, fallback: "20",
+                help: "Starts at once after a rest."),
+            .single("seconds", "N", .integer(1...3600), environment: .none, fallback: "60", help: "How long."),
+            .single(
+                "workers", "N", .integer(1...32), environment: .none, fallback: "4", help: "Workers beside each other."),
+            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            Setting.directURL.flag,
+        ],
+        examples: [Example("millrace load rate", "10 a second, burst 20, a minute, 4 workers")]
+    ) { invocation in
+        do {
+            return try await RateScenario(invocation: invocation).run()
+        } catch let error as PostgresError {
+            throw DatabaseFailure(error)
+        }
+    }
+}
+
+private struct RateScenario: Sendable {
+    let invocation: Invocation
+
+    func run() async throws -> ExitCode {
+        let parsed = invocation.parsed
+        let rate = parsed.integer("rate") ?? 10
+        let burst = parsed.integer("burst") ?? 20
+        let seconds = parsed.integer("seconds") ?? 60
+        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let limit = Limit(rate: Limit.Rate(rate, burst: burst))
+        _ = try await Queue.setLimit(of: .queue("load.rate"), to: limit, on: connection)
+        _ = try await Queue.setLimit(of: .key("load.rate"), to: limit, on: connection)
+        let enough = rate * seconds * 2 + burst
+        let args = (0..<enough).map { Array("{\"n\": \($0)}".utf8) }
+        _ = try await Queue.enqueueBulk(kind: "practice.nothing", args: args, queue: "load.rate", on: connection)
+        _ = try await Queue.enqueueBulk(
+            kind: "practice.nothing", args: args, queue: "load.rate.keyed", limitKey: "load.rate", on: connection)
+        try await work(workers: parsed.integer("workers") ?? 4, seconds: seconds)
+        let allowed = Double(burst + rate * seconds)
+        var bars: [Bar] = []
+        var figures: [(String, JSONValue)] = [("allowed", .double(allowed))]
+        for (name, queue) in [("queue", "load.rate"), ("key", "load.rate.keyed")] {
+            let starts = try await Queue.starts(in: queue, on: connection)
+            let began = starts.first ?? 0
+            let counted = starts.count { $0 <= began + Double(seconds) }
+            bars.append(
+                .atLeast(
+                    "limit of a \(name): share of the allowed", 0.98, measured: Double(counted) / allowed, unit: "×"))
+            bars.append(
+                .atMost(
+                    "worst window above the allowed", 0, measured: Self.excess(starts, rate: rate, burst: burst),
+                    unit: "jobs"))
+            figures.append(("\(name)_starts", .init(counted)))
+        }
+        await connection.close()
+        return invocation.report("rate", bars, figures: figures)
+    }
+
+    private func work(workers count: Int, seconds: Int) async throws {
+        var options = JobWorker.Options(database: try invocation.connectionOptions(), name: "load")
+        options.direct = invocation.directOptions
+        let live = invocation.console.live()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            let workers = (0..<count).map { number in
+                var options = options
+                options.name = "load-\(number)"
+                return JobWorker(
+                    options: options, handlers: Practice.handlers, log: .standardError(threshold: .warning))
+            }
+            for worker in workers { group.addTask { _ = try await worker.run() } }
+            let end = ContinuousClock.now + .seconds(seconds + 1)
+            while ContinuousClock.now < end {
+                live.update(["\(Humane.duration(ContinuousClock.now.duration(to: end))) left"])
+                try await Task.sleep(for: .milliseconds(250))
+            }
+            live.update([])
+            for worker in workers { worker.drain() }
+            try await group.waitForAll()
+        }
+    }
+
+    /// How many more than burst + rate × span have started in the worst of all windows; at most 0 when the limit held.
+    private static func excess(_ starts: [Double], rate: Int, burst: Int) -> Double {
+        // The worst window that ends at a start begins where i − rate × start was least.
+        var least = Double.infinity
+        var worst = -Double.infinity
+        for (index, start) in starts.enumerated() {
+            least = min(least, Double(index) - Double(rate) * start)
+            worst = max(worst, Double(index + 1) - Double(rate) * start - least)
+        }
+        // A microsecond is the finest the database dates.
+        return max(0, ((worst - Double(burst)) * 1000).rounded(.down) / 1000)
+    }
+}

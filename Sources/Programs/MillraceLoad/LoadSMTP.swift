@@ -1,0 +1,97 @@
+import Glibc
+import Mail
+import MillraceCommand
+import Threads
+import Transfers
+
+extension Command {
+    static let loadSMTP = Command(
+        ["load", "smtp"],
+        summary: "Measure the mail room's way to an SMTP server",
+        discussion: """
+            Hands messages to an SMTP server on this machine, over so many connections at a time, through the adapter that all of \
+            our SMTP goes through, and nothing else: no database, no templates. deploy/bench/smtp starts postfix's smtp-sink for \
+            it and names smtp-source, which takes turns with us.
+            """,
+        flags: [
+            .single("host", "HOST", .text, environment: .none, fallback: "127.0.0.1", help: "The server."),
+            .single("port", "PORT", .integer(1...65_535), environment: .none, fallback: "2525", help: "Its port."),
+            .single(
+                "source", "PROGRAM", .path, environment: .none,
+                help: "postfix's smtp-source, to measure ours against."),
+        ] + CarrierLoad.flags,
+        examples: [
+            Example("millrace load smtp --port 2525 --sessions 8", "5,000 messages, three times"),
+            Example(
+                "millrace load smtp --sessions 100 --messages 100 --attachment 26214400",
+                "A hundred attachments of 25 MiB at once"),
+        ], settings: .unused
+    ) { invocation in
+        let load = CarrierLoad(invocation)
+        var configuration = MailTransport.Configuration(
+            host: invocation.parsed.string("host") ?? "127.0.0.1", port: invocation.parsed.integer("port") ?? 2525,
+            security: .none)
+        configuration.name = "load.millrace.invalid"
+        configuration.mostConnections = load.sessions
+        configuration.limits.total = .seconds(300)
+        let transport: MailTransport
+        do throws(TransferError) {
+            transport = try MailTransport(configuration)
+        } catch {
+            throw Failure(.misused, error.sentence)
+        }
+        let relay = SMTPProvider(transport, blobs: CarrierLoad.blobs)
+        guard let source = invocation.parsed.string("source") else { return try await load.run(relay) }
+        return try await load.run(relay, beside: ("smtp-source", 0.5)) { [configuration] in
+            try await send(with: source, to: configuration, load)
+        }
+    }
+
+    /// Messages a second of smtp-source's.
+    private static func send(
+        with program: String, to configuration: MailTransport.Configuration, _ load: CarrierLoad
+    ) async throws -> Double {
+        let arguments = [
+            program, "-d", "-4", "-s", "\(load.sessions)", "-m", "\(load.messages)", "-l", "\(load.bytes)", "-f",
+            "load@millrace.invalid", "-t", "sink@millrace.invalid", "\(configuration.host):\(configuration.port)",
+        ]
+        let began = ContinuousClock.now
+        let status = await Thread.run(name: "smtp-source") { () -> Int32 in
+            let words = arguments.map { strdup($0) } + [nil]
+            defer { for word in words { free(word) } }
+            var process = pid_t()
+            guard posix_spawn(&process, program, nil, nil, words, environ) == 0 else { return -1 }
+            var status: Int32 = -1
+            while waitpid(process, &status, 0) < 0, errno == EINTR {}
+            return status
+        }
+        guard status == 0 else { throw Failure("\(program) did not run to its end") }
+        return Double(load.messages) / ((ContinuousClock.now - began) / .seconds(1))
+    }
+}
+
+extension Command {
+    static let loadResend = Command(
+        ["load", "resend"],
+        summary: "Measure the mail room's way to Resend, against a fake of it",
+        discussion: """
+            As load smtp, through the adapter for Resend, one message a request. Never give it the real Resend: it sends. A fake \
+            is built with `swift build --product FakeResendServer`, and prints its port.
+            """,
+        flags: [
+            .single(
+                "port", "PORT", .integer(1...65_535), environment: .none, fallback: "8480",
+                help: "The fake's, on this machine.")
+        ] + CarrierLoad.flags,
+        examples: [Example("millrace load resend --port 8480 --sessions 64", "5,000 messages, three times")],
+        settings: .unused
+    ) { invocation in
+        var configuration = ResendProvider.Configuration(key: "re_test")
+        configuration.base = "http://127.0.0.1:\(invocation.parsed.integer("port") ?? 8480)"
+        configuration.timeout = .seconds(300)
+        let client = HTTPClient()
+        defer { client.close() }
+        return try await CarrierLoad(invocation).run(
+            ResendProvider(configuration, client: client, blobs: CarrierLoad.blobs))
+    }
+}

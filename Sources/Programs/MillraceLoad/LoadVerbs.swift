@@ -1,0 +1,35 @@
+import MillraceCommand
+
+/// Everything that `millrace-load` can do: its scenarios, and the verbs of `millrace`, for they start workers of this very program.
+enum LoadVerbs {
+    static let tree = CommandTree(
+        commands: Verbs.commands.filter { !["load", "worker"].contains($0.path[0]) } + [.breakableWorker]
+            + scenarios.map(\.onItsOwnGround),
+        nouns: Verbs.nouns.merging(["load": "Measure, and compare with what was promised"]) { first, _ in first })
+
+    private static let scenarios: [Command] = [
+        .loadLatency,
+        .loadScheduled,
+        .loadSteady,
+        .loadPinned,
+        .loadDrain,
+        .loadEnqueue,
+        .loadBacklog,
+        .loadQueues,
+        .loadMixed,
+        .loadSlots,
+        .loadCancellations,
+        .loadClaims,
+        .loadLimits,
+        .loadRate,
+        .loadTenants,
+        .loadHTTP,
+        .loadSMTP,
+        .loadResend,
+        .loadTemplates,
+        .loadLedger,
+        .loadUpgrade,
+        .loadSupervisor, .loadMail,
+        .loadQuests, .loadPeople, .loadHostile, .loadCheckIns, .loadPush, .loadDocuments,
+    ]
+}

@@ -1,0 +1,98 @@
+import Clusters
+import Faults
+import Glibc
+import Mail
+import MillraceCommand
+import MillraceMail
+import Postgres
+import Queues
+import Supervision
+import Telemetry
+import Workers
+
+/// A Postgres of its own, a worker that knows mail, and providers without a network.
+final class MailWorld: Sendable {
+    struct Words: Rendering {
+        func render(_ template: String, locale: String?, data: [UInt8]) async throws(Fault) -> Rendered {
+            Rendered(
+                subject: template, text: String(decoding: data, as: UTF8.self), html: nil, version: 1, locale: "en")
+        }
+    }
+
+    let cluster: Cluster
+    let worker: JobWorker
+    private let supervisor: Supervisor
+    private let pool: Pool
+    private let directory: String
+    let rampStep: Duration
+
+    /// - Parameter renderer: Made once there is a database.
+    init(
+        _ invocation: Invocation, _ carriers: [any MailProvider], rate: Double?,
+        renderer: (Pool) -> any Rendering = { _ in Words() }
+    ) async throws {
+        directory = try Scratch.directory("mail")
+        cluster = try Scratch.cluster(directory + "/pg", invocation, settings: ["max_connections": "60"])
+        do {
+            _ = try await cluster.start(deadline: .seconds(120))
+        } catch {
+            throw Failure(error.description)
+        }
+        let database = ConnectionOptions(location: cluster.url())
+        let connection = try await Connection.open(database, name: "load")
+        _ = try await Migrator().migrate(on: connection)
+        await connection.close()
+        var supervision = invocation.settings.supervision
+        supervision.database = database
+        supervision.name = "load"
+        supervision.breaker.open = .seconds(5)
+        rampStep = supervision.breaker.rampStep
+        if let rate { supervision.providers[carriers[0].name] = .init(rate: rate) }
+        supervisor = Supervisor(supervision, log: .silent)
+        pool = Pool(database, size: 8)
+        var mail = MailOptions()
+        mail.from = Mailbox(name: "Load", address: "load@example.net")
+        mail.appName = "Load"
+        mail.resetURL = "https://app.example/reset?token={token}"
+        mail.routes = Routes(chosen: carriers[0].name, fallbacks: carriers.dropFirst().map(\.name))
+        let post = MailService(
+            pool: pool, options: mail, carriers: carriers, renderer: renderer(pool), supervisor: supervisor,
+            log: .silent)
+        var options = JobWorker.Options(database: database, name: "load")
+        options.slots = invocation.parsed.integer("slots") ?? options.slots
+        options.bounds = MailHandlers.bounds(slots: options.slots)
+        worker = JobWorker(options: options, handlers: MailHandlers.of(post, slots: options.slots), log: .silent)
+    }
+
+    func connect() async throws -> Connection {
+        try await Connection.open(ConnectionOptions(location: cluster.url()), name: "load")
+    }
+
+    /// Runs `body` beside the worker, and stops that.
+    func working<Value: Sendable>(_ body: @Sendable @escaping () async throws -> Value) async throws -> Value {
+        async let _: Void = supervisor.run()  // cancelled and awaited when we leave
+        async let report = worker.run()
+        let outcome: Result<Value, any Error>
+        do { outcome = .success(try await body()) } catch { outcome = .failure(error) }
+        worker.drain()
+        worker.drain()
+        _ = try? await report
+        return try outcome.get()
+    }
+
+    func close() async {
+        await pool.close()
+        try? await cluster.remove(deadline: .seconds(60))
+        rmdir(directory)
+    }
+
+    /// False when it took too long.
+    static func wait(_ limit: Duration, _ condition: () async throws -> Bool) async throws -> Bool {
+        let end = ContinuousClock.now + limit
+        while try await !condition() {
+            if ContinuousClock.now > end { return false }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        return true
+    }
+}

@@ -1,0 +1,92 @@
+import MillraceCommand
+import Postgres
+import Supervision
+
+extension Command {
+    static let loadSupervisor = Command(
+        ["load", "supervisor"],
+        summary: "Show how a fleet treats a provider that fails, comes back, refuses, and limits its pace",
+        discussion: """
+            cost measures what asking and recording adds to a call. outage starts a Postgres, a scripted provider and six \
+            processes of 20 calls a second: the provider fails for all, comes back, is out of reach for one process alone, \
+            refuses the key; then Postgres is stopped in the middle. pace has four processes call a provider that allows ten a \
+            second and says so in its headers. Nothing but processors is shared with others: no database is needed.
+            """,
+        flags: [
+            .single(
+                "part", "NAME", .choice(["all", "cost", "outage", "pace"]), environment: .none, fallback: "all",
+                help: "Which part."),
+            .single(
+                "seconds", "N", .integer(3...3600), environment: .none, fallback: "120", help: "How long pace goes on."),
+            .single(
+                "calls", "N", .integer(1000...100_000_000), environment: .none, fallback: "1000000",
+                help: "How many calls cost makes."),
+            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            .single(
+                "member", "PORT", .integer(1...65_535), environment: .none, hidden: true,
+                help: "Be one of the processes."),
+            .single("name", "NAME", environment: .none, hidden: true, help: "What to be called."),
+            .single(
+                "rate", "N", .integer(0...10_000), environment: .none, fallback: "0", hidden: true,
+                help: "Calls a second."),
+            .single(
+                "loops", "N", .integer(0...1000), environment: .none, fallback: "0", hidden: true,
+                help: "Loops of calls."),
+            .single(
+                "parent", "PID", .integer(0...Int(Int32.max)), environment: .none, hidden: true,
+                help: "End with this process."),
+        ],
+        examples: [
+            Example("millrace load supervisor", "all of it, about three minutes"),
+            Example("millrace load supervisor --part pace --seconds 20", "ten calls a second by four processes"),
+        ]
+    ) { invocation in
+        let parsed = invocation.parsed
+        if let port = parsed.integer("member") {
+            invocation.dieWithParent(parsed.integer("parent") ?? 0)
+            var options = invocation.settings.supervision
+            options.database = try invocation.connectionOptions()
+            options.name = parsed.string("name") ?? "member"
+            let member = SupervisorMember(
+                supervisor: Supervisor(options, log: invocation.settings.log), port: UInt16(port))
+            await member.run(rate: parsed.integer("rate") ?? 0, loops: parsed.integer("loops") ?? 0)
+            return .done
+        }
+        let part = parsed.string("part") ?? "all"
+        var bars: [Bar] = []
+        var figures: [(String, JSONValue)] = []
+        do {
+            if part == "all" || part == "cost" {
+                try await SupervisorCost(calls: parsed.integer("calls") ?? 1_000_000).run(&bars, &figures)
+            }
+            if part == "all" || part == "outage" {
+                try await withSupervisorWorld(invocation) { world in
+                    try await SupervisorOutage(world: world, console: invocation.console).run()
+                }.forEach { bars.append($0) }
+            }
+            if part == "all" || part == "pace" {
+                let seconds = parsed.integer("seconds") ?? 120
+                try await withSupervisorWorld(invocation) { world in
+                    try await SupervisorPace(world: world, seconds: seconds, console: invocation.console).run()
+                }.forEach { bars.append($0) }
+            }
+        } catch let error as PostgresError {
+            throw DatabaseFailure(error)
+        }
+        return invocation.report("supervisor", bars, figures: figures)
+    }
+
+    private static func withSupervisorWorld(
+        _ invocation: Invocation, _ body: (SupervisorWorld) async throws -> [Bar]
+    ) async throws -> [Bar] {
+        let world = try await SupervisorWorld(invocation)
+        do {
+            let bars = try await body(world)
+            await world.close()
+            return bars
+        } catch {
+            await world.close()
+            throw error
+        }
+    }
+}

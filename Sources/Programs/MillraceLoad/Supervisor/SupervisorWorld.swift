@@ -1,0 +1,118 @@
+import Clusters
+import Faults
+import Glibc
+import MillraceCommand
+import Postgres
+import Queues
+import Supervision
+import Threads
+
+/// A Postgres of its own, a scripted provider, and processes that call it through their supervisors.
+final class SupervisorWorld: Sendable {
+    static let name = "scripted"
+
+    let cluster: Cluster
+    let provider: ScriptedProvider
+    private let invocation: Invocation
+    private let directory: String
+
+    init(_ invocation: Invocation) async throws {
+        self.invocation = invocation
+        directory = try Scratch.directory("supervisor")
+        provider = try ScriptedProvider()
+        cluster = try Scratch.cluster(directory + "/pg", invocation, settings: ["max_connections": "60"])
+        do {
+            _ = try await cluster.start(deadline: .seconds(120))
+        } catch {
+            throw Failure(error.description)
+        }
+        let connection = try await connect()
+        _ = try await Migrator().migrate(on: connection)
+        await connection.close()
+    }
+
+    func connect() async throws -> Connection {
+        try await Connection.open(ConnectionOptions(location: cluster.url()), name: "load")
+    }
+
+    /// A process that calls `port` through its supervisor, so many times a second, or in so many loops.
+    func start(
+        _ name: String, port: UInt16, rate: Int = 0, loops: Int = 0, _ settings: [String: String]
+    ) async throws -> pid_t {
+        var environment = invocation.environment.filter { !$0.key.hasPrefix("MILLRACE_") }
+        environment["DATABASE_URL"] = cluster.url()
+        environment["MILLRACE_LOG_LEVEL"] = "error"
+        environment.merge(settings) { $1 }
+        let arguments = [
+            "load", "supervisor", "--member", "\(port)", "--name", name, "--rate", "\(rate)", "--loops", "\(loops)",
+            "--parent", "\(getpid())",
+        ]
+        let given = environment
+        let pid: pid_t? = await withCheckedContinuation { continuation in
+            // It dies with the thread that started it, which therefore waits for it.
+            Thread.start(name: "load-member") {
+                let pid = OwnProgram.spawn(arguments, environment: given)
+                continuation.resume(returning: pid)
+                if let pid { while waitpid(pid, nil, 0) < 0, errno == EINTR {} }
+            }
+        }
+        guard let pid else { throw Failure("a process cannot be started") }
+        return pid
+    }
+
+    static func end(_ pids: [pid_t]) {
+        for pid in pids { kill(pid, SIGKILL) }
+    }
+
+    func close() async {
+        provider.stop()
+        try? await cluster.remove(deadline: .seconds(60))
+        rmdir(directory)
+    }
+
+    /// Looks until it is so; nil when that takes too long, else how long it took.
+    static func wait(
+        _ limit: Duration = .seconds(30), every pause: Duration = .milliseconds(5), _ condition: () async throws -> Bool
+    ) async throws -> Duration? {
+        let began = ContinuousClock.now
+        while try await !condition() {
+            if began.duration(to: .now) > limit { return nil }
+            try await Task.sleep(for: pause)
+        }
+        return began.duration(to: .now)
+    }
+}
+
+/// What such a process does until it is killed.
+struct SupervisorMember: Sendable {
+    let supervisor: Supervisor
+    let port: UInt16
+
+    func run(rate: Int, loops: Int) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await supervisor.run() }
+            for _ in 0..<loops {
+                group.addTask { while !Task.isCancelled { await call() } }
+            }
+            guard rate > 0 else { return }
+            let began = ContinuousClock.now
+            var count = 0
+            while !Task.isCancelled {
+                count += 1
+                try? await Task.sleep(until: began + .seconds(1) * count / rate)
+                group.addTask { await call() }
+            }
+        }
+    }
+
+    private func call() async {
+        do {
+            try await supervisor.call(SupervisorWorld.name) { call in try await PlainRequest.send(to: port, as: call) }
+        } catch {
+            // A loop must not spin on a door that is shut; the provider counts what counts.
+            if let refusal = error as? Supervision.CallRefusal {
+                try? await Task.sleep(for: min(refusal.wait ?? .milliseconds(20), .milliseconds(20)))
+            }
+        }
+    }
+}
