@@ -347,11 +347,18 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "MillraceCommandTests",
-            dependencies: ["Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Encryption", "Faults", "Jobs", "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices", "Postgres", "Queues", "Schema", "Signatures", "Supervision", "Telemetry", "TestSupport", "Workers"], exclude: ["Recorded"],
+            dependencies: [
+                "Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Encryption", "Faults", "Jobs",
+                "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices", "Postgres", "Queues", "Schema",
+                "Signatures", "Supervision", "Telemetry", "TestSupport", "Workers",
+            ], exclude: ["Recorded"],
             swiftSettings: strict),
         .testTarget(
             name: "SystemTests",
-            dependencies: ["Clusters", "Fakes", "Faults", "Jobs", "Listeners", "MillraceCommand", "MillraceLoad", "MillraceMain", "Postgres", "Queues", "Supervision", "Telemetry", "TestSupport", "Workers"],
+            dependencies: [
+                "Clusters", "Fakes", "Faults", "Jobs", "Listeners", "MillraceCommand", "MillraceLoad", "MillraceMain",
+                "Postgres", "Queues", "Supervision", "Telemetry", "TestSupport", "Workers",
+            ],
             swiftSettings: strict),
     ],
 )
