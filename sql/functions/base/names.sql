@@ -11,7 +11,7 @@ begin
         detail = json_build_object('error', class, 'field', field)::text;
 end $$;
 
--- A refusal for a quota's sake: how much is allowed, how much is used, and when it begins again (null: never by itself).
+-- Every refusal for a quota's sake is made here: how much is allowed, how much is used, and when there is room again (null: never by itself).
 create or replace function millrace.refuse_quota(
     sentence text, field text, hint text, allowed numeric, used numeric, reset_date timestamptz default null
 ) returns void

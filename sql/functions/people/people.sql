@@ -27,11 +27,11 @@ language sql volatile as $$
     update millrace.day_count c set n = c.n - 1 where c.what = the_what and c.who = the_who and c.day = millrace.today_utc() and c.n > 0
 $$;
 
-create or replace function millrace.day_must_take(the_what text, the_person text, most int, sentence text, field text) returns void
+create or replace function millrace.day_must_take(the_what text, the_who bytea, most int, sentence text, field text, hint text default '') returns void
 language plpgsql volatile as $$
 begin
-    if not millrace.day_take(the_what, millrace.keyed_hash('person', the_person), most) then
-        perform millrace.refuse_quota(sentence, field, format('At most %s a day; the next day begins at midnight UTC.', most), most, most,
+    if not millrace.day_take(the_what, the_who, most) then
+        perform millrace.refuse_quota(sentence, field, hint || format('At most %s a day; the next day begins at midnight UTC.', most), most, most,
             (millrace.today_utc() + 1)::timestamp at time zone 'UTC');
     end if;
 end $$;
