@@ -1,11 +1,12 @@
 import Faults
+import Foundation
 import Testing
 
 @Suite struct ErrorClassTests {
     @Test func `the table of classes is the one that was promised`() {
         let table: [(String, String, String)] = [
             ("transient", "warning", "after"), ("timeout", "warning", "same_key"),
-            ("unavailable", "error", "elsewhere"), ("throttled", "warning", "after"),
+            ("unavailable", "warning", "elsewhere"), ("throttled", "warning", "after"),
             ("quota", "warning", "elsewhere"), ("authentication", "error", "elsewhere"),
             ("permission", "error", "never"), ("not_found", "error", "never"), ("conflict", "warning", "never"),
             ("invalid", "error", "never"), ("too_large", "error", "never"), ("unsupported", "error", "never"),
@@ -19,6 +20,37 @@ import Testing
         for sentence in sentences {
             #expect(sentence.hasSuffix(".") && sentence.count < 120 && sentence.first?.isUppercase == true)
         }
+    }
+
+    @Test(
+        arguments: [
+            ("no connection", ErrorClass(curl: 7, isSent: false), "networkFailed", "warning"),
+            ("no name", ErrorClass(curl: 6, isSent: false), "networkFailed", "warning"),
+            ("no answer in time", ErrorClass(curl: 28, isSent: false), "networkTimeout", "warning"),
+            ("no answer in time from the gateway", ErrorClass(http: 504), "networkTimeout", "warning"),
+            ("too fast", ErrorClass(http: 429), "rateLimitExceeded", "warning"),
+            ("used up", ErrorClass(http: 429, name: "daily_quota_exceeded"), "rateLimitExceeded", "warning"),
+            ("the server fails", ErrorClass(http: 500), "serverError", "warning"),
+            ("a wrong key", ErrorClass(http: 401), "invalidCredentials", "error"),
+            ("a wrong recipient", ErrorClass(http: 422), "passwordResetFailed", "error"),
+            ("too large", ErrorClass(http: 413), "passwordResetFailed", "error"),
+        ])
+    func `an app's sign-in hears what kind of failure it was`(
+        _ what: String, kind: ErrorClass?, sign: String, severity: String
+    ) throws {
+        let kind = try #require(kind)
+        #expect(kind.authenticationError == sign && kind.severity.rawValue == severity, "\(what)")
+    }
+
+    @Test func `the guide prints the table, and says what differs from the apps' papers`() throws {
+        let guide = try String(
+            contentsOf: URL(filePath: #filePath).deletingLastPathComponent().appending(
+                path: "../../deploy/guides/errors.md"), encoding: .utf8)
+        let rows = ErrorClass.allCases.map { kind in
+            "| \(kind.rawValue) | \(kind.severity.rawValue) | \(kind.retry.rawValue) | \(kind.authenticationError) | "
+                + "\(kind.appError) | \(kind.sentence) |"
+        }
+        #expect(guide.split(separator: "\n").filter { $0.hasPrefix("|") }.dropFirst(2).map(String.init) == rows)
     }
 
     /// Whoever may not have been refused by the provider as such is never sent to a second one.

@@ -1,8 +1,9 @@
 /// What kind of thing went wrong, in the words that all rooms, the database and the command line share.
 package enum ErrorClass: String, Sendable, CaseIterable, Codable {
-    /// A hiccup that is likely to be over in a moment.
+    /// The server failed, and is likely to be well again in a moment.
     case transient
     case timeout
+    /// Nothing was reached: no name, no connection, or a server that takes nothing.
     case unavailable
     /// Too fast: nothing is wrong but the pace.
     case throttled
@@ -49,8 +50,8 @@ package enum ErrorClass: String, Sendable, CaseIterable, Codable {
     package var severity: Severity {
         switch self {
         case .cancelled: .notice
-        case .transient, .timeout, .throttled, .quota, .conflict, .unknown: .warning
-        case .unavailable, .authentication, .permission, .notFound, .invalid, .tooLarge, .unsupported, .internal: .error
+        case .transient, .timeout, .unavailable, .throttled, .quota, .conflict, .unknown: .warning
+        case .authentication, .permission, .notFound, .invalid, .tooLarge, .unsupported, .internal: .error
         }
     }
 
@@ -87,10 +88,10 @@ package enum ErrorClass: String, Sendable, CaseIterable, Codable {
     /// What an app's sign-in makes of it (`toAuthenticationError`).
     package var authenticationError: String {
         switch self {
-        case .transient: "networkFailed"
+        case .unavailable: "networkFailed"
         case .timeout: "networkTimeout"
         case .throttled, .quota: "rateLimitExceeded"
-        case .unavailable, .unknown, .internal: "serverError"
+        case .transient, .unknown, .internal: "serverError"
         case .authentication: "invalidCredentials"
         case .permission, .notFound, .conflict, .invalid, .tooLarge, .unsupported, .cancelled: "passwordResetFailed"
         }

@@ -283,9 +283,9 @@ $$;
 -- The classes of errors: how grave, whether to try again, what an app makes of it, and what its user is told. The same table is in the program.
 create or replace view millrace.error_classes as
     select * from (values
-        ('transient', 'warning', 'after', 'networkFailed', 'unavailable', 'Something went wrong for a moment. We are trying again.'),
+        ('transient', 'warning', 'after', 'serverError', 'unavailable', 'Something went wrong for a moment. We are trying again.'),
         ('timeout', 'warning', 'same_key', 'networkTimeout', 'deadlineExceeded', 'This is taking longer than usual. We are trying again.'),
-        ('unavailable', 'error', 'elsewhere', 'serverError', 'unavailable', 'The service is not available right now. We will try another way, or again later.'),
+        ('unavailable', 'warning', 'elsewhere', 'networkFailed', 'unavailable', 'The service is not available right now. We will try another way, or again later.'),
         ('throttled', 'warning', 'after', 'rateLimitExceeded', 'resourceExhausted', 'There is a lot going on right now. This will be done shortly.'),
         ('quota', 'warning', 'elsewhere', 'rateLimitExceeded', 'resourceExhausted', 'The limit for this service is reached. We have been told.'),
         ('authentication', 'error', 'elsewhere', 'invalidCredentials', 'unauthenticated', 'We cannot use this service right now. We have been told.'),
