@@ -151,8 +151,8 @@ package enum Schema {
 
     /// Names that earlier versions shipped and this one does not.
     package static let retiredFunctions = [
-        "caller", "caller_is_admin", "caller_is_trusted", "quest_parent_only", "quest_sees", "quest_subject",
-        "schedule_job_lives", "wake_ready",
+        "caller", "caller_is_admin", "caller_is_trusted", "language_of", "quest_parent_only", "quest_sees",
+        "quest_subject", "schedule_job_lives", "wake_ready",
     ]
 
     /// Functions that run with the owner's rights and on the caller's search_path, because a setting costs each call too much. They write

@@ -42,6 +42,32 @@ import Testing
         }
     }
 
+    @Test
+    func `a notice is in the language of the preferences, else of the profile, and the check-ins say it themselves`()
+        async throws
+    {
+        try await withNotices { bench in
+            try await bench.addDevice("token-0001")
+            func locale(_ kind: String = "note", _ data: String = "{}") async throws -> String {
+                try await bench.send(kind, "'\(data)'")
+                return try await bench.take(alarms: false).first?.locale ?? "none"
+            }
+            #expect(try await locale() == "none")
+            try await bench.connection.run("select millrace.person_profile('ada', locale => 'pt-BR', actor => 'ada')")
+            #expect(try await locale() == "pt-BR")
+            // A contact may be named by another's id: an alarm about somebody else does not show the profile behind it.
+            #expect(try await locale("alarm.raised", #"{"stage": "raised"}"#) == "none")
+            #expect(try await locale("alarm.raised", #"{"stage": "raised", "locale": "de"}"#) == "de")
+            try await bench.prefer(#"{"push": true}"#, locale: "fr")
+            #expect(try await locale() == "fr")
+            try await bench.connection.run(
+                "select millrace.notice_preferences('ada', 'UTC', '0:00', '0:00', '{\"push\": true}', null)")
+            #expect(try await locale() == "pt-BR")
+            try await bench.connection.run("select millrace.person_profile('ada', locale => '', actor => 'ada')")
+            #expect(try await locale() == "none")
+        }
+    }
+
     @Test func `a notice of several sendings is accepted with the first, and fails with the last`() async throws {
         try await withNotices { bench in
             for number in 1...3 { try await bench.addDevice("token-000\(number)") }

@@ -302,7 +302,7 @@ begin
     end if;
     if the_alarm is null then
         return jsonb_build_object('person', d.person, 'name', millrace.display_name(d.person), 'contact', d.contact, 'channel', d.channel,
-            'language', millrace.alarm_language(d.person, d.contact),
+            'language', millrace.words_language(millrace.consent_locale(d.person, d.contact, d.channel)),
             'consent', case when millrace.consent_blocked(d.hash) then 'never' when d.declined_at is not null then 'declined'
                             when d.verified_at is not null then 'given' else 'asked' end);
     end if;

@@ -108,9 +108,7 @@ begin
         update millrace.watch_address x set asked_at = t, asks = x.asks + 1, held_until = null where x.ref = d.ref;
         insert into millrace.consent_link as l (ref, address, at) values (d.ref, d.hash, t) on conflict (ref) do update set at = excluded.at;
         perform millrace.notice_put(d.contact, 'alarm.consent', d.channel, d.address,
-            jsonb_build_object('title', format('%s names you as a contact', d.person),
-                'body', format('%s asks whether you want to be told when they do not check in. Please say yes, no, or never ask me again.', d.person),
-                'person', d.person, 'ref', d.ref, 'stage', 'consent'),
+            millrace.consent_words(d.person, d.contact, d.channel) || jsonb_build_object('person', d.person, 'ref', d.ref, 'stage', 'consent'),
             'consent:' || d.ref || ':' || d.asks + 1, t, t + interval '7 days', false);
         n := n + 1;
     end loop;

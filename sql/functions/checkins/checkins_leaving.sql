@@ -1,21 +1,29 @@
 -- How somebody leaves: a contact, a person, an address. Nobody who was told of an alarm is left to believe that it is open.
 
--- What is said at the end. With `why` the person is not named: it is being erased, and the time says which alarm is meant.
-create or replace function millrace.alarm_farewell_words(a millrace.alarm, why text) returns jsonb
+-- What is said at the end. Where the person is being erased it is not named, and the time says which alarm is meant.
+create or replace function millrace.alarm_farewell_words(a millrace.alarm, is_erased boolean, locale text, zone text) returns jsonb
 language plpgsql stable as $$
 declare
-    place text := millrace.alarm_time(a.expired_at, coalesce((select w.zone from millrace.watch w where w.person = a.person), 'UTC'));
+    place text := millrace.alarm_time(a.expired_at, alarm_farewell_words.zone);
     test text := case when a.cause = 'drill' then 'TEST: ' else '' end;
+    name text := millrace.display_name(a.person);
+    german boolean := millrace.words_language(alarm_farewell_words.locale) = 'de';
 begin
     return jsonb_build_object(
-        'title', test || case when why is null then format('The alarm about %s is over for you', a.person) else 'An alarm is over' end,
-        'body', test || case when a.cause = 'help' then format('You were told that somebody asked for help at %s.', place)
-                             else format('You were told of a check-in that was due by %s.', place) end
-            || ' ' || coalesce(why, format('You are not a contact of %s there any more.', a.person)) || ' Nothing more is asked of you.');
+        'locale', alarm_farewell_words.locale,
+        'title', test || case when is_erased then case when german then 'Ein Alarm ist vorbei' else 'An alarm is over' end
+                              else format(case when german then 'Der Alarm um %s ist für dich vorbei' else 'The alarm about %s is over for you' end, name) end,
+        'body', test
+            || format(case when a.cause = 'help' then case when german then 'Du hast erfahren, dass jemand um %s um Hilfe gebeten hat.' else 'You were told that somebody asked for help at %s.' end
+                           else case when german then 'Du hast von einer Meldung erfahren, die bis %s fällig war.' else 'You were told of a check-in that was due by %s.' end end, place)
+            || ' '
+            || case when is_erased then case when german then 'Die Person nutzt diesen Dienst nicht mehr.' else 'The person does not use this service any more.' end
+                    else format(case when german then 'Du bist dort kein Kontakt von %s mehr.' else 'You are not a contact of %s there any more.' end, name) end
+            || case when german then ' Du musst nichts weiter tun.' else ' Nothing more is asked of you.' end);
 end $$;
 
 -- Tells whoever was told of this alarm, and is about to be forgotten, that it is over for them: one contact, as far as `kept` does not have its
--- address, or all. What was not taken yet is not sent any more.
+-- address, or all. What was not taken yet is not sent any more. With a `why` the person is being erased.
 create or replace function millrace.alarm_farewell(a millrace.alarm, the_contact text, kept jsonb, why text, t timestamptz) returns int
 language plpgsql volatile as $$
 declare
@@ -34,7 +42,8 @@ begin
           from millrace.alarm_event e
          where e.alarm = a.id and e.contact = d.contact and e.channel = d.channel and e.what = 'told' and m.id = e.notice and m.status = 'pending';
         the_notice := millrace.notice_put(d.contact, case when a.cause = 'drill' then 'alarm.drill' else 'alarm.resolved' end, d.channel, d.address,
-            jsonb_build_object('stage', 'resolved', 'cause', a.cause, 'test', a.cause = 'drill') || millrace.alarm_farewell_words(a, why),
+            jsonb_build_object('stage', 'resolved', 'cause', a.cause, 'test', a.cause = 'drill') 
+                || millrace.alarm_farewell_words(a, why is not null, millrace.alarm_locale(a.person, d.contact), millrace.alarm_zone(a.person, d.contact)),
             'alarm:' || a.id || ':left:' || d.channel || ':' || extract(epoch from t), t, t + interval '24 hours', true);
         insert into millrace.alarm_event (alarm, at, what, contact, notice, channel) values (a.id, t, 'told_left', d.contact, the_notice, d.channel);
         n := n + 1;
@@ -50,19 +59,20 @@ declare
     gone bigint := 0;
     n bigint;
     a millrace.alarm;
-    why constant text := 'The person does not use this service any more.';
 begin
     perform from millrace.watch w where w.person = checkins_erase_person.person for update;
     for a in select x.* from millrace.alarm x where x.person = checkins_erase_person.person and x.state <> 'resolved' order by x.id for no key update loop
-        perform millrace.alarm_farewell(a, null, '{}', why, millrace.now());
+        perform millrace.alarm_farewell(a, null, '{}', 'erased', millrace.now());
     end loop;
     -- What is still to be sent of an end goes out, without the name; all else that was sent about this person goes.
     with gone as (
         delete from millrace.alarm_event e using millrace.alarm x, millrace.notice m
          where x.person = checkins_erase_person.person and e.alarm = x.id and e.what = 'told_left' and m.id = e.notice and m.status in ('pending', 'attempting')
-        returning e.notice, x as alarm
+        returning e.notice, e.contact, x as alarm
     )
-    update millrace.notice m set data = m.data || millrace.alarm_farewell_words(g.alarm, why) from gone g where m.id = g.notice;
+    update millrace.notice m
+       set data = m.data || millrace.alarm_farewell_words(g.alarm, true, m.data ->> 'locale', millrace.alarm_zone((g.alarm).person, g.contact))
+      from gone g where m.id = g.notice;
     -- What others were sent about this person, by whatever ways.
     delete from millrace.notice m using millrace.alarm_event e, millrace.alarm a
      where a.person = checkins_erase_person.person and e.alarm = a.id and m.parent = e.notice;

@@ -108,6 +108,32 @@ begin
     return jsonb_build_object('title', test || title, 'body', test || body);
 end $$;
 
+-- What the person itself reads before the expiry.
+create or replace function millrace.warning_words(w millrace.watch) returns jsonb
+language plpgsql stable as $$
+declare
+    due text := millrace.alarm_time(w.expires_at, millrace.alarm_zone(w.person, null));
+    locale text := millrace.alarm_locale(w.person, null);
+begin
+    return jsonb_build_object('locale', locale) || case millrace.words_language(locale)
+        when 'de' then jsonb_build_object('title', 'Bitte melde dich', 'body', format('Bitte melde dich bis %s, sonst erfahren es deine Kontakte.', due))
+        else jsonb_build_object('title', 'Please check in', 'body', format('Please check in by %s, or your contacts are told.', due)) end;
+end $$;
+
+-- What an address reads that is asked whether it wants to be told.
+create or replace function millrace.consent_words(the_person text, the_contact text, the_channel text) returns jsonb
+language plpgsql stable as $$
+declare
+    locale text := millrace.consent_locale(the_person, the_contact, the_channel);
+    name text := millrace.display_name(the_person);
+begin
+    return jsonb_build_object('locale', locale) || case millrace.words_language(locale)
+        when 'de' then jsonb_build_object('title', format('%s nennt dich als Kontakt', name), 'body',
+            format('%s fragt, ob du es erfahren willst, wenn %s sich nicht meldet. Bitte antworte mit Ja, Nein oder „Nie wieder fragen“.', name, name))
+        else jsonb_build_object('title', format('%s names you as a contact', name), 'body',
+            format('%s asks whether you want to be told when they do not check in. Please say yes, no, or never ask me again.', name)) end;
+end $$;
+
 -- One notice for each verified address of these contacts: of those steps, or of those names.
 create or replace function millrace.alarm_tell(a millrace.alarm, stage text, steps int[], contacts text[], t timestamptz, who text default null) returns int
 language plpgsql volatile as $$
@@ -127,7 +153,7 @@ begin
         begin                                              -- one that cannot be written keeps no other from being told
             words := millrace.alarm_words(a, stage, who, d.contact);
             the_notice := millrace.notice_put(d.contact, case when a.cause = 'drill' then 'alarm.drill' else 'alarm.' || stage end, d.channel, d.address,
-                words || jsonb_build_object('alarm', a.id, 'ref', d.ref, 'person', a.person, 'stage', stage, 'cause', a.cause, 'test', a.cause = 'drill',
+                words || jsonb_build_object('locale', millrace.alarm_locale(a.person, d.contact), 'alarm', a.id, 'ref', d.ref, 'person', a.person, 'stage', stage, 'cause', a.cause, 'test', a.cause = 'drill',
                     'step', a.step, 'round', a.round, 'expired_at', a.expired_at, 'late_seconds', round(extract(epoch from a.late_by))),
                 'alarm:' || a.id || ':' || case when stage in ('raised', 'escalated') then d.step || ':' || a.round else stage end || ':' || d.channel,
                 t, t + interval '24 hours', true);

@@ -21,8 +21,7 @@ declare
     the_notice uuid;
 begin
     the_notice := millrace.notice_put(w.person, 'alarm.warning', null, null,
-        jsonb_build_object('title', 'Please check in', 'body', format('Please check in by %s, or your contacts are told.', millrace.alarm_time(w.expires_at, w.zone)),
-            'person', w.person, 'stage', 'warning', 'expires_at', w.expires_at),
+        millrace.warning_words(w) || jsonb_build_object('person', w.person, 'stage', 'warning', 'expires_at', w.expires_at),
         'warning:' || extract(epoch from w.expires_at) || ':' || extract(epoch from before), t, w.expires_at, true);
     if not millrace.day_take('warning', millrace.keyed_hash('person', w.person), 100) then
         update millrace.notice n set channels = '{push}' where n.id = the_notice and n.status = 'pending' and n.channel is null;

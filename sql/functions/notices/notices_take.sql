@@ -160,7 +160,8 @@ begin
         id := one.id; person := one.person; kind := one.kind; key := one.key; data := one.data; channel := one.channel; address := one.address;
         alarm := one.alarm; attempt := one.attempts + 1; is_again := one.attempts > 0; due_at := one.due_at; expires_at := one.expires_at; at := t;
         select d.platform, d.app into platform, app from millrace.device d where one.channel = 'push' and d.token = one.address;
-        select p.locale into locale from millrace.notice_preference p where p.person = one.person;
+        -- What the check-ins write says itself in which locale: a contact's name may be another person's id.
+        locale := case when one.kind like 'alarm.%' and one.data ? 'stage' then one.data ->> 'locale' else millrace.notice_locale(one.person) end;
         return next;
     end loop;
 end $$;

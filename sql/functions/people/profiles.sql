@@ -1,5 +1,6 @@
--- How a person is called, and in which language and zone it reads: for alarms, their page, and whatever else names somebody.
+-- How a person is called, and in which language and zone it reads: for alarms, their page, notices, mails, and whatever else names somebody.
 
+-- null leaves a value as it is, and an empty text clears it.
 create or replace function millrace.person_profile(
     person text, display_name text default null, locale text default null, zone text default null, actor text default null,
     reminder_hour int default null, caller millrace.caller_name default current_user
@@ -8,29 +9,34 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 begin
     perform millrace.quest_acts_as(person_profile.actor, person_profile.person, caller => person_profile.caller);
-    if person_profile.display_name is not null and (btrim(person_profile.display_name) = '' or length(person_profile.display_name) > millrace.most('display_name')
+    if person_profile.display_name <> '' and (btrim(person_profile.display_name) = '' or length(person_profile.display_name) > millrace.most('display_name')
         or person_profile.display_name ~ E'[\\u0001-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]') then
-        perform millrace.refuse('display_name is empty, too long, or has control characters', 'display_name', 'Give 1 to 100 characters, or null to leave it as it is.');
+        perform millrace.refuse('display_name is blank, too long, or has control characters', 'display_name',
+            'Give 1 to 100 characters, null to leave it as it is, or an empty text to clear it.');
     end if;
     if person_profile.display_name ~* '(://|@|www[.]|[.][a-z]{2,}/)' then
         perform millrace.refuse('display_name looks like an address', 'display_name', 'It is shown to others: give a name.');
     end if;
-    if person_profile.locale is not null and person_profile.locale !~ '^[A-Za-z0-9-]{1,35}$' then
-        perform millrace.refuse('the locale is malformed', 'locale', 'Give for example pt-BR, or null to leave it as it is.');
+    if person_profile.locale !~ '^[A-Za-z0-9-]{0,35}$' then
+        perform millrace.refuse('the locale is malformed', 'locale', 'Give for example pt-BR, null to leave it as it is, or an empty text to clear it.');
     end if;
     begin
-        perform millrace.now() at time zone person_profile.zone;
+        perform millrace.now() at time zone nullif(person_profile.zone, '');
     exception when invalid_parameter_value then
-        perform millrace.refuse(format('the zone %L is unknown', left(person_profile.zone, 60)), 'zone', 'Give for example Europe/Berlin, or null to leave it as it is.');
+        perform millrace.refuse(format('the zone %L is unknown', left(person_profile.zone, 60)), 'zone', 'Give for example Europe/Berlin, null to leave it as it is, or an empty text to clear it.');
     end;
     if person_profile.reminder_hour not between -1 and 23 then
         perform millrace.refuse('the reminder_hour is out of range', 'reminder_hour', 'Give 0 to 23, -1 for the hour that holds for all, or null to leave it as it is.');
     end if;
     insert into millrace.profile as p (person, display_name, locale, zone, reminder_hour, changed_at)
-    values (person_profile.person, btrim(person_profile.display_name), person_profile.locale, person_profile.zone, nullif(person_profile.reminder_hour, -1), millrace.now())
-        on conflict (person) do update set display_name = coalesce(excluded.display_name, p.display_name), locale = coalesce(excluded.locale, p.locale),
-            zone = coalesce(excluded.zone, p.zone), changed_at = excluded.changed_at,
-            reminder_hour = case when person_profile.reminder_hour is null then p.reminder_hour else excluded.reminder_hour end;
+    values (person_profile.person, nullif(btrim(person_profile.display_name), ''), nullif(person_profile.locale, ''), nullif(person_profile.zone, ''),
+            nullif(person_profile.reminder_hour, -1), millrace.now())
+        on conflict (person) do update
+       set display_name = case when person_profile.display_name is null then p.display_name else excluded.display_name end,
+           locale = case when person_profile.locale is null then p.locale else excluded.locale end,
+           zone = case when person_profile.zone is null then p.zone else excluded.zone end,
+           reminder_hour = case when person_profile.reminder_hour is null then p.reminder_hour else excluded.reminder_hour end,
+           changed_at = excluded.changed_at;
     if person_profile.reminder_hour is not null then
         perform millrace.reminder_move(person_profile.person, millrace.now());
     end if;
@@ -42,11 +48,18 @@ language sql stable as $$
     select coalesce((select p.display_name from millrace.profile p where p.person = the_person), the_person)
 $$;
 
--- The language of a person: what its profile says, else its preferences for notices. null: nobody has said.
-create or replace function millrace.language_of(the_person text) returns text
+-- The locale of a person: what its profile says, else its preferences for notices. null: nobody has said.
+create or replace function millrace.locale_of(the_person text) returns text
 language sql stable as $$
-    select lower(split_part(coalesce((select p.locale from millrace.profile p where p.person = the_person),
-                                     (select n.locale from millrace.notice_preference n where n.person = the_person)), '-', 1))
+    select coalesce((select p.locale from millrace.profile p where p.person = the_person),
+                    (select n.locale from millrace.notice_preference n where n.person = the_person))
+$$;
+
+-- For plain notices it is the other way round: what was said of notices goes first.
+create or replace function millrace.notice_locale(the_person text) returns text
+language sql stable as $$
+    select coalesce((select n.locale from millrace.notice_preference n where n.person = the_person),
+                    (select p.locale from millrace.profile p where p.person = the_person))
 $$;
 
 create or replace function millrace.zone_of(the_person text) returns text
@@ -68,10 +81,28 @@ language sql stable as $$
     select coalesce(millrace.display_name(case when the_contact = the_person then the_person else millrace.contact_account(the_person, the_contact) end), the_contact)
 $$;
 
--- In which language and zone a contact reads of a person's alarm; without a contact, the person itself.
+-- In which locale, language and zone a contact reads of a person's alarm; without a contact, the person itself.
+create or replace function millrace.alarm_locale(the_person text, reader text) returns text
+language sql stable as $$
+    select coalesce(millrace.locale_of(millrace.contact_account(the_person, reader)), millrace.locale_of(the_person))
+$$;
+
+-- The question whether somebody wants to be a contact. By push only the account itself reads it, so it may be in that account's language; any other
+-- address is one that the asker gave.
+create or replace function millrace.consent_locale(the_person text, the_contact text, the_channel text) returns text
+language sql stable as $$
+    select coalesce(case when the_channel = 'push' then millrace.locale_of(the_contact) end, millrace.alarm_locale(the_person, the_contact))
+$$;
+
+-- Of the languages that the check-ins' words are written in.
+create or replace function millrace.words_language(the_locale text) returns text
+language sql immutable as $$
+    select case when lower(split_part(the_locale, '-', 1)) = 'de' then 'de' else 'en' end
+$$;
+
 create or replace function millrace.alarm_language(the_person text, reader text) returns text
 language sql stable as $$
-    select case when coalesce(millrace.language_of(millrace.contact_account(the_person, reader)), millrace.language_of(the_person)) = 'de' then 'de' else 'en' end
+    select millrace.words_language(millrace.alarm_locale(the_person, reader))
 $$;
 
 create or replace function millrace.alarm_zone(the_person text, reader text) returns text
