@@ -58,6 +58,37 @@ import Testing
         }
     }
 
+    @Test func `a tag is a name alone or a name and a value, and a person's profile chooses the language`() async throws
+    {
+        try await withDatabase { database in
+            let url = database.url
+            let connection = try await database.connect()
+            try await connection.run("select millrace.person_profile('u-1', locale => 'de', actor => 'u-1')")
+            let send = ["mail", "send", "ada@example.org", "--template", "welcome", "--data", #"{"user_name": "Ada"}"#]
+            func run(_ more: String...) async -> Outcome {
+                let capture = Capture()
+                let code = await Application.run(
+                    arguments: send + more + ["--database-url", url], surroundings: .fake(), console: capture.console,
+                    tree: Verbs.tree)
+                return Outcome(code: code, output: capture.output, errors: capture.errors)
+            }
+            let sent = await run("--tag", "vip", "--tag", "campaign=spring", "--person", "u-1")
+            #expect(sent.code == .done, "\(sent)")
+            #expect(
+                try await connection.value("select tags::text from millrace.mail_content")
+                    == #"{"vip": "true", "campaign": "spring"}"#)
+            let shown = try JSONValue.read(
+                await millrace("mail", "show", String(sent.output.dropLast()), "--json", "--database-url", url).output)
+            #expect(shown["locale"]?.text == "de", "\(shown)")
+            for wrong in ["=spring", "", "two words", "campaign="] {
+                let refused = await run("--tag", wrong)
+                #expect(refused.code == .misused && refused.errors.contains("tag"), "\(refused)")
+            }
+            #expect(try await connection.int("select count(*) from millrace.mail") == 1)
+            await connection.close()
+        }
+    }
+
     @Test func `an address is suppressed, listed, and erased, first without doing it`() async throws {
         try await withDatabase { database in
             let url = database.url

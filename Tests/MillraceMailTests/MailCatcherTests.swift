@@ -76,6 +76,9 @@ import Testing
             let now = try await scene.bench.advance(by: .seconds(1))
             later.scheduledAt = now.addingTimeInterval(3600)
             let id = try await client.enqueue(later)
+            var german = SendMail(to: ["anna@example.org"], template: "welcome", data: ["user_name": "Anna"])
+            german.person = "anna"
+            try await scene.connection.run("select millrace.person_profile('anna', locale => 'de', actor => 'anna')")
             let bad = try await client.enqueue(SendMail(to: ["nobody"], template: "welcome"))
             #expect(
                 try await scene.bench.enqueued(SendMail.self).map(\.job.recipients) == [
@@ -84,6 +87,9 @@ import Testing
             _ = try await scene.bench.drain(timeout: .seconds(240))
             #expect(scene.mails.all.isEmpty)
             #expect(try await client.job(bad)?.state == .dead)
+            _ = try await client.enqueue(german)
+            _ = try await scene.bench.drain(timeout: .seconds(240))
+            #expect(try scene.mails.only(to: "anna@example.org").subject == "Willkommen bei Shop!")
             try await scene.bench.advance(by: .seconds(3601))
             _ = try await scene.bench.drain(timeout: .seconds(240))
             let mail = try scene.mails.only(to: "ada@example.org")

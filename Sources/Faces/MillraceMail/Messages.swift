@@ -31,6 +31,8 @@ public struct SendMail: Job {
     public var expiresAt: Date?
     /// On whose behalf.
     public var sender: String?
+    /// Who reads it: without a locale the template is in the language of this person's profile.
+    public var person: String?
 
     /// A message in your own words.
     public init(to recipients: [String], subject: String, text: String?, html: String? = nil) {
@@ -55,7 +57,7 @@ public struct SendMail: Job {
         case template, data, locale, priority, purpose
         case scheduledAt = "scheduled_at"
         case expiresAt = "expires_at"
-        case sender
+        case sender, person
     }
 
     /// Optional fields that are nil are left out, and points in time are written as Postgres reads them.
@@ -73,6 +75,7 @@ public struct SendMail: Job {
         try box.encodeIfPresent(scheduledAt?.formatted(.iso8601), forKey: .scheduledAt)
         try box.encodeIfPresent(expiresAt?.formatted(.iso8601), forKey: .expiresAt)
         try box.encodeIfPresent(sender, forKey: .sender)
+        try box.encodeIfPresent(person, forKey: .person)
     }
 
     /// What ``encode(to:)`` has written.
@@ -93,5 +96,6 @@ public struct SendMail: Job {
         scheduledAt = try time(.scheduledAt)
         expiresAt = try time(.expiresAt)
         sender = try box.decodeIfPresent(String.self, forKey: .sender)
+        person = try box.decodeIfPresent(String.self, forKey: .person)
     }
 }

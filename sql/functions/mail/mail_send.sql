@@ -373,11 +373,12 @@ declare
     job_tenant text := (select j.tenant from millrace.job j where j.id = the_job);   -- where the job came first
     attached jsonb;
     is_new boolean;
+    the_locale text;
 begin
     args := jsonb_strip_nulls(args - 'data') || jsonb_build_object('data', coalesce(nullif(args -> 'data', 'null'), '{}'));
     select k into name from jsonb_object_keys(args) k
      where k <> all (array['recipients', 'subject', 'body_text', 'body_html', 'template', 'data', 'locale', 'cc', 'bcc', 'reply_to', 'headers', 'attachments', 'priority', 'receipt',
-        'scheduled_at', 'expires_at', 'tags', 'purpose', 'on_unknown', 'sender', 'tenant', 'token_from', 'id']) limit 1;
+        'scheduled_at', 'expires_at', 'tags', 'purpose', 'on_unknown', 'sender', 'tenant', 'token_from', 'id', 'person']) limit 1;
     if name is not null then
         perform millrace.refuse(format('%s is unknown', left(name, 60)), name, 'See mail_send for what there is.');
     end if;
@@ -416,7 +417,7 @@ begin
     if args ->> 'subject' ~ E'[\\u0001-\\u001f\\u007f-\\u009f\\u2028\\u2029]' or length(args ->> 'subject') > millrace.most('subject') then
         perform millrace.refuse('the subject is too long, or has line breaks or control characters', 'subject');
     end if;
-    foreach name in array array['subject', 'body_text', 'body_html', 'template', 'locale', 'reply_to', 'sender', 'tenant', 'token_from'] loop
+    foreach name in array array['subject', 'body_text', 'body_html', 'template', 'locale', 'reply_to', 'sender', 'tenant', 'token_from', 'person'] loop
         if args ? name and jsonb_typeof(args -> name) <> 'string' then
             perform millrace.refuse(format('%s is no text', name), name);
         end if;
@@ -457,6 +458,11 @@ begin
     if length(the_sender) not between 1 and millrace.most('name') or the_sender ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the sender is empty, too long, or has control characters', 'sender', 'It says on whose behalf the message goes.');
     end if;
+    if args ? 'person' and cardinality(recipients) > 1 then
+        perform millrace.refuse('a message to a person goes to one recipient', 'person', 'Hand in one message for each person, or leave it out.');
+    end if;
+    the_locale := millrace.mail_reader_locale(args ->> 'person', case the_kind when 'mail.password_reset' then given ->> 'user_id' end, caller => mail_put.caller);
+    the_locale := coalesce(args ->> 'locale', case when args ? 'template' then the_locale end);
     scheduled := millrace.mail_time(args, 'scheduled_at');
     expires := millrace.mail_time(args, 'expires_at');
     if expires <= greatest(t, scheduled) then
@@ -481,7 +487,7 @@ begin
     end if;
     insert into millrace.mail (id, kind, status, job, direct, template, locale, priority, purpose, on_unknown, fallback, receipt, tenant, owner, sender, domains, created_at,
         scheduled_at, expires_at, changed_at, digest)
-    values (the_id, the_kind, case when scheduled > t then 'scheduled' else 'queued' end, the_job, the_job is not null and not is_new, args ->> 'template', args ->> 'locale',
+    values (the_id, the_kind, case when scheduled > t then 'scheduled' else 'queued' end, the_job, the_job is not null and not is_new, args ->> 'template', the_locale,
         the_priority, the_purpose, coalesce(args ->> 'on_unknown', 'park'), coalesce(args ->> 'token_from', 'app') <> 'supabase',
         coalesce((args ->> 'receipt')::boolean, false),
         the_tenant, the_owner, the_sender, array(select distinct split_part(e, '@', 2) from unnest(everybody) e), t, scheduled, expires, t, the_digest)
@@ -523,13 +529,14 @@ create or replace function millrace.mail_send(
     recipients text[], subject text default null, body_text text default null, body_html text default null, template text default null, data jsonb default '{}',
     locale text default null, cc text[] default '{}', bcc text[] default '{}', reply_to text default null, headers jsonb default '{}', attachments jsonb default '[]',
     priority text default 'normal', receipt boolean default false, scheduled_at timestamptz default null, expires_at timestamptz default null, tags jsonb default '{}',
-    purpose text default 'transactional', on_unknown text default 'park', sender text default null, tenant text default null, id uuid default null, caller millrace.caller_name default current_user
+    purpose text default 'transactional', on_unknown text default 'park', sender text default null, tenant text default null, id uuid default null,
+    person text default null, caller millrace.caller_name default current_user
 ) returns uuid
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select millrace.mail_put('mail.send', jsonb_build_object('recipients', to_jsonb(recipients[1:51]), 'subject', subject, 'body_text', body_text, 'body_html', body_html,
         'template', template, 'data', data, 'locale', locale, 'cc', to_jsonb(cc[1:51]), 'bcc', to_jsonb(bcc[1:51]), 'reply_to', reply_to, 'headers', headers,
         'attachments', attachments, 'priority', priority, 'receipt', receipt, 'scheduled_at', scheduled_at, 'expires_at', expires_at, 'tags', tags,
-        'purpose', purpose, 'on_unknown', on_unknown, 'sender', sender, 'tenant', tenant), id, null, caller => mail_send.caller)
+        'purpose', purpose, 'on_unknown', on_unknown, 'sender', sender, 'tenant', tenant, 'person', person), id, null, caller => mail_send.caller)
 $$;
 
 create or replace function millrace.mail_password_reset(recipient text, token text, user_id text, options jsonb default '{}', caller millrace.caller_name default current_user) returns uuid

@@ -18,7 +18,7 @@ package enum MailAdmin {
                 scheduled_at => (p ->> 'scheduled_at')::timestamptz, expires_at => (p ->> 'expires_at')::timestamptz,
                 tags => coalesce(p -> 'tags', '{}'), purpose => coalesce(p ->> 'purpose', 'transactional'),
                 on_unknown => coalesce(p ->> 'on_unknown', 'park'), sender => p ->> 'sender', tenant => p ->> 'tenant',
-                id => (p ->> 'id')::uuid)::text
+                id => (p ->> 'id')::uuid, person => p ->> 'person')::text
               from (select $1 as p) given
             """, [.json(letter)]
         ) { row throws(PostgresError) in try row.string(0) }.first ?? ""

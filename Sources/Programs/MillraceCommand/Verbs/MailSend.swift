@@ -20,6 +20,9 @@ extension Command {
             .single(
                 "data", "JSON", environment: .none, help: "The template's data: JSON, @file, or - for standard input."),
             .single("locale", "LOCALE", environment: .none, help: "Of the template, such as pt-BR."),
+            .single(
+                "person", "ID", environment: .none,
+                help: "Who reads it: without --locale the template is in the language of this person's profile."),
             .repeated("cc", "ADDRESS", environment: .none, help: "Who gets a copy."),
             .repeated("bcc", "ADDRESS", environment: .none, help: "Who gets a copy that the others do not see."),
             .single("reply-to", "ADDRESS", environment: .none, help: "Where answers go."),
@@ -77,7 +80,7 @@ extension Invocation {
         for (flag, name) in [
             ("subject", "subject"), ("template", "template"), ("locale", "locale"), ("reply-to", "reply_to"),
             ("priority", "priority"), ("purpose", "purpose"), ("on-unknown", "on_unknown"), ("sender", "sender"),
-            ("tenant", "tenant"), ("id", "id"), ("at", "scheduled_at"), ("expires", "expires_at"),
+            ("tenant", "tenant"), ("id", "id"), ("person", "person"), ("at", "scheduled_at"), ("expires", "expires_at"),
         ] {
             add(name, parsed.string(flag).map(JSONValue.string))
         }
