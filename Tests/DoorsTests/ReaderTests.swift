@@ -62,7 +62,24 @@ import Testing
             try await world.owner.run("select millrace.person_profile('alice', locale => 'ar', actor => 'alice')")
             #expect(try await backend.refusal(of: call) == nil)
             #expect(try await world.owner.value(last) == "de")
+            // By name, too, where the data give none: only the reader that is named, not the user of a password reset.
+            try await world.owner.run("select millrace.person_profile('alice', 'Alice', actor => 'alice')")
+            let named =
+                "select coalesce(c.data ->> 'user_name', 'none') from millrace.mail m join millrace.mail_content c on c.message = m.id order by m.seq desc limit 1"
+            for (call, name) in [
+                ("mail_send(array['a@b.example'], template => 'welcome', person => 'alice')", "Alice"),
+                ("mail_welcome('a@b.example', 'Ada', '{\"person\": \"alice\"}')", "Ada"),
+                (
+                    "mail_send(array['a@b.example'], template => 'welcome', data => '{\"user_name\": \"Ada\"}', person => 'alice')",
+                    "Ada"
+                ),
+                ("mail_password_reset('a@b.example', 't', 'alice')", "none"),
+            ] {
+                try await backend.run("select millrace.\(call)")
+                #expect(try await world.owner.value(named) == name, "\(call)")
+            }
             for (call, field) in [
+                ("mail_send(array['a@b.example'], template => 'welcome', person => 'bob')", "data"),
                 ("mail_send(array['a@b.example', 'c@d.example'], 's', 't', person => 'alice')", "person"),
                 ("mail_send(array['a@b.example'], 's', 't', person => '')", "person"),
                 ("mail_welcome('a@b.example', 'A', '{\"person\": 7}')", "person"),

@@ -31,7 +31,7 @@ public struct SendMail: Job {
     public var expiresAt: Date?
     /// On whose behalf.
     public var sender: String?
-    /// Who reads it: without a locale the template is in the language of this person's profile.
+    /// Who reads it: where the message gives none, the template takes its language and `user_name` from this person's profile.
     public var person: String?
 
     /// A message in your own words.

@@ -373,7 +373,8 @@ declare
     job_tenant text := (select j.tenant from millrace.job j where j.id = the_job);   -- where the job came first
     attached jsonb;
     is_new boolean;
-    the_locale text;
+    reader text;                                          -- the person whose profile the message goes by
+    the_data jsonb;
 begin
     args := jsonb_strip_nulls(args - 'data') || jsonb_build_object('data', coalesce(nullif(args -> 'data', 'null'), '{}'));
     select k into name from jsonb_object_keys(args) k
@@ -430,8 +431,15 @@ begin
     if jsonb_typeof(args -> 'data') <> 'object' then
         perform millrace.refuse('data is no JSON object', 'data');
     end if;
+    if args ? 'person' and cardinality(recipients) > 1 then
+        perform millrace.refuse('a message to a person goes to one recipient', 'person', 'Hand in one message for each person, or leave it out.');
+    end if;
+    reader := millrace.mail_reader(args ->> 'person', case the_kind when 'mail.password_reset' then given ->> 'user_id' end, caller => mail_put.caller);
     if args ? 'template' then
-        perform millrace.mail_check_data(the_kind, args ->> 'template', args -> 'data', args ? 'expires_at');
+        -- A template calls its reader by the profile's name, where the data give none.
+        the_data := coalesce((select jsonb_build_object('user_name', p.display_name) from millrace.profile p
+                               where args ? 'person' and p.person = reader and p.display_name is not null), '{}') || (args -> 'data');
+        perform millrace.mail_check_data(the_kind, args ->> 'template', the_data, args ? 'expires_at');
     end if;
     perform millrace.mail_check_headers(coalesce(args -> 'headers', '{}'));
     perform millrace.mail_check_tags(coalesce(args -> 'tags', '{}'));
@@ -458,11 +466,6 @@ begin
     if length(the_sender) not between 1 and millrace.most('name') or the_sender ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the sender is empty, too long, or has control characters', 'sender', 'It says on whose behalf the message goes.');
     end if;
-    if args ? 'person' and cardinality(recipients) > 1 then
-        perform millrace.refuse('a message to a person goes to one recipient', 'person', 'Hand in one message for each person, or leave it out.');
-    end if;
-    the_locale := millrace.mail_reader_locale(args ->> 'person', case the_kind when 'mail.password_reset' then given ->> 'user_id' end, caller => mail_put.caller);
-    the_locale := coalesce(args ->> 'locale', case when args ? 'template' then the_locale end);
     scheduled := millrace.mail_time(args, 'scheduled_at');
     expires := millrace.mail_time(args, 'expires_at');
     if expires <= greatest(t, scheduled) then
@@ -487,7 +490,8 @@ begin
     end if;
     insert into millrace.mail (id, kind, status, job, direct, template, locale, priority, purpose, on_unknown, fallback, receipt, tenant, owner, sender, domains, created_at,
         scheduled_at, expires_at, changed_at, digest)
-    values (the_id, the_kind, case when scheduled > t then 'scheduled' else 'queued' end, the_job, the_job is not null and not is_new, args ->> 'template', the_locale,
+    values (the_id, the_kind, case when scheduled > t then 'scheduled' else 'queued' end, the_job, the_job is not null and not is_new, args ->> 'template',
+        coalesce(args ->> 'locale', case when args ? 'template' then millrace.locale_of(reader) end),
         the_priority, the_purpose, coalesce(args ->> 'on_unknown', 'park'), coalesce(args ->> 'token_from', 'app') <> 'supabase',
         coalesce((args ->> 'receipt')::boolean, false),
         the_tenant, the_owner, the_sender, array(select distinct split_part(e, '@', 2) from unnest(everybody) e), t, scheduled, expires, t, the_digest)
@@ -507,7 +511,7 @@ begin
         coalesce(millrace.caller_tenant(), job_tenant), mail_put.caller);
     insert into millrace.mail_content (message, recipients, cc, bcc, reply_to, subject, body_text, body_html, data, headers, attachments, tags, addresses)
     values (the_id, recipients, cc, bcc, args ->> 'reply_to', args ->> 'subject', args ->> 'body_text', args ->> 'body_html',
-        case when args ? 'template' then args -> 'data' end, coalesce(args -> 'headers', '{}'), attached, millrace.mail_tags(args -> 'tags'), everybody);
+        the_data, coalesce(args -> 'headers', '{}'), attached, millrace.mail_tags(args -> 'tags'), everybody);
     if the_job is null then
         the_job := millrace.mail_enqueue(the_kind, the_id, the_priority, the_purpose, case when scheduled > t then scheduled end, the_tenant, caller => mail_put.caller);
         update millrace.mail m set job = the_job where m.id = the_id;

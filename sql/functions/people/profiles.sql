@@ -110,25 +110,25 @@ language sql stable as $$
     select coalesce(millrace.zone_of(millrace.contact_account(the_person, reader)), (select w.zone from millrace.watch w where w.person = the_person), 'UTC')
 $$;
 
--- The locale for a mail to a person, from its profile. `the_person` is said to be the reader, by somebody who may act for it: with claims only the
+-- Whose profile a mail goes by; null: nobody's. `the_person` is said to be the reader, by somebody who may act for it: with claims only the
 -- person itself, else a back end. `the_user` is an account that the mail is about: for anybody else it is as if it were not there, so that no
 -- mail to some address shows the language of another person.
-create or replace function millrace.mail_reader_locale(the_person text, the_user text, caller name) returns text
+create or replace function millrace.mail_reader(the_person text, the_user text, caller name) returns text
 language plpgsql stable as $$
 declare
     me text;
 begin
     if the_person is not null then
         perform millrace.quest_name(the_person, 'person');
-        me := millrace.subject(mail_reader_locale.caller);
+        me := millrace.subject(mail_reader.caller);
         if me <> the_person then
             perform millrace.refuse('the person is not the subject of the claims', 'person', 'Leave it out, or name yourself.', '42501', 'permission');
         end if;
-        return millrace.locale_of(the_person);
+        return the_person;
     end if;
-    if the_user is null or (millrace.claims() is not null and millrace.claims() ->> 'sub' is distinct from the_user) or not (millrace.is_backend(mail_reader_locale.caller)
-        or (millrace.claims() is not null and not exists (select from pg_roles r where r.rolname = mail_reader_locale.caller and r.rolcanlogin))) then
+    if the_user is null or (millrace.claims() is not null and millrace.claims() ->> 'sub' is distinct from the_user) or not (millrace.is_backend(mail_reader.caller)
+        or (millrace.claims() is not null and not exists (select from pg_roles r where r.rolname = mail_reader.caller and r.rolcanlogin))) then
         return null;
     end if;
-    return millrace.locale_of(the_user);
+    return the_user;
 end $$;

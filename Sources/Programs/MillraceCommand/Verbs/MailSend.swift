@@ -22,7 +22,7 @@ extension Command {
             .single("locale", "LOCALE", environment: .none, help: "Of the template, such as pt-BR."),
             .single(
                 "person", "ID", environment: .none,
-                help: "Who reads it: without --locale the template is in the language of this person's profile."),
+                help: "Who reads it: the template takes its language and user_name from this person's profile."),
             .repeated("cc", "ADDRESS", environment: .none, help: "Who gets a copy."),
             .repeated("bcc", "ADDRESS", environment: .none, help: "Who gets a copy that the others do not see."),
             .single("reply-to", "ADDRESS", environment: .none, help: "Where answers go."),
