@@ -6,6 +6,7 @@ import Signatures
 import Supervision
 import TestSupport
 import Testing
+import Threads
 import Transfers
 
 @testable import Notices
@@ -214,8 +215,11 @@ import Transfers
             var configuration = FCMProvider.Configuration(credentials: credentials)
             configuration.base = fake.url
             let fcm = FCMProvider(configuration, client: HTTPClient())
+            let supervisor = NoticeBench.supervisor()
             try await withThrowingTaskGroup(of: NoticeOutcome.self) { group in
-                for _ in 0..<20 { group.addTask { try await Self.send(fcm, platform: "fcm") } }
+                for _ in 0..<20 {
+                    group.addTask { try await Self.send(fcm, platform: "fcm", supervisor: supervisor) }
+                }
                 for try await delivery in group {
                     #expect(delivery == .accepted(id: "projects/an-app/messages/1"))
                 }
@@ -246,6 +250,52 @@ import Transfers
                 #expect(throws: SigningKey.Unusable.self) { try GoogleCredentials(json: Array(bad.utf8)) }
             }
             fake.stop()
+        }
+    }
+
+    /// 1. A token is being read. 2. A push needs it, and a second is called off while it waits. 3. The token is there.
+    @Test func `pushes wait for the token that their supervisor is reading, and one that is called off harms no other`()
+        async throws
+    {
+        try await withNotices { bench in
+            let fake = try FakeAPNs()
+            let google = try FakeFCM()
+            var configuration = FCMProvider.Configuration(
+                credentials: try GoogleCredentials(json: Array(google.credentials.utf8)))
+            configuration.base = google.url
+            let fcm = FCMProvider(configuration, client: HTTPClient())
+            for (provider, key) in [
+                (try Self.apns(fake, bench) as any NoticeProvider, "token:apns:\(fake.team):\(fake.keyID)"),
+                (
+                    fcm,
+                    "token:google:push@an-app.iam.example:k1:https://www.googleapis.com/auth/firebase.messaging"
+                ),
+            ] {
+                let supervisor = NoticeBench.supervisor()
+                let gate = Signal()
+                let reading = Task {
+                    try await supervisor.read(key) {
+                        await gate.wait()
+                        return "read-once"
+                    }
+                }
+                try await eventually("it is being read") { supervisor.waitingForReads == 1 }
+                let sending = Task { try await Self.send(provider, supervisor: supervisor) }
+                let calledOff = Task { try await Self.send(provider, supervisor: supervisor) }
+                try await eventually("both wait for it") { supervisor.waitingForReads == 3 }
+                calledOff.cancel()
+                try await eventually("one has left") { supervisor.waitingForReads == 2 }
+                gate.fire()
+                #expect(try await reading.value == "read-once")
+                _ = try await sending.value  // nobody believes in this token
+                _ = try? await calledOff.value
+                let requests = provider.name == "apns" ? fake.requests : google.messages
+                #expect(requests.map { $0["authorization"]?.lowercased() } == ["bearer read-once"])
+            }
+            #expect(google.given == 0)
+            #expect(try await bench.connection.int("select count(*) from millrace.provider_token") == 0)
+            fake.stop()
+            google.stop()
         }
     }
 

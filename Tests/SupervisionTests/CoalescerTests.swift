@@ -1,8 +1,9 @@
-import Supervision
 import Synchronization
 import Telemetry
 import Testing
 import Threads
+
+@testable import Supervision
 
 @Suite struct CoalescerTests {
     private final class Source: Sendable {
@@ -71,6 +72,34 @@ import Threads
         #expect(answers == ["token 1"])
         source.gate.fire()
         #expect(try await supervisor.read("flag:x") { try await source.token() } == "token 2")
+    }
+
+    @Test func `calls of several providers share a read and its error, and the next call reads again`() async throws {
+        let supervisor = Supervisor(Supervisor.Options(), log: .silent)
+        let gate = Signal()
+        let reads = Mutex(0)
+        let load: @Sendable () async throws -> String = {
+            let number = reads.withLock { reads in
+                reads += 1
+                return reads
+            }
+            guard number == 1 else { return "token \(number)" }
+            await gate.wait()
+            throw Broken()
+        }
+        let token: @Sendable (String) async throws -> String = { provider in
+            try await supervisor.call(provider) { call in try await call.read("token:x", load) }
+        }
+        let waiting = (0..<20).map { number in Task { try await token("provider-\(number % 2)") } }
+        let leaving = Task { try await token("provider-0") }
+        try await waitFor { supervisor.waitingForReads == 21 }
+        leaving.cancel()
+        await #expect(throws: CancellationError.self) { try await leaving.value }
+        try await waitFor { supervisor.waitingForReads == 20 }
+        gate.fire()
+        for one in waiting { await #expect(throws: Broken.self) { try await one.value } }
+        #expect(reads.withLock { $0 } == 1)
+        #expect(try await token("provider-1") == "token 2")
     }
 
     @Test func `the work is called off when nobody waits, and the next caller starts anew`() async throws {

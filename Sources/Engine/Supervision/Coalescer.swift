@@ -2,7 +2,9 @@ import Synchronization
 
 /// Many callers, one request: for reads only (a token, a template, a flag, a probe), never for sends. Whoever is cancelled leaves
 /// and harms nobody; the work is called off when nobody waits for it any more. Nothing is kept, least of all an error.
-package final class Coalescer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+///
+/// There is one in a process, its supervisor's: rooms read by ``Supervisor/read(_:_:)`` or ``Call/read(_:_:)``.
+final class Coalescer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private typealias Waiter = CheckedContinuation<Result<Value, any Error>, Never>
 
     private struct State {
@@ -16,13 +18,13 @@ package final class Coalescer<Key: Hashable & Sendable, Value: Sendable>: Sendab
 
     private let state = Mutex(State())
 
-    package init() {}
+    init() {}
 
-    package var inFlight: Int { state.withLock { $0.flights.count } }
+    var inFlight: Int { state.withLock { $0.flights.count } }
 
-    package var waiting: Int { state.withLock { $0.waiters.count } }
+    var waiting: Int { state.withLock { $0.waiters.count } }
 
-    package func value(
+    func value(
         for key: Key, _ load: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         try Task.checkCancellation()

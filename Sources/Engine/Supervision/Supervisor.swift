@@ -87,7 +87,7 @@ package actor Supervisor {
         }
         let permit = isVital ? desk.enterVital(name, at: .now) : try await enter(desk, name, until: until)
         let began = Moment.now
-        let call = Call(desk: desk, deadline: until, wake: wake)
+        let call = Call(desk: desk, deadline: until, wake: wake, supervisor: self)
         do {
             let value =
                 if let until {
@@ -238,6 +238,14 @@ package struct Call: Sendable {
     /// Whoever can should give up by then.
     package let deadline: Moment?
     let wake: Signal
+    let supervisor: Supervisor
+
+    /// What the call needs and others need as well, such as a token, read once for all: ``Supervisor/read(_:_:)``.
+    package func read<Value: Sendable>(
+        _ key: String, _ load: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        try await supervisor.read(key, load)
+    }
 
     /// What the answer's headers say about the pace, good answer or bad.
     package func heard(_ notes: RateNotes) {

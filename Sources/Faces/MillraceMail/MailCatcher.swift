@@ -48,10 +48,11 @@ public final class MailCatcher: Sendable {
         options.routes = Routes(chosen: "outbox")
         options.links = Links(publicURL: "https://app.example", secrets: ["of no worth in tests"])
         carrier = CatchingCarrier(blobs: BlobSource(PostgresStore(pool: pool)))
+        let supervisor = Supervisor(Supervisor.Options(), log: .silent)
+        let templates = TemplateStore(pool: pool) { key, load in try await supervisor.read(key, load) }
         post = MailService(
-            pool: pool, options: options, carriers: [carrier],
-            renderer: TemplateWords(store: TemplateStore(pool: pool)),
-            supervisor: Supervisor(Supervisor.Options(), log: .silent), log: .silent)
+            pool: pool, options: options, carriers: [carrier], renderer: TemplateWords(store: templates),
+            supervisor: supervisor, log: .silent)
     }
 
     /// The worker runs the mail kinds from now on, and what it sends is caught.

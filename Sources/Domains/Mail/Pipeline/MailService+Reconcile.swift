@@ -25,8 +25,10 @@ extension MailService {
             sum.asked += 1
             let known: String?
             do {
-                known = try await supervisor.call(carrier.name, deadline: options.timeout) { call in
-                    try await carrier.status(of: one.name, call: call)
+                known = try await supervisor.read("status:\(carrier.name):\(one.name)") { [supervisor, options] in
+                    try await supervisor.call(carrier.name, deadline: options.timeout) { call in
+                        try await carrier.status(of: one.name, call: call)
+                    }
                 }
             } catch {
                 sum.unanswered += 1

@@ -53,7 +53,7 @@ package struct APNsProvider: NoticeProvider {
     package func send(_ sending: Sending, _ words: NoticeWords, call: Call) async -> NoticeOutcome {
         let token: String
         do {
-            token = try await self.token.current()
+            token = try await self.token.current(for: call)
         } catch {
             return .failed((error as? Fault) ?? Fault(.unavailable, "there is no token for APNs: \(error)"))
         }

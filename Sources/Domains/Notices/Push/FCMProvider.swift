@@ -30,7 +30,7 @@ package struct FCMProvider: NoticeProvider {
     package func send(_ sending: Sending, _ words: NoticeWords, call: Call) async -> NoticeOutcome {
         let token: String
         do {
-            token = try await access.token()
+            token = try await access.token(for: call)
         } catch {
             return .failed((error as? Fault) ?? Fault(.unavailable, "there is no token for FCM: \(error)"))
         }
@@ -186,7 +186,6 @@ final class GoogleAccess: Sendable {
     private let credentials: GoogleCredentials
     private let scope: String
     private let client: HTTPClient
-    private let coalescer = Coalescer<String, String>()
     private let held = Mutex<Held?>(nil)
 
     init(_ credentials: GoogleCredentials, scope: String, client: HTTPClient) {
@@ -195,9 +194,10 @@ final class GoogleAccess: Sendable {
         self.client = client
     }
 
-    func token() async throws -> String {
+    func token(for call: Call) async throws -> String {
         if let held = held.withLock({ $0 }), held.until > .now { return held.token }
-        return try await coalescer.value(for: scope) { try await self.fetch() }
+        let key = "token:google:\(credentials.email):\(credentials.keyID ?? "-"):\(scope)"
+        return try await call.read(key) { try await self.fetch() }
     }
 
     func refuse(_ token: String) {

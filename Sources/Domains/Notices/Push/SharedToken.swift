@@ -3,12 +3,13 @@ import Faults
 import FoundationEssentials
 package import Postgres
 import Signatures
-import Supervision
+package import Supervision
 import Synchronization
 
 /// Where a provider's token comes from.
 package protocol TokenSource: Sendable {
-    func current() async throws -> String
+    /// - Parameter call: What it is needed for: all calls of a process read one token.
+    func current(for call: Call) async throws -> String
     /// The provider does not take this one.
     func refuse(_ token: String)
 }
@@ -44,7 +45,6 @@ package final class SharedToken: TokenSource {
     private let keys: Keyring
     private let make: @Sendable (Int64) -> String
     private let holder = Int64.random(in: 1 ... .max)
-    private let coalescer = Coalescer<String, String>()
     private let state = Mutex(State())
 
     /// - Parameters:
@@ -60,9 +60,9 @@ package final class SharedToken: TokenSource {
         keys = try Keyring([Key(bytes: HMAC.sha256(Array("millrace provider token \(name)".utf8), key: secret))])
     }
 
-    package func current() async throws -> String {
+    package func current(for call: Call) async throws -> String {
         if let token = state.withLock({ state in good(state, for: ages.fresh) }) { return token }
-        return try await coalescer.value(for: name) { try await self.fetch() }
+        return try await call.read("token:\(name)") { try await self.fetch() }
     }
 
     package func refuse(_ token: String) {

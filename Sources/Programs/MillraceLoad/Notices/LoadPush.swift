@@ -60,7 +60,7 @@ private struct PushScenario: Sendable {
     /// A token without a fleet: what is measured is the adapter.
     private struct OneToken: TokenSource {
         let text: String
-        func current() async throws -> String { text }
+        func current(for call: Call) async throws -> String { text }
         func refuse(_ token: String) {}
     }
 
