@@ -132,6 +132,7 @@ package enum Schema {
         Script(name: "webhooks_send", bytes: Embedded.webhooks_send),
         Script(name: "status", bytes: Embedded.status),
         Script(name: "troubles", bytes: Embedded.troubles),
+        Script(name: "room_lanes", bytes: Embedded.room_lanes),
         Script(name: "retention", bytes: Embedded.retention),
         Script(name: "maintenance", bytes: Embedded.maintenance),
         Script(name: "schema", bytes: Embedded.schema),

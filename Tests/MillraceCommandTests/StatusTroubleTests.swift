@@ -126,6 +126,43 @@ import Workers
         }
     }
 
+    @Test(arguments: [60, 80, 120])
+    func `lanes of notices, webhooks and check-ins stand beside the queues`(columns: Int) async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            let none = await millrace("status", "--no-color", "--database-url", database.url, columns: columns)
+            #expect(!none.output.contains("\nlanes\n"), "\(none.output)")
+            try await connection.run(
+                """
+                select millrace.notice_send('anna', 'k') from generate_series(1, 3);
+                select millrace.notice_send('ben', 'help', alarm => true), millrace.notice_take(true, 1, 7, 60);
+                insert into millrace.watch (person, every, grace, warnings, zone, state, expires_at, wake_at, created_at)
+                select 'anna', '1 day', '5 min', '{}', 'UTC', 'armed', now() + interval '1 day', now() + interval '1 day', now()
+                """)
+            let outcome = await millrace("status", "--no-color", "--database-url", database.url, columns: columns)
+            let lines = outcome.output.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+            for line in lines { #expect(DisplayWidth.of(line) <= columns, "\(line)") }
+            let title = try #require(lines.firstIndex(of: "lanes"))
+            let table = lines[(title + 1)...].prefix { !$0.isEmpty }.map { $0.split(separator: " ").map(String.init) }
+            #expect(
+                table.map { $0.first ?? "" } == ["lane", "notices", "notices", "check-ins"], "\(outcome.output)")
+            if columns >= 80 {
+                #expect(table[0] == ["lane", "waiting", "scheduled", "running", "oldest", "failed", "workers"])
+                #expect(table[1].starts(with: ["notices", "alarms", "0", "0", "0", "-", "100"]), "\(table[1])")
+                #expect(table[2].starts(with: ["notices", "others", "3", "0", "0"]) && table[2].last == "0")
+                #expect(table[3] == ["check-ins", "watches", "0", "1", "-", "-", "-", "0"], "\(table[3])")
+            }
+            let json = try JSONValue.read(await millrace("status", "--json", "--database-url", database.url).output)
+            let lanes = try #require(json["lanes"]?.items)
+            #expect(lanes.count == 6)
+            #expect(lanes[0]["room"]?.text == "notices" && lanes[0]["lane"]?.text == "alarms")
+            #expect(lanes[0]["failed_last_hour"]?.integer == 1 && lanes[0]["ended_last_hour"]?.integer == 1)
+            #expect(lanes[1]["waiting"]?.integer == 3 && lanes[1]["workers"]?.integer == 0)
+            #expect(lanes[4]["scheduled"]?.integer == 1 && lanes[4]["running"] == .null)
+            await connection.close()
+        }
+    }
+
     @Test func `limited_by and the reason stand in what jobs say`() async throws {
         try await withDatabase { database in
             let url = database.url

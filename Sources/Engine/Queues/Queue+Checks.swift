@@ -17,6 +17,27 @@ package struct ServerFacts: Sendable {
     package var slots: [String]
 }
 
+/// How many more connections there are to be had.
+package struct ConnectionsLeft: Sendable, Equatable {
+    package enum Limit: String, Sendable {
+        case server
+        case database
+        case role
+    }
+
+    package var left: Int
+    /// The nearest limit.
+    package var limit: Limit
+    /// The database's or the role's.
+    package var name: String?
+
+    package init(left: Int, limit: Limit, name: String? = nil) {
+        self.left = left
+        self.limit = limit
+        self.name = name
+    }
+}
+
 /// A role of ours, and whether it is there and has its doors.
 package struct RoleFacts: Sendable {
     package var name: String
@@ -25,16 +46,48 @@ package struct RoleFacts: Sendable {
 }
 
 extension Queue {
-    /// How many more connections the server takes of those who are no superusers.
+    /// How many more connections workers can open here, and what stops them. Superusers are not bound by these limits.
+    ///
+    /// Of the roles, those count that may claim jobs: an operator's may be as small as it likes, unless a worker lives that uses it.
     package static func connectionsLeft(
         on connection: Connection, deadline: Duration? = nil
-    ) async throws(PostgresError) -> Int {
+    ) async throws(PostgresError) -> ConnectionsLeft {
         let rows = try await connection.query(
             """
-            select greatest(0, current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-                               - (select count(*) from pg_stat_activity where backend_type = 'client backend'))::bigint
+            -- The type of others' sessions is null for roles that may not read it.
+            with used as materialized (
+                select a.usesysid, a.datid, a.pid from pg_stat_activity a
+                 where a.usesysid is not null and a.datid is not null and coalesce(a.backend_type, 'client backend') = 'client backend'
+            ), workers as materialized (
+                -- A living worker's session holds the lock of its number.
+                select distinct u.usesysid from pg_locks l join used u on u.pid = l.pid
+                 where l.locktype = 'advisory' and l.objsubid = 1 and l.database = u.datid
+                   and to_hex(l.classid::bigint << 32 | l.objid::bigint) in (select w.session from millrace.workers w)
+            ), limited as (
+                select 'server' as what, null::text as name,
+                       current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+                           - coalesce(nullif(current_setting('reserved_connections', true), ''), '0')::int - (select count(*) from used) as n
+                union all
+                select 'database', d.datname, d.datconnlimit - (select count(*) from used u where u.datid = d.oid)
+                  from pg_database d where d.datname = current_database() and d.datconnlimit >= 0
+                union all
+                select 'role', r.rolname, r.rolconnlimit - (select count(*) from used u where u.usesysid = r.oid)
+                  from pg_roles r
+                 where r.rolconnlimit >= 0 and r.rolcanlogin and not r.rolsuper
+                   and (r.oid in (select w.usesysid from workers w)
+                        or exists (select from pg_proc p where p.pronamespace = to_regnamespace('millrace') and p.proname = 'claim'
+                                                           and has_function_privilege(r.oid, p.oid, 'execute'))
+                       and not exists (select from pg_proc p where p.pronamespace = to_regnamespace('millrace') and p.proname = 'job_list'
+                                                               and has_function_privilege(r.oid, p.oid, 'execute')))
+            )
+            select what, name, greatest(0, n)::bigint from limited order by n, what <> 'server', name limit 1
             """, deadline: deadline
-        ) { row throws(PostgresError) in Int(try row.int(0)) }
+        ) { row throws(PostgresError) in
+            guard let limit = ConnectionsLeft.Limit(rawValue: try row.string(0)) else {
+                throw .undecodable(column: 0, expected: "a limit of connections")
+            }
+            return ConnectionsLeft(left: Int(try row.int(2)), limit: limit, name: row.optionalString(1))
+        }
         return try one(rows)
     }
 

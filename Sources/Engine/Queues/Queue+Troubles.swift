@@ -52,6 +52,30 @@ package struct RoomRow: Sendable, Equatable {
     package var isUsed: Bool
 }
 
+/// What waits in a lane of a room whose work is no jobs: notices, webhooks, check-ins.
+package struct LaneRow: Sendable, Equatable {
+    package var room: String
+    package var lane: String
+    package var waiting: Int
+    /// Not due yet, or tried again after a pause.
+    package var later: Int
+    /// nil: the work is one transaction, which nobody else sees.
+    package var running: Int?
+    /// Seconds that the oldest has waited.
+    package var oldest: Double?
+    /// Of what was due in the last hour; nil: nobody counts.
+    package var ended: Int?
+    package var failed: Int?
+    /// How many living workers serve the room.
+    package var workers: Int
+
+    /// nil when nothing has ended.
+    package var failedShare: Double? {
+        guard let ended, let failed, ended > 0 else { return nil }
+        return Double(failed) / Double(ended)
+    }
+}
+
 /// Jobs of a queue, kind and state, as they were counted last for all who collect numbers.
 package struct MeasureRow: Sendable, Equatable {
     package var queue: String
@@ -110,6 +134,22 @@ extension Queue {
                 name: try row.string(0), waiting: try row.optionalInt(1).map { Int($0) }, oldest: row.optionalDouble(2),
                 servers: Int(try row.int(3)), unsure: Int(try row.int(4)), how: try row.strings(5),
                 isUsed: try row.bool(6))
+        }
+    }
+
+    /// - Parameter cap: Where counting stops; nil: nowhere.
+    package static func roomLanes(
+        cap: Int?, on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [LaneRow] {
+        try await connection.query(
+            "select room, lane, waiting, later, running, oldest_s, ended, failed, workers from millrace.room_lanes($1)",
+            [.int4(cap.map { Int32(clamping: $0) })], deadline: deadline
+        ) { row throws(PostgresError) in
+            LaneRow(
+                room: try row.string(0), lane: try row.string(1), waiting: Int(try row.int(2)),
+                later: Int(try row.int(3)), running: try row.optionalInt(4).map { Int($0) },
+                oldest: row.optionalDouble(5).map { max(0, $0) }, ended: try row.optionalInt(6).map { Int($0) },
+                failed: try row.optionalInt(7).map { Int($0) }, workers: Int(try row.int(8)))
         }
     }
 

@@ -50,13 +50,15 @@ struct StatusReport: Sendable {
     var checkIns: Section<CheckInAdmin.State> = .known(.init())
     var notices: Section<NoticeAdmin.State> = .known(.init())
     var webhooks: Section<WebhookAdmin.State> = .known(.init())
-    /// How many more the server takes of those who are no superusers.
-    var connections: Section<Int> = .known(.max)
+    /// How many more workers can open.
+    var connections: Section<ConnectionsLeft> = .known(ConnectionsLeft(left: .max, limit: .server))
     /// Kinds that go wrong.
     var troubles: Section<[TroubleRow]> = .known([])
     /// How many jobs wait for another attempt.
     var retries: Section<[RetryRow]> = .known([])
     var rooms: Section<[RoomRow]> = .known([])
+    /// What waits in the rooms whose work is no jobs.
+    var lanes: Section<[LaneRow]> = .known([])
     /// nil: everything was counted.
     var cap: Int?
 
@@ -72,7 +74,7 @@ struct StatusReport: Sendable {
     /// - Parameter patience: the deadline of each section.
     static func read(on connection: Connection, cap: Int?, patience: Duration) async throws -> StatusReport {
         let schema = await section { () throws(PostgresError) in try await Queue.schemaState(on: connection) }
-        return StatusReport(
+        var report = StatusReport(
             schema: schema,
             queues: try await queues(on: connection, cap: cap, patience: patience),
             rates: await section { () throws(PostgresError) in
@@ -122,33 +124,44 @@ struct StatusReport: Sendable {
             partitions: await section { () throws(PostgresError) in
                 try await Queue.partitions(on: connection, deadline: patience)
             },
-            quests: await section { () throws(PostgresError) in
-                try await QuestAdmin.state(on: connection, deadline: patience)
-            },
-            documents: await section { () throws(PostgresError) in
-                try await DocumentAdmin.state(on: connection, deadline: patience)
-            },
-            checkIns: await section { () throws(PostgresError) in
-                try await CheckInAdmin.state(on: connection, deadline: patience)
-            },
-            notices: await section { () throws(PostgresError) in
-                try await NoticeAdmin.state(on: connection, deadline: patience)
-            },
-            webhooks: await section { () throws(PostgresError) in
-                try await WebhookAdmin.state(on: connection, deadline: patience)
-            },
-            connections: await section { () throws(PostgresError) in
-                try await Queue.connectionsLeft(on: connection, deadline: patience)
-            },
-            troubles: await section { () throws(PostgresError) in
-                try await Queue.troubles(on: connection, deadline: patience)
-            },
-            retries: await section { () throws(PostgresError) in
-                try await Queue.retries(on: connection, deadline: patience)
-            },
-            rooms: await section { () throws(PostgresError) in
-                try await Queue.rooms(on: connection, deadline: patience)
-            }, cap: cap)
+            cap: cap)
+        await report.readRooms(on: connection, patience: patience)
+        return report
+    }
+
+    /// What stands beside the queues: the rooms, and what goes wrong.
+    private mutating func readRooms(on connection: Connection, patience: Duration) async {
+        let cap = cap
+        quests = await Self.section { () throws(PostgresError) in
+            try await QuestAdmin.state(on: connection, deadline: patience)
+        }
+        documents = await Self.section { () throws(PostgresError) in
+            try await DocumentAdmin.state(on: connection, deadline: patience)
+        }
+        checkIns = await Self.section { () throws(PostgresError) in
+            try await CheckInAdmin.state(on: connection, deadline: patience)
+        }
+        notices = await Self.section { () throws(PostgresError) in
+            try await NoticeAdmin.state(on: connection, deadline: patience)
+        }
+        webhooks = await Self.section { () throws(PostgresError) in
+            try await WebhookAdmin.state(on: connection, deadline: patience)
+        }
+        connections = await Self.section { () throws(PostgresError) in
+            try await Queue.connectionsLeft(on: connection, deadline: patience)
+        }
+        troubles = await Self.section { () throws(PostgresError) in
+            try await Queue.troubles(on: connection, deadline: patience)
+        }
+        retries = await Self.section { () throws(PostgresError) in
+            try await Queue.retries(on: connection, deadline: patience)
+        }
+        rooms = await Self.section { () throws(PostgresError) in
+            try await Queue.rooms(on: connection, deadline: patience)
+        }
+        lanes = await Self.section { () throws(PostgresError) in
+            try await Queue.roomLanes(cap: cap, on: connection, deadline: patience)
+        }
     }
 
     /// A login that may not even count what waits is told so, and not that all is in a bad way.

@@ -66,6 +66,19 @@ extension TroubleRow {
     }
 }
 
+extension ConnectionsLeft {
+    /// What `status` says where there are hardly any.
+    var sentence: String {
+        let left = Humane.count(left, "connection")
+        let need = "and a worker needs \(StatusReport.connectionsOfWorker) to start"
+        return switch limit {
+        case .server: "the database has \(left) left, \(need)"
+        case .database: "the database \(name ?? "?") has \(left) left of its own limit, \(need)"
+        case .role: "the role \(name ?? "?") has \(left) left of its own limit, \(need)"
+        }
+    }
+}
+
 extension StatusReport {
     /// What goes wrong though workers live: kinds that fail, queues that are paused, rooms that nobody serves.
     var troubleFindings: [Finding] {

@@ -108,11 +108,8 @@ extension StatusReport {
         if let left = partitions.value?.jobIDs, left < 1 {
             say(.noPartitions, .critical, "no partition of job lies ahead")
         }
-        if let left = connections.value, left < StatusReport.connectionsOfWorker {
-            say(
-                .fewConnections, .degraded,
-                "the database has \(Humane.count(left, "connection")) left, and a worker needs \(StatusReport.connectionsOfWorker) to start"
-            )
+        if let connections = connections.value, connections.left < StatusReport.connectionsOfWorker {
+            say(.fewConnections, .degraded, connections.sentence)
         }
         for queue in queues.value ?? [] where queue.isLate && queue.pausedAt == nil {
             say(

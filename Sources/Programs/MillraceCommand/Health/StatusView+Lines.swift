@@ -15,6 +15,7 @@ extension StatusView {
         page.title("attention")
         attention.forEach { page.text($0) }
         queues(on: &page)
+        lanes(on: &page)
         workers(on: &page)
         limits(on: &page)
         schedules(on: &page)
@@ -37,6 +38,20 @@ extension StatusView {
         case .unavailable(let reason): page.missing(reason)
         }
         if let reason = report.rates.reason { page.text("rates unavailable: \(reason)") }
+    }
+
+    private func lanes(on page: inout StatusPage) {
+        switch report.lanes {
+        case .known(let lanes):
+            // A room that nobody uses has nothing to read.
+            let used = lanes.filter(\.isUsed)
+            guard !used.isEmpty else { return }
+            page.title("lanes")
+            page.table(LaneRow.table(used, cap: report.cap))
+        case .unavailable(let reason):
+            page.title("lanes")
+            page.missing(reason)
+        }
     }
 
     private func workers(on page: inout StatusPage) {

@@ -48,6 +48,7 @@ struct StatusView {
                         ]
                     })
             },
+            "lanes": .of(report.lanes) { .array($0.map(\.json)) },
             "workers": .of(report.workers) { .array($0.map(\.json)) },
             "schedules": .of(report.schedules) {
                 .array($0.prefix(StatusReport.mostSchedules).map(\.json))
@@ -119,6 +120,9 @@ struct StatusView {
                     "late_seconds": .double($0.late),
                 ]
             },
+            "connections": .of(report.connections) {
+                ["left": .int($0.left), "limit": .string($0.limit.rawValue), "name": JSONValue($0.name)]
+            },
             "schema": .of(report.schema) { .int($0.version) },
             "unavailable": .object(unavailable.map { .init(key: $0.0, value: .string($0.1)) }),
         ]
@@ -142,6 +146,7 @@ struct StatusView {
             ("webhooks", report.webhooks.reason),
             ("schema", report.schema.reason), ("troubles", report.troubles.reason),
             ("retries", report.retries.reason), ("rooms", report.rooms.reason),
+            ("lanes", report.lanes.reason), ("connections", report.connections.reason),
         ]
         return reasons.compactMap { name, reason in reason.map { (name, $0) } }
     }
