@@ -96,6 +96,7 @@ package enum Schema {
         Script(name: "blobs", bytes: Embedded.blobs),
         Script(name: "uploads", bytes: Embedded.uploads),
         Script(name: "templates", bytes: Embedded.templates),
+        Script(name: "template_render", bytes: Embedded.template_render),
         Script(name: "mail_track", bytes: Embedded.mail_track),
         Script(name: "mail_pipe", bytes: Embedded.mail_pipe),
         Script(name: "mail_attachment_check", bytes: Embedded.mail_attachment_check),

@@ -52,7 +52,7 @@ struct DoorWorld {
         for role in [anon, signedIn, backend, other, names.attacker] {
             for kind in [
                 "mine", "mail.send", "mail.password_reset", "mail.account_verification", "mail.welcome",
-                "mail.account_notification", "document.receive",
+                "mail.account_notification", "document.receive", "template.render",
             ] {
                 try await owner.run("select millrace.grant_enqueue('\(role)', '\(kind)')")
             }

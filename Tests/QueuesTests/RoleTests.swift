@@ -76,6 +76,23 @@ import Testing
         }
     }
 
+    @Test func `a client has templates rendered where it may, and learns nothing of them elsewhere`() async throws {
+        try await Self.withRoles { database, owner, roles in
+            let client = try await database.connect(as: roles.client)
+            for template in ["welcome", "nosuch"] {
+                let refusal = try await client.refusal(of: "select millrace.template_render('\(template)')")
+                #expect(refusal?.sqlState == "42501" && refusal?.hint?.contains("grant_enqueue") == true)
+            }
+            try await owner.run("select millrace.grant_enqueue('\(roles.client)', 'template.render', 'default')")
+            let render = #"millrace.template_render('welcome', '{"app_name": "A", "user_name": "B"}'"#
+            let id = try await client.int("select \(render))")
+            #expect(try await client.value("select kind from millrace.job(\(id))") == "template.render")
+            #expect(
+                try await client.refusal(of: "select \(render), queue => 'mail')")?.sqlState == "42501")
+            #expect(try await client.refusal(of: "select millrace.template_render('nosuch')")?.sqlState == "P0002")
+        }
+    }
+
     @Test func `a client hands in mail where it may, and sees and cancels its own messages only`() async throws {
         try await Self.withRoles { database, owner, roles in
             let client = try await database.connect(as: roles.client)
@@ -143,6 +160,7 @@ import Testing
         "flow_tree",
         "job", "why", "own_jobs", "now", "event_publish", "flag_on",
         "mail_send", "mail_password_reset", "mail_account_verification", "mail_welcome", "mail_account_notification",
+        "template_render",
         "mail_cancel", "mail_reschedule", "mail_message",
         "family_create", "family_zone", "family_join", "family_leave", "family_invite", "family_uninvite",
         "family_invitations", "person_erase", "mood_log", "mood_log_many",

@@ -70,7 +70,7 @@ extension Composer {
         let documents =
             readsDocuments
             ? documents(pool: Pool(database, size: DocumentWiring.cores * 2 + 2), supervisor: supervisor) : nil
-        var all = handlers + (mail.map { MailHandlers.of($0.post, slots: settings.slots) } ?? [])
+        var all = handlers + (mail?.handlers(slots: settings.slots) ?? [])
         all += documents?.handlers ?? []
         if settings.runsQuests {
             all.append(questHandler(pool))

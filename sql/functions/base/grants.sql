@@ -6,7 +6,7 @@ declare
     worker text := millrace.role_name('worker');
     admin text := millrace.role_name('admin');
     doors_client text[] := array['enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'cancel', 'flow_cancel', 'flow_tree', 'job', 'why', 'own_jobs', 'now', 'event_publish', 'flag_on',
-        'mail_send', 'mail_password_reset', 'mail_account_verification', 'mail_welcome', 'mail_account_notification', 'mail_cancel', 'mail_reschedule', 'mail_message',
+        'mail_send', 'mail_password_reset', 'mail_account_verification', 'mail_welcome', 'mail_account_notification', 'mail_cancel', 'mail_reschedule', 'mail_message', 'template_render',
         'family_create', 'family_zone', 'family_join', 'family_leave', 'family_invite', 'family_uninvite', 'family_invitations', 'person_erase', 'mood_log', 'mood_log_many', 'mood_delete', 'moods', 'hobby_save', 'hobbies',
         'hobby_presets', 'hobby_seen', 'cards', 'card_answer', 'quest_today', 'quest_complete', 'quest_complete_many', 'quest_undo', 'quest_history', 'points', 'streak',
         'weekly_stats',
@@ -24,7 +24,7 @@ declare
         'provider_flush', 'provider_tidy', 'provider_workers', 'latency_quantile', 'flag_on', 'flag_list',
         'blob', 'blob_list', 'blob_touch', 'blob_upload', 'blob_stage', 'blob_store', 'blob_put', 'blob_drop', 'blob_open', 'blob_piece', 'blob_keep', 'blob_release',
         'blobs_forsaken', 'blob_forget', 'blob_uploads_expire', 'template_source', 'template_built_in',
-        'mail_send', 'mail_password_reset', 'mail_account_verification', 'mail_welcome', 'mail_account_notification', 'mail_cancel', 'mail_reschedule', 'mail_message',
+        'mail_send', 'mail_password_reset', 'mail_account_verification', 'mail_welcome', 'mail_account_notification', 'mail_cancel', 'mail_reschedule', 'mail_message', 'template_render',
         'mail_take', 'mail_freeze', 'mail_failed', 'mail_batch_open', 'mail_batch_again', 'mail_batch_record', 'mail_letters', 'mail_route_by', 'mail_told',
         'mail_event', 'mail_forsaken', 'mail_retire', 'mail_suppress', 'mail_unsubscribe', 'mail_silent', 'mail_asked', 'mail_changes', 'mail_state', 'mail_list', 'mail_story',
         'family_create', 'family_zone', 'family_join', 'family_leave', 'family_invite', 'family_uninvite', 'family_invitations', 'person_erase', 'mood_log', 'mood_log_many', 'mood_delete', 'moods', 'hobby_save', 'hobbies',

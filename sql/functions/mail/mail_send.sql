@@ -314,32 +314,15 @@ language sql immutable parallel safe as $$
 $$;
 
 -- A template that is not there, and what it requires and nobody has given, are said here, where somebody can still answer; whoever renders
--- looks at all of it. Only what each version that may be used requires: which of them it will be is decided then. While no worker has said what
--- it adds to the data, it is left to the worker whether app_name and url are missing.
+-- looks at all of it. While no worker has said what it adds to the data, it is left to the worker whether app_name and url are missing.
 create or replace function millrace.mail_check_data(the_kind text, the_template text, data jsonb, expires boolean) returns void
 language plpgsql stable set plan_cache_mode = force_generic_plan as $$
 declare
     known jsonb := millrace.mail_defaults();
     is_told boolean := exists (select from millrace.setting s where s.name = 'mail_worker_defaults');
     missing text;
-    versions bigint;
 begin
-    select count(*) into versions from millrace.template_version t where t.name = the_template and t.problem is null
-       and (t.awaited or exists (select from millrace.template_live l where l.name = t.name and l.locale = t.locale and l.version = t.version));
-    if versions = 0 and millrace.template_built_in_requires(the_template) is null then
-        perform millrace.refuse(format('there is no template %s', left(the_template, 128)), 'template',
-            'millrace templates list and the view millrace.templates show those there are; template_publish adds one.', 'P0002', 'not_found');
-    end if;
-    select string_agg(r.name, ', ' order by r.name) into missing
-      from (select x.name
-              from (select v.key as name
-                      from millrace.template_version t cross join jsonb_each(t.variables) v
-                     where t.name = the_template and t.problem is null and v.value -> 'required' = 'true'
-                       and (t.awaited or exists (select from millrace.template_live l where l.name = t.name and l.locale = t.locale and l.version = t.version))
-                    union all
-                    select b from unnest(millrace.template_built_in_requires(the_template)) b) x
-             group by x.name
-            having count(*) = versions + (millrace.template_built_in_requires(the_template) is not null)::int) r
+    select string_agg(r.name, ', ' order by r.name) into missing from unnest(millrace.template_requires(the_template)) r(name)
      where coalesce(btrim(data ->> r.name), '') = ''
        and not case r.name
                when 'app_name' then not is_told or known ? 'app_name'

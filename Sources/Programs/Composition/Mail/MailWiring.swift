@@ -4,6 +4,7 @@ package import Postgres
 package import Supervision
 package import Telemetry
 package import Templates
+package import Workers
 
 /// The mail room as this executable puts it together.
 package struct MailWiring {
@@ -18,6 +19,11 @@ package struct MailWiring {
         post = MailService(
             pool: pool, options: settings.mailOptions, carriers: carriers, renderer: TemplateWords(store: templates),
             supervisor: supervisor, log: log)
+    }
+
+    /// The mail kinds, and templates that are rendered for others.
+    package func handlers(slots: Int) -> [Handler] {
+        MailHandlers.of(post, slots: slots) + [TemplateHandlers.render(templates)]
     }
 
     /// What goes on beside the jobs, until cancelled: silent messages are asked about, and templates that change are heard of.

@@ -1,0 +1,60 @@
+-- Templates rendered as jobs of the kind template.render: a worker stores what came of it as the job's result.
+
+-- What every version that may be used requires; a name that is no template is refused. Which version it will be is decided when it is rendered.
+create or replace function millrace.template_requires(the_template text) returns text[]
+language plpgsql stable set plan_cache_mode = force_generic_plan as $$
+declare
+    built_in text[] := millrace.template_built_in_requires(the_template);
+    versions bigint;
+begin
+    select count(*) into versions from millrace.template_version t where t.name = the_template and t.problem is null
+       and (t.awaited or exists (select from millrace.template_live l where l.name = t.name and l.locale = t.locale and l.version = t.version));
+    if versions = 0 and built_in is null then
+        perform millrace.refuse(format('there is no template %s', left(the_template, 128)), 'template',
+            'millrace templates list and the view millrace.templates show those there are; template_publish adds one.', 'P0002', 'not_found');
+    end if;
+    return array(
+        select x.name
+          from (select v.key as name
+                  from millrace.template_version t cross join jsonb_each(t.variables) v
+                 where t.name = the_template and t.problem is null and v.value -> 'required' = 'true'
+                   and (t.awaited or exists (select from millrace.template_live l where l.name = t.name and l.locale = t.locale and l.version = t.version))
+                union all
+                select b from unnest(built_in) b) x
+         group by x.name
+        having count(*) = versions + (built_in is not null)::int
+         order by x.name);
+end $$;
+
+-- The job's id. Nothing is added to the data: a mail's defaults, such as app_name, are the mail room's.
+create or replace function millrace.template_render(
+    template text, data jsonb default '{}', locale text default null, queue text default null, tenant text default null,
+    caller millrace.caller_name default current_user
+) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    the_kind constant text := 'template.render';
+    missing text;
+begin
+    if template_render.caller is distinct from current_user and not millrace.is_staff(template_render.caller) then
+        -- Before anything is said of a template.
+        perform millrace.check_client(the_kind, coalesce(template_render.queue,
+            (select q.name from millrace.kind k join millrace.queue q on q.id = k.queue where k.name = the_kind), 'default'), template_render.caller);
+    end if;
+    perform millrace.template_check_name(template_render.template, coalesce(template_render.locale, 'en'));
+    if jsonb_typeof(template_render.data) is distinct from 'object' then
+        perform millrace.refuse('data is no JSON object', 'data', 'Such as {"user_name": "Ada"}.');
+    end if;
+    if millrace.true_bytes(template_render.data) > millrace.most('mail_data') then
+        perform millrace.refuse(format('data takes %s bytes, more than the %s allowed', millrace.true_bytes(template_render.data), millrace.most('mail_data')), 'data',
+            'Give only what the template shows.', '53400', 'too_large');
+    end if;
+    select string_agg(r, ', ' order by r) into missing from unnest(millrace.template_requires(template_render.template)) r
+     where coalesce(btrim(template_render.data ->> r), '') = '';
+    if missing is not null then
+        perform millrace.refuse(format('the template %s requires %s', template_render.template, missing), 'data', 'Give a text for each in data.');
+    end if;
+    return (millrace.enqueue_one(the_kind,
+        jsonb_build_object('template', template_render.template, 'locale', template_render.locale, 'data', template_render.data),
+        template_render.queue, null, null, null, 'skip', null, template_render.tenant, null, null, null, null, caller => template_render.caller)).id;
+end $$;
