@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func `fewer connections than a worker needs are degraded, whoever asks`() async throws {
+    @Test func `fewer connections than a worker needs are degraded, for every role that asks`() async throws {
         try await Self.withShortage { cluster, _ in
             let options = ConnectionOptions(location: cluster.url())
             // The observer's, these five and the one of `status`: eight are left, which is enough.

@@ -163,6 +163,29 @@ import Workers
         }
     }
 
+    @Test func `a pause names the rooms in use that it does not reach`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            func pause(_ queue: String) async -> Outcome {
+                await millrace("queues", "pause", queue, "--create", "--database-url", database.url)
+            }
+            let alone = await pause("one")
+            #expect(alone.code == .done && alone.errors.isEmpty, "\(alone.errors)")
+            try await connection.run(
+                """
+                select millrace.notice_send('anna', 'k'), millrace.notice_send('ben', 'k', alarm => true);
+                insert into millrace.watch (person, every, grace, warnings, zone, state, expires_at, wake_at, created_at)
+                select 'anna', '1 day', '5 min', '{}', 'UTC', 'armed', now() + interval '1 day', now() + interval '1 day', now()
+                """)
+            let beside = await pause("two")
+            #expect(beside.code == .done && beside.output == "two: paused\n")
+            #expect(beside.errors.hasPrefix("not paused: notices, check-ins, which are no jobs;"), "\(beside.errors)")
+            let resumed = await millrace("queues", "resume", "two", "--database-url", database.url)
+            #expect(resumed.code == .done && resumed.errors.isEmpty, "\(resumed.errors)")
+            await connection.close()
+        }
+    }
+
     @Test func `limited_by and the reason stand in what jobs say`() async throws {
         try await withDatabase { database in
             let url = database.url

@@ -62,7 +62,7 @@ import Testing
                     select r ->> 'template' = 'welcome' and r ->> 'locale' = 'de' and r -> 'version' = '0' and r ->> 'text' like '%Ada%'
                            and r ->> 'subject' like '%Shop%' and r ->> 'html' like '%Ada%' from (\(result)) x(r)
                     """))
-            // Published, and of text alone. It is not live yet: whoever renders checks it first.
+            // Published, and of text alone. It is not live yet: the worker checks it first.
             try await connection.run(
                 """
                 select millrace.template_publish('bill', 'Bill {{number}}', null, 'Pay {{number}}!', '{"number": {"required": true}}')

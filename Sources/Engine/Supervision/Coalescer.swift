@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Many callers, one request: for reads only (a token, a template, a flag, a probe), never for sends. Whoever is cancelled leaves
-/// and harms nobody; the work is called off when nobody waits for it any more. Nothing is kept, least of all an error.
+/// Many callers, one request: for reads only (a token, a template, a flag, a probe), never for sends. A caller that is cancelled
+/// leaves alone; the work is called off when nobody waits for it any more. Nothing is kept, least of all an error.
 ///
 /// There is one in a process, its supervisor's: rooms read by ``Supervisor/read(_:_:)`` or ``Call/read(_:_:)``.
 final class Coalescer<Key: Hashable & Sendable, Value: Sendable>: Sendable {

@@ -14,8 +14,8 @@ package protocol TokenSource: Sendable {
     func refuse(_ token: String)
 }
 
-/// A provider's token that all workers use alike: a row, made anew by whoever holds its lease, sealed with a key made of the signing
-/// key, which all have who may make one. Apple refuses a team whose tokens change too often, and every token after an hour.
+/// A provider's token, which all workers share: a row that the holder of its lease renews, encrypted with a key made of the signing
+/// key. Apple refuses a team whose tokens change too often, and every token after an hour.
 package final class SharedToken: TokenSource {
     package struct Ages: Sendable {
         /// From then on somebody makes a new one.

@@ -36,3 +36,14 @@ extension LaneRow {
         return table
     }
 }
+
+extension Invocation {
+    /// The rooms that something waits in and that a pause of queues does not reach; none where they cannot be told.
+    func roomsInUse() async -> [String] {
+        let lanes = try? await withSchema { connection in
+            try await Queue.roomLanes(cap: 1, on: connection, deadline: .seconds(2))
+        }
+        let inUse = (lanes ?? []).filter { $0.waiting + $0.later + ($0.running ?? 0) > 0 }.map(\.room)
+        return inUse.enumerated().filter { !inUse[..<$0.offset].contains($0.element) }.map(\.element)
+    }
+}

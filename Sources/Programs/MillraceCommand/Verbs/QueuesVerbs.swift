@@ -44,6 +44,13 @@ extension Command {
                 for name in names { changed.append((name: name, changed: try await act(name, connection))) }
                 return changed
             }
+            // Not in the transaction of the pause: a note that fails takes nothing back.
+            let unreached = verb == "pause" ? await invocation.roomsInUse() : []
+            if !unreached.isEmpty {
+                invocation.console.note(
+                    "not paused: \(unreached.joined(separator: ", ")), which are no jobs; millrace providers block stops the calls to a provider"
+                )
+            }
             if invocation.console.format == .human {
                 for one in changed { invocation.console.print("\(one.name): \(one.changed ? done : already)") }
             }
