@@ -1,4 +1,5 @@
 import Fakes
+import TestSupport
 import Testing
 
 @testable import Transfers
@@ -9,7 +10,7 @@ import Testing
         _ client: HTTPClient, _ request: HTTPRequest, once ready: () async throws -> Bool
     ) async throws -> TransferError? {
         let task = Task { try await failure { _ = try await client.send(request) } }
-        while try await !ready() { await Task.yield() }
+        try await eventually("the request is where it is cancelled", ready)
         task.cancel()
         return try await task.value
     }
@@ -69,7 +70,7 @@ import Testing
                     }
                 }
             }
-            while !sent.withLock({ $0 }) { await Task.yield() }
+            try await eventually("a part was sent") { sent.withLock { $0 } }
             task.cancel()
             let error = try await task.value
             #expect(error?.kind == .cancelled && error?.stage == .answered)
@@ -86,7 +87,7 @@ import Testing
             configuration.loop.mostInFlight = 1
             let client = HTTPClient(configuration)
             let first = Task { try await failure { _ = try await client.send(patient("GET", url)) } }
-            while heads.withLock({ $0 }) == 0 { await Task.yield() }
+            try await eventually("the first request has come") { heads.withLock { $0 } > 0 }
             var brief = patient("GET", url)
             brief.limits.total = .milliseconds(50)
             let late = try await failure { _ = try await client.send(brief) }

@@ -1,4 +1,5 @@
 import Fakes
+import TestSupport
 import Testing
 
 @testable import Transfers
@@ -147,7 +148,7 @@ import Testing
         try await withMail(script) { _, transport, _ in
             let envelope = SMTPEnvelope(from: "a@x.example", to: ["b@x.example"], message: Self.message)
             let slow = Task { try await failed { try await transport.send(envelope) } }
-            while dots.withLock({ $0 }) == 0 { await Task.yield() }
+            try await eventually("the message is being answered") { dots.withLock { $0 } > 0 }
             let other = try await transport.send(envelope)
             #expect(other.stage == .accepted)
             slow.cancel()
@@ -207,7 +208,7 @@ import Testing
         let transport = try MailTransport(configuration)
         let envelope = SMTPEnvelope(from: "", to: ["b@x.example"], message: Self.message)
         let tasks = (0..<20).map { _ in Task { try await failed { try await transport.send(envelope) } } }
-        while server.accepted < 2 { await Task.yield() }
+        try await eventually("both lanes have connected") { server.accepted >= 2 }
         for task in tasks { task.cancel() }
         for task in tasks {
             let failure = try await task.value

@@ -1,4 +1,5 @@
 import Fakes
+import TestSupport
 import Testing
 
 @testable import Transfers
@@ -128,7 +129,7 @@ import Testing
         } _: { server, url in
             let client = HTTPClient()
             async let running = failure { _ = try await client.send(patient("GET", url)) }
-            while server.accepted == 0 { await Task.yield() }
+            try await eventually("the request has connected") { server.accepted > 0 }
             client.close()
             let ended = try await running
             #expect(ended?.kind == .closed)
