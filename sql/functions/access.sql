@@ -64,8 +64,8 @@ begin
     return true;
 end $$;
 
--- The claims of whoever signed in, as a gateway such as PostgREST sets them for a transaction; null when there are none. Older gateways give
--- each a setting of its own.
+-- The claims of the signed-in person, as a gateway such as PostgREST sets them for a transaction; null when there are none. Older gateways
+-- set each claim in a setting of its own.
 create or replace function millrace.claims() returns jsonb
 language plpgsql stable as $$
 declare
@@ -120,15 +120,15 @@ begin
     return case when own is null then the_tenant else nullif(own, '') end;
 end $$;
 
--- True or false, never null: whoever asks asks with `not`.
+-- Returns true or false, never null, because callers negate it with `not`.
 create or replace function millrace.may_see(the_owner text, the_tenant text, caller name) returns boolean
 language sql stable as $$
     select millrace.is_staff(caller)
         or coalesce(the_owner = caller and (millrace.caller_tenant() is null or millrace.caller_tenant() = the_tenant), false)
 $$;
 
--- The person that the claims name; null for a back end without claims, which may name any. Claims count only for a role that nobody logs in
--- as: whoever can run statements of its own can also set them.
+-- The person that the claims name; null for a back end without claims, which may name any person. Claims count only for a role that cannot
+-- log in: a role that can run its own statements could set them itself.
 create or replace function millrace.subject(caller name) returns text
 language plpgsql stable as $$
 declare

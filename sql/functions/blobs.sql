@@ -107,7 +107,7 @@ begin
     return found;
 end $$;
 
--- The grace begins anew: whoever reads it now may still do so.
+-- The grace period starts again, so a reader that has the blob open can finish.
 create or replace function millrace.blob_release(the_id bytea, the_owner text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -174,8 +174,8 @@ language sql stable as $$
         or exists (select from millrace.blob_grant g where g.blob = the_blob and millrace.blob_grant_is_for(g.owner, g.tenant, me, my_tenant))
 $$;
 
--- From here on callers of this role may name the blob; with a tenant, those within it; without a role, whoever is within the tenant.
--- For rooms that content comes to, and for staff. False when it was so already.
+-- From now on callers with this role may name the blob. With a tenant, only callers within it may; without a role, any caller within the
+-- tenant. Used by rooms that receive content, and by staff. False when it was allowed already.
 create or replace function millrace.blob_allow(the_blob bytea, the_role text, the_tenant text default null) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin

@@ -1,6 +1,6 @@
--- Whether a claim's answer may hold what a job brings: its arguments, options, metadata and tags. carry: so many bytes, null for any. By what is
--- stored, which costs a look at four headers; no compression of Postgres makes more than 255 bytes of one. One expression, which the
--- planner puts in the caller's place.
+-- Whether a claim's answer may hold what a job brings: its arguments, options, metadata and tags. carry: the most bytes, null for any
+-- number. Judged by the stored size, which costs a look at four headers; Postgres never compresses more than 255 bytes into one. It is one
+-- expression, so the planner inlines it into the caller.
 create or replace function millrace.is_carried(carry int, args jsonb, options jsonb, metadata jsonb, tags text[]) returns boolean
 language sql stable as $$
     select carry is null or

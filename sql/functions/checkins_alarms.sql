@@ -1,4 +1,4 @@
--- An alarm's life: raised, taken from step to step until somebody answers, resolved. Its row is locked by whoever changes it; a watch
+-- An alarm's life: it is raised, goes from step to step until somebody answers, and is resolved. Every change locks its row first; a watch
 -- is always locked before its alarm.
 
 -- The open alarm of this person, locked: a new one, or the one there is.
@@ -296,7 +296,7 @@ declare
 begin
     select * into d from millrace.watch_address x where x.ref = the_ref;
     if not found then
-        -- The contact is named no more; whoever was asked can still say that it is not to be asked again.
+        -- The contact is no longer named. The person who was asked can still say “never again”.
         return (select jsonb_build_object('consent', case when millrace.consent_blocked(l.address) then 'never' else 'over' end)
                   from millrace.consent_link l where l.ref = the_ref and the_alarm is null);
     end if;

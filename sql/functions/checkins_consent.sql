@@ -145,7 +145,7 @@ begin
     return check_in_consent.agrees;
 end $$;
 
--- Nobody asks at this address again, by whatever contact and whoever it is; and what had been agreed there is over.
+-- Nobody sends another request to this address, for any contact or person. Agreements given there end.
 create or replace function millrace.consent_never_set(the_address bytea, the_way text) returns boolean
 language plpgsql volatile as $$
 declare

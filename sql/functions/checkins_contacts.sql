@@ -1,5 +1,5 @@
 -- Who is told when somebody does not check in. A contact is named by its person id if it has an account, else by any name. Each address
--- counts from when whoever it belongs to has said yes.
+-- counts only after its owner has agreed.
 
 create or replace function millrace.check_in_contact(
     person text, contact text, step int, channels jsonb, wait interval default '5 min', actor text default null, caller millrace.caller_name default current_user

@@ -14,8 +14,8 @@ begin
             || ' ' || coalesce(why, format('You are not a contact of %s there any more.', a.person)) || ' Nothing more is asked of you.');
 end $$;
 
--- Tells whoever was told of this alarm, and is about to be forgotten, that it is over for them: one contact, as far as `kept` does not have its
--- address, or all. What was not taken yet is not sent any more.
+-- Tells contacts who were told of this alarm, and who are about to be removed, that it is over for them: either one contact, at the
+-- addresses that `kept` does not have, or all contacts. Notices that were not taken yet are not sent any more.
 create or replace function millrace.alarm_farewell(a millrace.alarm, the_contact text, kept jsonb, why text, t timestamptz) returns int
 language plpgsql volatile as $$
 declare

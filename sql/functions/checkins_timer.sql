@@ -1,5 +1,5 @@
--- The timer. Whoever calls takes what is due and held by nobody; a row that cannot be dealt with stands aside, with its reason, and is
--- tried again soon. The row's lock is held when the clock is read.
+-- The timer. Each caller takes rows that are due and that no other caller has locked. A row that fails is set aside with its reason and
+-- tried again soon. The clock is read after the row is locked.
 
 create or replace function millrace.watch_expire(w millrace.watch, t timestamptz) returns void
 language plpgsql volatile as $$
@@ -82,7 +82,7 @@ begin
     return n;
 end $$;
 
--- A contact whom nothing reaches is as good as none: the next step of the round is taken at once.
+-- If nothing reaches a contact, the next step of the round starts at once.
 create or replace function millrace.alarm_nudged(most int, t timestamptz) returns int
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare

@@ -28,7 +28,7 @@ create or replace view millrace.alarm_history as
 select e.alarm, e.at, e.what, e.contact, e.notice, e.by, e.step, e.round, e.channel, n.status as notice_status, n.accepted_at, e.id
   from millrace.alarm_event e left join millrace.notice n on n.id = e.notice;
 
--- As with events: whoever reads numbers what was committed, one at a time. Plain check-ins are no change: check_ins tells them.
+-- As with events: readers number what was committed, one reader at a time. Plain check-ins are not changes; `check_ins` lists them.
 create or replace function millrace.checkin_changes(since bigint default 0, page int default 50)
 returns table (seq bigint, at timestamptz, id uuid, change text, data jsonb)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$

@@ -115,7 +115,7 @@ begin
     return t + check_in_arm.every;
 end $$;
 
--- An alarm that is open stays open: whoever is in danger may be made to disarm.
+-- An open alarm stays open: a person in danger may be forced to disarm.
 create or replace function millrace.check_in_disarm(person text, reason text default null, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -163,7 +163,7 @@ begin
     return w.expires_at;
 end $$;
 
--- Nothing is missed until then; the interval begins anew at its end.
+-- Until then no check-in counts as missed; the interval starts when the pause ends.
 create or replace function millrace.check_in_pause(person text, until timestamptz, actor text default null, caller millrace.caller_name default current_user) returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column

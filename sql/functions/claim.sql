@@ -154,9 +154,9 @@ begin
          where i.id = g.job and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) j;
 end $$;
 
--- What `claim` does where it has decided that it may, for many jobs. Their rows are read together: by the stretch of ids between the first and the
--- last where at least half of it is theirs, else by all the ids at once, and put beside the places in a hash; `claim` looks each up, which costs
--- less for few. Where they are neighbours and there is nothing to say of their places, the stretch is the answer.
+-- What `claim` does for many jobs, once it has decided that it may. It reads their rows together and joins them to the places in a hash: by
+-- the range from the first id to the last where at least half of it is theirs, else by all the ids at once. For few jobs `claim` looks each
+-- up, which costs less. Where the jobs are neighbours and nothing needs to be said of their places, the range is the answer.
 create or replace function millrace.claim_many(
     the_session bigint, the_number bigint, the_kinds int[],
     the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
@@ -346,7 +346,7 @@ begin
          where r.queue = p.queue and r.lane = p.lane and r.seq >= lowest.seq and r.kind = any (the_kinds) order by r.seq desc limit 1) highest;
 end $$;
 
--- The same of every lane there is, of the given queues or of all, but only between two places: a piece of what lies below the bottoms.
+-- The same for every lane of the given queues (or of all), but only between two places: a part of what lies below the floors.
 create or replace function millrace.lanes_between(the_kinds int[], the_queues int[], above bigint, upto bigint)
 returns table (queue int, lane int, first bigint, last bigint)
 language plpgsql volatile security definer
@@ -406,7 +406,7 @@ begin
     select d.due into next_due from millrace.timer d where d.due > coalesce(upto, floor, '-infinity') order by d.due limit 1;
 end $$;
 
--- Whether any timer is due between two times: a piece of what lies below the bottom, without moving it.
+-- Whether any timer is due between two times: a part of what lies below the floor, without moving the floor.
 create or replace function millrace.is_due_between(above timestamptz, upto timestamptz) returns boolean
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

@@ -20,10 +20,10 @@ begin
     returning p.queue, p.kind, p.lane, p.attempt, p.crashes into queue, kind, lane, attempt, crashes;
 end $$;
 
--- Takes a job out of whatever place it has, and says which that was: waiting, blocked, follows (a unique key's holder), or ended, whose record
--- is then locked against a redrive. A running job is left alone and called running; null: it is nowhere. Each look waits for whoever moves the
--- job at that moment, and the job may be elsewhere afterwards: so the looks are repeated until one has found it. The caller has locked the
--- job's unique key, if it has one.
+-- Takes a job out of its place, and returns which place that was: waiting, blocked, follows (it waited for a unique key's holder), or
+-- ended; an ended job's record is then locked against a redrive. A running job is left alone and returned as running; null: it was found
+-- nowhere. Each look waits for the transaction that is moving the job, and the job may be elsewhere afterwards, so the looks are repeated
+-- until one finds it. The caller has locked the job's unique key, if it has one.
 create or replace function millrace.take_out(the_job bigint) returns text
 language plpgsql volatile set enable_seqscan = off set jit = off as $$
 declare
@@ -55,8 +55,8 @@ begin
     return null;
 end $$;
 
--- The one place where jobs end without a run: cancelled while they waited. They have been taken out of their places. Recorded, their keys
--- given on, and told to whoever waits for them.
+-- The one place where jobs end without a run: they were cancelled while they waited, and the caller has taken them out of their places.
+-- This records their ends, passes their keys on, and tells the jobs and callers that wait for them.
 create or replace function millrace.end_without_run(
     ids bigint[], reasons text[] default null, attempts smallint[] default null, crashes smallint[] default null
 ) returns void
@@ -176,7 +176,7 @@ begin
     if not exists (select from millrace.job j where j.id = retry.id)
         and exists (select from millrace.history h where h.id = retry.id and h.outcome in (2, 3)) then
         perform millrace.refuse(format('the arguments of job %s are no longer kept: it cannot run again', retry.id), 'id',
-            'Its retention has passed. Enqueue it anew, if you have its arguments elsewhere.', '55000', 'conflict');
+            'Its retention has passed. Enqueue it again, if you have its arguments elsewhere.', '55000', 'conflict');
     end if;
     perform millrace.must_see(retry.id, caller => retry.caller);
     perform pg_current_xact_id();
@@ -215,7 +215,7 @@ begin
     end if;
     if not exists (select from millrace.job j where j.id = the_job) then
         perform millrace.refuse(format('the arguments of job %s are no longer kept: it cannot run again', the_job), 'id',
-            'Its retention has passed. Enqueue it anew, if you have its arguments elsewhere.', '55000', 'conflict');
+            'Its retention has passed. Enqueue it again, if you have its arguments elsewhere.', '55000', 'conflict');
     end if;
     delete from millrace.cancel c where c.job = the_job;  -- it spoke of a run that is over
     -- Who still waits for it waits for the new end.

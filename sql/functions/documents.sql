@@ -12,7 +12,8 @@ begin
     return me;
 end $$;
 
--- A person acts on its own documents; those of nobody, or of the tenant that the claims name, belong to whoever may see them.
+-- A person acts on their own documents. A document without an owner, or one of the tenant that the claims name, may be used by every caller
+-- that may see it.
 create or replace function millrace.document_sees(d millrace.document, me text, caller name) returns boolean
 language sql stable as $$
     select millrace.may_see(d.caller, d.tenant, caller => document_sees.caller)

@@ -8,7 +8,7 @@ select d.id, d.title, d.mime_type, d.size, encode(d.blob, 'hex') as sha256, d.le
 create or replace view millrace.document_pages as
 select p.document, p.page, p.status, p.stage, p.reason, p.words, p.confidence, p.rotation, p.dpi, p.cpu_ms, p.cached from millrace.document_page p;
 
--- For whoever may see it.
+-- One document, if the caller may see it.
 create or replace function millrace.document(id uuid, actor text default null, caller millrace.caller_name default current_user)
 returns setof millrace.documents
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -70,7 +70,8 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select o.blob, o.size from millrace.document_output o where o.document = the_id and o.kind = the_kind
 $$;
 
--- A link that whoever has it gets the document by, or what was made of it: what an app opens on a phone. It ends by itself, after a day at most.
+-- A link to the document, or to one of its outputs, for an app that opens it on a phone. The link is all that is needed, so it expires by
+-- itself, after a day at most.
 create or replace function millrace.document_link(
     id uuid, kind text default 'pdf', valid interval default '1 hour', actor text default null, caller millrace.caller_name default current_user
 ) returns text
@@ -181,7 +182,7 @@ begin
          order by s.seq desc, s.page;
 end $$;
 
--- As with events: whoever reads numbers what was committed, one at a time.
+-- As with events: readers number what was committed, one reader at a time.
 create or replace function millrace.documents_changes(since bigint default 0, page int default 50)
 returns table (seq bigint, at timestamptz, id uuid, change text, data jsonb)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$

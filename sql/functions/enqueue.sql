@@ -35,7 +35,7 @@ begin
         return millrace.enqueue_fully(kind, args, queue, priority, run_at, unique_key, on_conflict, limit_key, tenant, max_attempts,
             tags, metadata, options, plain_lane, enqueue_as.caller);
     end if;
-    with written as (                                     -- in one statement, for each is set up anew in each call
+    with written as (                                     -- one statement, because Postgres prepares each statement again in every call
         insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, args, owner)
         values (new_id, the_kind, the_line, plain_lane, enqueue_as.max_attempts, millrace.now(), enqueue_as.args, enqueue_as.caller)
     )
@@ -233,11 +233,11 @@ begin
         the_limit_key, case when the_limit_key is not null then own_scope end, the_tenant, enqueue_one.caller, nullif(the_tags, '{}'), nullif(the_metadata, '{}'), nullif(the_options, '{}'));
 
     if follows then
-        return;                                           -- whoever ends the holder gives it its place
+        return;                                           -- the end of the holder gives it its place
     end if;
     if the_options ?| array['after', 'fence', 'before'] then
         if millrace.flow_join(id, the_options, the_run_at, caller => enqueue_one.caller) then
-            return;                                       -- whoever ends the last job it waits for gives it its place
+            return;                                       -- the end of the last job that it waits for gives it its place
         end if;
     end if;
     if the_run_at > t then
@@ -289,7 +289,7 @@ begin
                 if jsonb_typeof(value) <> 'object' then
                     perform millrace.refuse('options.backoff is no object', 'options.backoff', 'Give {"base": seconds, "cap": seconds}.');
                 end if;
-                -- An expression, not a query over its fields, which is set up anew in each call.
+                -- An expression, not a query over its fields: Postgres would prepare the query again in every call.
                 if value - array['base', 'cap'] <> '{}'
                     or (case when value ? 'base' then jsonb_typeof(value -> 'base') <> 'number' or (value ->> 'base')::numeric not between 0.001 and 604800 end)
                     or (case when value ? 'cap' then jsonb_typeof(value -> 'cap') <> 'number' or (value ->> 'cap')::numeric not between 0.001 and 604800 end)

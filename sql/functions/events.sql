@@ -123,9 +123,9 @@ begin
     end if;
 end $$;
 
--- Numbers what has been committed since. One at a time, and who finds another at it goes without: its numbers are seen before the
--- turn is free, so whoever has seen a number has seen, or can see, all below it. A publisher's open transaction holds nobody up; a
--- reader's keeps others from what came since, so a reader commits each look.
+-- Numbers the events that were committed since the last call. One session at a time; a session that finds another one at work skips it. The
+-- numbers are visible before the turn is free, so a reader that has seen a number has seen, or can see, all lower ones. An open transaction
+-- of a publisher delays nobody; an open transaction of a reader hides new events from other readers, so a reader commits after each look.
 create or replace function millrace.events_number(most int default 10000) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
@@ -202,7 +202,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     select v.* from millrace.events v where v.id = event.id
 $$;
 
--- Kept for 14 days, read or not: whoever reads has a fortnight.
+-- Events are kept for 14 days, read or not, so a reader has 14 days.
 create or replace function millrace.events_expire(most int default 50000) returns bigint
 language plpgsql volatile set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare

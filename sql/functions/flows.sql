@@ -4,8 +4,8 @@
 create or replace function millrace.flows_in_use() returns boolean
 language plpgsql stable as $$ begin return exists (select from (select from millrace.edge e order by e.pred desc, e.succ desc limit 1) x); end $$;
 
--- Notes the ends that somebody waits for, and the unfinished runs that had made jobs. True when there were any: whoever ended them
--- then calls flows_advance, after the commit.
+-- Notes the ends that other jobs wait for, and the unfinished runs that had made jobs. Returns true when there were any: the caller that
+-- ended them then calls flows_advance, after the commit.
 create or replace function millrace.flows_note(ids bigint[], outcomes smallint[], the_session bigint, numbers bigint[]) returns boolean
 language plpgsql volatile as $$
 begin
@@ -386,7 +386,7 @@ begin
     return checked;
 end $$;
 
--- Edges whose jobs are gone, a stretch at each call of maintenance. Returns how many.
+-- Deletes edges whose jobs are gone: a range of them at each call of maintenance. Returns how many.
 create or replace function millrace.flows_expire(most int default 20000) returns int
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare

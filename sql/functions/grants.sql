@@ -68,7 +68,7 @@ begin
     loop
         execute format('grant execute on function %s to %I', one.signature, one.role);
     end loop;
-    -- The planner puts the one call of enqueue in its place: whoever was given the door by name needs what is behind it.
+    -- The planner inlines enqueue's only call, so a role that was granted enqueue by name also needs the function behind it.
     for one in
         select distinct behind.oid::regprocedure as signature, a.grantee::regrole as role
           from pg_proc door cross join lateral aclexplode(door.proacl) a

@@ -19,7 +19,7 @@ begin
     return exists (select from (select from millrace.parked p where p.gate = the_gate order by p.lane desc, p.job desc limit 1) p);
 end $$;
 
--- Changes what holds from now on, for jobs that wait already too; those that run are not counted anew. null or {}: no limit.
+-- Changes the limit from now on, also for jobs that already wait. Running jobs are not counted again. null or {}: no limit.
 create or replace function millrace.limit_set(scope text, name text, limits jsonb) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -114,7 +114,7 @@ begin
     perform millrace.turns_wait(the_turn, array(select distinct (g & 63)::int from unnest(gates) g));
 end $$;
 
--- The same for whoever does not know yet which gates it comes to: every bucket, in the same order.
+-- The same for a caller that does not know yet which gates it will need: it locks every bucket, in the same order.
 create or replace function millrace.gates_lock_all(the_turn text) returns void
 language plpgsql volatile as $$
 begin
@@ -161,11 +161,11 @@ begin
     end if;
 end $$;
 
--- Lets parked jobs back in line where there is room again, and says which lines may be claimed from and when the next rate
--- gate opens. Asked about certain keys after their slots were given back or their jobs parked, and once a second about all (null,
--- in steps of a thousand from `after`): whoever missed a crossing commit is found then. Two who ask at once may let in more than
--- there is room for: the claim parks those again. The gates of queues and tenants (outer_too) are asked about by who was held
--- back there, and not by who gives a slot back, for that is everybody all the time.
+-- Puts parked jobs back in line where there is room again, and returns which lines may be claimed from and when the next rate gate opens.
+-- It is called for certain keys after their slots were given back or their jobs parked, and once a second for all (null, in steps of a
+-- thousand from `after`), which finds the jobs that missed a crossing commit. Two concurrent calls may let in more than there is room for:
+-- the claim parks those again. A caller that was held back by the gates of queues and tenants asks about them too (outer_too); a caller
+-- that gives a slot back does not, because that happens all the time.
 create or replace function millrace.gates_open(
     the_gates bigint[] default null, after bigint default null, outer_too boolean default true,
     out moved int, out next_s float8, out queues int[], out lanes int[], out resume bigint
@@ -280,10 +280,10 @@ begin
     perform millrace.wake(l.queue, l.lane) from unnest(queues, lanes) l(queue, lane);
 end $$;
 
--- Once a second, by one worker at a time, in steps from `after`: gathers what committed late, before a base, and forgets gates
--- where nothing is held, and nothing was a second ago: until then a base stays, for whoever counts starts there, and without one would walk over
--- all that was ever written for the gate while a snapshot holds it. Rows are taken only under their gate's lock, for a sum must go as a whole; a gate that is in use
--- waits for the next time.
+-- Once a second, by one worker at a time, in steps from `after`: adds rows that were committed late, before a base, to the base, and
+-- forgets gates where nothing is held now or was a second ago. Until then the base stays, because a count starts there; without a base it
+-- would walk over everything ever written for the gate while a snapshot holds it. Rows are taken only under their gate's lock, because a
+-- sum must go as a whole; a gate in use waits for the next sweep.
 create or replace function millrace.slots_sweep(after bigint default null, most int default 1000, out swept int, out resume bigint)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

@@ -75,7 +75,7 @@ begin
     select array_agg(x.id), max(x.seq), count(*) into ids, upto, looked
       from (select m.id, m.seq, m.created_at from millrace.mail m where m.seq > mark order by m.seq limit page) x where x.created_at < until;
     if looked > 0 then
-        -- One that still waits is asked for when it has ended, by whoever erases: it is passed over here.
+        -- Mail that is not sent yet is passed over here: the erasing caller comes back for it when it has ended.
         old := array(select m.id from millrace.mail m where m.id = any (ids) and m.status not in ('scheduled', 'queued', 'sending', 'unknown', 'parked') for update);
         for one in select r.blob, r.owner from millrace.blob_reference r where r.owner = any (select 'mail:' || i from unnest(old) i) loop
             perform millrace.blob_release(one.blob, one.owner);

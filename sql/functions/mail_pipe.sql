@@ -39,7 +39,7 @@ language sql immutable parallel safe as $$
       from regexp_split_to_table(given, '') with ordinality x(c, n), lateral (select convert_to(c, 'UTF8') as b) y
 $$;
 
--- What is to be done for each of these jobs: render, send, batch (go on with that request), wait (so many seconds), done, discard.
+-- What to do for each of these jobs: render, send, batch (continue that request), wait (a number of seconds), done, discard.
 create or replace function millrace.mail_take(jobs bigint[], kinds text[], args text[], app_name text, reset_url text, verify_url text)
 returns table (n int, message uuid, verdict text, seconds float8, reason text, batch bigint, priority text, template text, data jsonb, locale text,
     subject text, body_text text, body_html text, unsubscribe bytea)
@@ -141,7 +141,7 @@ begin
     end if;
 end $$;
 
--- So many in a span, over a row's own past; null: it may go, else the seconds until it may.
+-- Checks a limit of `most` messages per span against a row's own past; null: it may go now, else the seconds until it may.
 create or replace function millrace.mail_over(count bigint, most int, oldest timestamptz, span float8) returns float8
 language sql volatile as $$
     select case when count >= most then greatest(0.1, extract(epoch from oldest - millrace.now()) + span) end
@@ -310,9 +310,11 @@ begin
     return next;
 end $$;
 
--- What came of attempts, a row for each message. place: the message's request among `batches`; took: milliseconds, -1 for not known. statuses: what it rises to, null for as it is.
--- fates: open, settled, split or parked, of the requests as a whole; unless it is open a request's messages are free. What an attempt says
--- of its messages is written down even when another has begun since; the request is then that one's.
+-- Records the results of attempts, one row for each message. place: the message's request among `batches`; took: milliseconds, -1 for
+-- unknown.
+-- statuses: what the message's status rises to, null to leave it. fates: what became of each whole request (open, settled, split or
+-- parked); unless it is open its messages are free. An attempt's results are recorded even when another attempt has begun since; the
+-- request then belongs to that one.
 create or replace function millrace.mail_batch_record(batches bigint[], tries int[], fates text[], took int[], place int[], messages text[], outcomes text[],
     classes text[], codes text[], errors text[], provider_ids text[], statuses text[]) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp

@@ -17,7 +17,7 @@ language sql stable as $$
     select sha256(convert_to((select s.value from millrace.setting s where s.name = 'mail_salt') || chr(31) || millrace.mail_bare(address), 'UTF8'))
 $$;
 
--- What could break out of its place on the way is refused here; the rest of the syntax is for whoever builds the message.
+-- Refuses an address that could break out of its header line; the renderer of the message checks the rest of the syntax.
 create or replace function millrace.mail_check_mailbox(mailbox text, field text) returns void
 language plpgsql immutable as $$
 declare
@@ -313,9 +313,9 @@ language sql immutable parallel safe as $$
         when 'account_notification' then array['app_name', 'body', 'title'] end
 $$;
 
--- A template that is not there, and what it requires and nobody has given, are said here, where somebody can still answer; whoever renders
--- looks at all of it. Only what each version that may be used requires: which of them it will be is decided then. While no worker has said what
--- it adds to the data, it is left to the worker whether app_name and url are missing.
+-- Reports a missing template, and missing data that the template requires, while the caller can still correct it; the renderer checks
+-- everything later. Only what each version in use requires is demanded here, because the version is chosen at rendering. While no worker
+-- has told what it adds to the data, the worker decides whether app_name and url are missing.
 create or replace function millrace.mail_check_data(the_kind text, the_template text, data jsonb, expires boolean) returns void
 language plpgsql stable set plan_cache_mode = force_generic_plan as $$
 declare

@@ -172,7 +172,7 @@ begin
     return true;
 end $$;
 
--- Taken, and silent since: whoever asks the provider tells mail_event what it says.
+-- Messages that a provider took and that have been silent since. The caller asks the provider and passes the answer to mail_event.
 create or replace function millrace.mail_silent(older float8, page int)
 returns table (message uuid, service text, provider_message_id text, status text, batch bigint)
 language sql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
@@ -254,7 +254,7 @@ select a.id, a.at, a.by, a.what, a.message, a.detail from millrace.mail_audit a;
 create or replace view millrace.mail_analytics as
 select t.type, t.service, t.template, t.success, t.at, t.error from millrace.mail_tale t;
 
--- For whoever handed it in.
+-- One message, for the caller that enqueued it.
 create or replace function millrace.mail_message(id uuid, caller millrace.caller_name default current_user) returns setof millrace.mail_messages
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select v.* from millrace.mail_messages v join millrace.mail m on m.id = v.id where v.id = mail_message.id and millrace.may_see(m.owner, m.tenant, caller => mail_message.caller)
@@ -309,7 +309,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
       from millrace.mail_messages v join millrace.mail m on m.id = v.id where v.id = the_id
 $$;
 
--- As with events: whoever reads numbers what was committed, one at a time.
+-- As with events: readers number what was committed, one reader at a time.
 create or replace function millrace.mail_changes(since bigint default 0, page int default 50)
 returns table (seq bigint, at timestamptz, id uuid, change text, data jsonb)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$

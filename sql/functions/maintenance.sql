@@ -105,8 +105,8 @@ begin
         );
         spare := spare - millrace.history_keep(leaf.relname, class, spare);
         if not millrace.history_is_needed(leaf.relname, class) then
-            -- Its jobs have outlived their stay; a small leaf's are deleted here, a large one's go with their partition of job.
-            -- Not one that is redriven at this moment: whoever does that waits here, and then finds no ended run.
+            -- The retention of its jobs has passed. A small leaf's jobs are deleted here, a large one's go with their partition of job. A
+            -- job that is being redriven right now is safe: the redrive waits here, and then finds no ended run.
             execute format('select from millrace.%I h where h.outcome in (2, 3) and h.outcome <> 1 for update', leaf.relname);
             execute format('delete from millrace.job j using millrace.%I h where h.id = j.id and h.outcome in (1, 2, 3)
                 and (select count(*) from (select from millrace.%I limit 1000001) c) <= 1000000', leaf.relname, leaf.relname);

@@ -131,7 +131,8 @@ begin
       from unnest(the_names, the_queues) g(name, queue)
       join millrace.queue q on q.name = g.queue and q.main is null
      where k.name = g.name and k.queue is distinct from q.id;
-    -- Last, for whoever gives a kind another queue waits for this lock, and then deletes what is noted here; this waits for nobody who does.
+    -- Last, because a session that moves a kind to another queue waits for this lock, and then deletes what is noted here. This waits for
+    -- no such session.
     insert into millrace.route (kind_name, queue_name, kind, queue)
     select k.name, '', k.id, coalesce(k.queue, fallback) from millrace.kind k where k.id = any (ids) order by k.name for share skip locked
         on conflict do nothing;

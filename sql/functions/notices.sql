@@ -1,7 +1,7 @@
 -- What a person is to be told, and when. A key is used once per person: whatever became of its notice, there is no second one.
 
--- As millrace.wake does it for jobs: 1297239640 is held alone by whoever listens while a lane sleeps, so that a try to share it fails. What
--- is due later is found by the clock.
+-- As millrace.wake does for jobs: while a lane sleeps, the one listening worker holds 1297239640 alone, so an attempt to share it fails and
+-- notifies. Notices that are due later are found by the clock.
 create or replace function millrace.notice_wake(is_alarm boolean, due timestamptz) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin

@@ -11,8 +11,9 @@ begin
     perform millrace.quest_acts_as(actor, person, caller => notice_acts_as.caller);
 end $$;
 
--- False: it was known as this person's. Whoever has a token has the device: it becomes the caller's, and the person before it is told nothing
--- there any more. A person has at most fifty, loses the ones not seen for longest, and adds at most twenty a day.
+-- False: it was already known as this person's. The holder of a token has the device, so the device becomes the caller's, and its last
+-- owner gets nothing there any more. A person has at most fifty devices, loses the ones not seen for longest, and adds at most twenty a
+-- day.
 create or replace function millrace.device_add(person text, platform text, token text, app text default null, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column

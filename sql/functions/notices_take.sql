@@ -147,7 +147,7 @@ begin
     loop
         if one.status = 'attempting' then
             insert into millrace.notice_attempt (notice, n, provider, outcome, error, at)
-            values (one.id, one.attempts, coalesce(one.provider, one.channel), 'lost', 'whoever sent it did not come back', t);
+            values (one.id, one.attempts, coalesce(one.provider, one.channel), 'lost', 'the worker that sent it did not report back', t);
         end if;
         if one.expires_at <= t then
             perform millrace.notice_settle(one, 'expired', 'timeout', coalesce(one.error, 'its time had passed before it could be told'));

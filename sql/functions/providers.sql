@@ -1,5 +1,5 @@
--- The fleet's judgement of its providers. Workers decide in memory; here they agree. Each change of state is one step of a
--- generation: whoever judged by an older one is not heard.
+-- The fleet's verdict on its providers. Workers decide in memory; here they agree. Each change of state starts the next generation, and
+-- reports that refer to an older generation are ignored.
 
 create or replace function millrace.provider_turn(
     c millrace.provider_circuit, to_state text, why text, actor text, the_until timestamptz default null, the_streak int default null
@@ -219,7 +219,7 @@ begin
         perform millrace.refuse(format('the state %L is unknown', left(provider_force.state, 60)), 'state', 'Give open, closed, observe or auto.');
     end if;
     if coalesce(btrim(provider_force.reason), '') = '' or length(provider_force.reason) > 500 then
-        perform millrace.refuse('a reason is missing, or longer than 500 characters', 'reason', 'Say why: whoever looks next will want to know.');
+        perform millrace.refuse('a reason is missing, or longer than 500 characters', 'reason', 'Say why, for the next operator who looks.');
     end if;
     if provider_force.hold is null or provider_force.hold < interval '1 second' or provider_force.hold > interval '366 days' then
         perform millrace.refuse('hold is out of range', 'hold', 'Give an interval from a second to a year.');

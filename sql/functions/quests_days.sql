@@ -33,7 +33,7 @@ begin
     return millrace.points_book(the_person, 'quest:' || f.family || ':' || the_day, rules.quest, 'quest', the_day);
 end $$;
 
--- The family's streak, made anew from its days.
+-- Computes the family's streak again from its days.
 create or replace function millrace.quest_refold(the_family text) returns boolean
 language plpgsql volatile as $$
 declare

@@ -24,8 +24,8 @@ language sql stable as $$
       from (select from_day::timestamp at time zone 'UTC' + n * interval '12 hours' as t from generate_series(0, 1600) n) x
 $$;
 
--- Whoever is signed in and makes a family is its first parent. What a back end makes stays empty until a back end lets somebody in: no family
--- belongs to whoever comes first.
+-- A signed-in person who makes a family becomes its first parent. A family that a back end makes stays empty until a back end adds a
+-- member, so the first comer cannot take it over.
 create or replace function millrace.family_create(family text, zone text, week_starts int default 1, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column

@@ -1,8 +1,9 @@
 -- Who is in a family. A person joins by a parent's invitation and its own yes. A back end without claims acts for the app and lets anybody in.
 -- No parent decides about another parent.
 
--- The family, locked, for whoever may act in it: a back end (`me` is null), or a member; with `as_parent` only a parent. The right is part of
--- the statement that locks: who has none holds nobody up. It is looked at again behind the lock, for it may have gone while we waited.
+-- The family, locked, for a caller that may act in it: a back end (`me` is null), or a member; with `as_parent` only a parent. The locking
+-- statement checks the right too, so a caller without it delays nobody. The right is checked again after the lock, because it may have been
+-- withdrawn during the wait.
 create or replace function millrace.quest_lock_as(family text, me text, as_parent boolean) returns millrace.family
 language plpgsql volatile as $$
 #variable_conflict use_column
@@ -35,7 +36,7 @@ begin
     end if;
 end $$;
 
--- False: it was so already. Whoever is in another family leaves that one first, by itself.
+-- False: it was so already. A person who is in another family leaves that one first, automatically.
 create or replace function millrace.member_put(the_family text, the_person text, the_role text, t timestamptz) returns boolean
 language plpgsql volatile as $$
 declare

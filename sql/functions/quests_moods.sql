@@ -99,7 +99,7 @@ begin
     return case when kind = the_kind then millrace.quest_do(f, the_person, the_day, done_at, t) else 0 end;
 end $$;
 
--- The usual mood is the newest, and makes one step; another one has the streak made anew.
+-- Usually the mood is the newest, and extends the streak by one step; for any other day the streak is computed again.
 create or replace function millrace.mood_day_added(f millrace.family, the_person text, the_day date) returns void
 language plpgsql volatile as $$
 declare

@@ -163,7 +163,7 @@ begin
     select count(*) into broken from millrace.family f where f.problem is not null;
 end $$;
 
--- After a new time-zone database: ends of days that have moved are worked out anew. Once a day for each zone in use.
+-- After an update of the time-zone database: computes moved ends of days again. Once a day for each zone in use.
 create or replace function millrace.quest_zones_check(force boolean default false) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare

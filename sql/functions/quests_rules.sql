@@ -69,7 +69,7 @@ begin
     return me;
 end $$;
 
--- The family, locked: everything about it happens one after the other. For whoever may act in it already; see quest_lock_as.
+-- The family, locked, so that its changes happen one after the other. For callers whose right is already checked; see quest_lock_as.
 create or replace function millrace.quest_lock(family text) returns millrace.family
 language plpgsql volatile as $$
 declare

@@ -19,8 +19,8 @@ begin
     end case;
 end $$;
 
--- Waits until everybody who has looked up a queue has committed, and returns how far the numbers had come: whoever looks it up later draws a
--- larger one, for enqueuing reads the queue before it draws. Nobody is held up for longer than a second.
+-- Waits until every transaction that has looked up a queue has committed, and returns how far the numbers had come. A transaction that
+-- looks the queue up later draws a larger number, because enqueuing reads the queue before it draws. Nobody waits for longer than a second.
 create or replace function millrace.queues_settled() returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set lock_timeout = '1s' as $$
 declare

@@ -81,7 +81,7 @@ begin
     return true;
 end $$;
 
--- Whoever looks may call neither function above.
+-- Clients that read this view may call neither function above, so it repeats their arithmetic.
 create or replace view millrace.quotas as
 select q.tenant, q.name, q.allowed as "limit", case when q.since < p.since then 0 else ceil(q.used)::bigint end as used,
        ((p.since at time zone 'UTC') + ('1 ' || q.period)::interval) at time zone 'UTC' as reset_date

@@ -46,8 +46,8 @@ language sql stable as $$
      where case when longer then s.class > the_class else s.class < the_class end
 $$;
 
--- Moves what stays longer than this leaf, at most so many, with the errors of those jobs that stand beside it. Returns how many ended
--- jobs that were; what somebody's open transaction holds is passed over.
+-- Moves records that must stay longer than this leaf, at most `most`, together with the errors of those jobs that stand beside it. Returns
+-- how many ended jobs that were. Rows that an open transaction holds are skipped.
 create or replace function millrace.history_keep(the_leaf text, the_class int, most int) returns int
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -118,7 +118,7 @@ begin
     end loop;
 end $$;
 
--- Deletes jobs that stay less long than the leaf of their end, with all that is known of them, at most so many.
+-- Deletes jobs whose retention is shorter than that of their leaf, with everything known of them; at most `most`.
 create or replace function millrace.history_shorten(most int) returns int
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,5 +1,5 @@
--- Schedules: what people do to them, and what workers do. Nobody leads: whoever gets a due row's lock fires, the others pass it by;
--- what was worked out holds only while the schedule is still the one it was worked out for.
+-- Schedules: the operators' functions and the workers'. There is no leader: the worker that gets a due row's lock fires it, and the others
+-- skip it. A computed time counts only while the schedule is still the one it was computed for.
 
 create or replace function millrace.schedule_must_exist(the_name text) returns void
 language plpgsql as $$
@@ -156,7 +156,7 @@ begin
     return true;
 end $$;
 
--- A job of a schedule. Whoever calls has the schedule's row.
+-- Enqueues a schedule's job. The caller holds the lock of the schedule's row.
 create or replace function millrace.schedule_enqueue(the_id int, the_time timestamptz, by_hand boolean) returns bigint
 language plpgsql volatile as $$
 declare

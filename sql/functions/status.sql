@@ -14,8 +14,8 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
      group by q.name, k.name order by q.name, k.name
 $$;
 
--- Kinds that wait and that no living worker knows. Nothing is read when every kind is known; else the first `span` rows of the
--- table, which has no index by kind: one that stands behind so many others is named once those are gone.
+-- Kinds of waiting jobs that no living worker knows. Nothing is read when every kind is known; else the first `span` rows of the table,
+-- which has no index by kind. A kind behind that many other rows is reported once those are gone.
 create or replace function millrace.orphans(span int default 2000000)
 returns table (kind text, waiting bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$

@@ -80,7 +80,7 @@ begin
     select s.name, s.value, s.attempt::int, s.at from millrace.step s where s.job = steps.id order by s.at, s.name;
 end $$;
 
--- For work that begins anew: nothing of it has been done yet.
+-- For a job that starts again from its first step: forgets the steps it has done.
 create or replace function millrace.steps_forget(the_job bigint) returns void
 language plpgsql set enable_seqscan = off as $$
 begin

@@ -167,7 +167,7 @@ begin
     return changed;
 end $$;
 
--- The oldest of what nobody has compiled yet, for whoever has the compiler.
+-- The oldest versions that nobody has compiled yet, for a worker with the compiler.
 create or replace function millrace.template_unchecked(most int default 20)
 returns table (name text, locale text, version int, subject text, html text, plain text, variables jsonb)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$

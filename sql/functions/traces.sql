@@ -122,8 +122,9 @@ language sql volatile set search_path = pg_catalog, pg_temp as $$
     delete from millrace.result r where r.job = any (jobs)
 $$;
 
--- Traces go with their jobs, however those went: a walk in order of jobs, a stretch a minute, and on at once where there was
--- something to do. Nobody sees them meanwhile, for every door asks for the job first. Returns how many rows went.
+-- Traces are deleted after their jobs, in whatever way those went. The sweep walks in order of jobs, `stretch` jobs a minute, and continues
+-- at once where it found something. Nobody sees the leftovers meanwhile, because every door looks for the job first. Returns how many rows
+-- it deleted.
 create or replace function millrace.trace_sweep(stretch int default 20000) returns bigint
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp

@@ -33,8 +33,9 @@ begin
     end if;
 end $$;
 
--- A link to which whoever has it puts one blob, of exactly this size and type. For rooms that take uploads: `storage_url` names what came, and
--- the role and tenant for whom it was made may name the blob. No link takes more than a document may have, as the workers said last.
+-- A link by which its bearer puts one blob, of exactly this size and type. For rooms that take uploads: `storage_url` names the upload, and
+-- the role and tenant that the link was made for may name the blob. No link takes more than the size of a document that the workers last
+-- announced.
 create or replace function millrace.upload_link(the_size bigint, the_type text, valid interval default '1 hour', the_owner text default null, the_tenant text default null, out id uuid, out url text, out storage_url text, out expires_at timestamptz)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -68,7 +69,7 @@ begin
     insert into millrace.upload (id, owner, tenant, expires_at) values (upload_link.id, the_owner, the_tenant, upload_link.expires_at);
 end $$;
 
--- A link from which whoever has it reads this blob.
+-- A link by which its bearer reads this blob.
 create or replace function millrace.blob_link(the_blob bytea, the_type text, the_name text default null, valid interval default '1 hour') returns text
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare

@@ -59,7 +59,7 @@ begin
     if webhook_add.sealed is not null and not millrace.is_sealed(webhook_add.sealed) then
         perform millrace.refuse('sealed is no encrypted secret', 'sealed', 'Leave it out: a secret is made.');
     end if;
-    -- What was published before is not for it, whoever numbers it.
+    -- Events published before this webhook are not for it, even if they get their numbers later.
     perform millrace.events_number(1000000);
     insert into millrace.webhook (id, url, types, mode, tenant, handshake, state, since, rate_at, blocked_until, created_at)
     values (the_id, webhook_add.url, webhook_add.types, webhook_add.mode, webhook_add.tenant, coalesce(webhook_add.handshake, true),

@@ -33,7 +33,7 @@ begin
     return passed;
 end $$;
 
--- A rate of n a minute as a bucket: so many at once, and a place more each so many seconds; in no minute more than n.
+-- A rate of n a minute as a bucket: webhook_burst requests at once, and one more after each webhook_pause; never more than n in a minute.
 create or replace function millrace.webhook_burst(rate int) returns int
 language sql immutable parallel safe as $$ select greatest(1, rate / 60) $$;
 
@@ -47,9 +47,10 @@ language sql immutable as $$
         then w.rate_at - millrace.webhook_pause(w.rate) * (millrace.webhook_burst(w.rate) - 1) end)
 $$;
 
--- What is to be done now, at most so many requests: handshakes (no event), and deliveries, which the token holds for so long. Requests are
--- counted against the target's rate here, under its lock: so the whole fleet keeps to it. In batch mode what is claimed together is one.
--- busy: targets that have enough from this worker already.
+-- What to send now, at most `most` requests: handshakes (no event), and deliveries, which the token holds for `hold` seconds. Requests are
+-- counted against the target's rate here, under its lock, so the whole fleet keeps to the rate. In batch mode the events claimed together
+-- are one request.
+-- busy: targets that already have enough requests from this worker.
 create or replace function millrace.webhook_claim(
     the_token bigint, most int, per_target int, per_batch int, busy text[], hold float8, the_origin text
 )
