@@ -187,7 +187,8 @@ import Testing
                                     break
                                 } catch let error as PostgresError where ["P0002", "55000"].contains(error.sqlState) {}
                             }
-                            // Without any grace a file may be gone whose row another put has made anew, until that one's file comes.
+                            // Without any grace period a file may be missing while another put has already written its row again, until
+                            // that put's file comes.
                             if kind == .postgres { #expect(try await store.get(id) == bytes) }
                             try await BlobReferences.release(id, owner: owner, on: connection)
                         }

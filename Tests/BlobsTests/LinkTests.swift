@@ -30,7 +30,8 @@ import Testing
         #expect(stranger.openDownload(token, at: 0) == .foreign)
     }
 
-    @Test func `SQL makes the links that we open, and what came by one is kept for whoever takes it over`() async throws
+    @Test func `SQL makes the links that we open, and an uploaded blob is kept until its owner takes it over`()
+        async throws
     {
         try await withDatabase(.movableClock) { database in
             let connection = try await database.connect()

@@ -124,7 +124,7 @@ import Transfers
         }
     }
 
-    @Test func `whoever has a signed address may do that one thing`() async throws {
+    @Test func `a signed address allows that one operation and no other`() async throws {
         try await withS3 { store, fake, _ in
             let bytes = content(1000)
             let id = try await store.put(bytes)

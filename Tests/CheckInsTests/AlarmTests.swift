@@ -72,7 +72,7 @@ import Testing
             try await connection.watch()
             #expect(try await connection.told().count == 4)
             #expect(try await connection.value("select step from millrace.alarms") == "2")
-            // The round is not begun again for that: who has nothing left to be reached by must not use up the rounds.
+            // That does not start the round again: an alarm that can reach nobody must not use up the rounds.
             try await connection.run("update millrace.notice set status = 'failed' where alarm")
             try await connection.watch()
             #expect(try await connection.told().count == 4)

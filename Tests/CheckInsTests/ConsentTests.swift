@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func `naming a contact anew asks an address once a day and five times in all`() async throws {
+    @Test func `naming a contact again asks an address once a day and five times in all`() async throws {
         try await withSends { connection in
             for n in 0..<10 {
                 try await name(connection, "mallory", "c\(n % 3)", all)
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test func `whoever was told of an alarm hears that it is over for them, however they are forgotten`() async throws
+    @Test func `people who were told of an alarm hear that it is over for them, however they are removed`() async throws
     {
         try await withConnection(.movableClock) { connection in
             try await connection.befriend(

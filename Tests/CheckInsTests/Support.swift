@@ -28,7 +28,7 @@ extension Connection {
         try await run("select millrace.check_in('\(person)', \(at), '\(person)')")
     }
 
-    /// As a watchman does, until nothing is due.
+    /// As a check-in service does, until nothing is due.
     func watch() async throws(PostgresError) {
         while try await int("select taken from millrace.watch_step('test')") > 0 {}
     }

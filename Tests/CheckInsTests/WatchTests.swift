@@ -45,7 +45,7 @@ import Testing
             try await connection.watch()
             #expect(try await connection.alarmState() == ["unreachable"])
             #expect(try await connection.told().isEmpty)
-            // Another address is asked anew.
+            // A new address is asked again.
             try await connection.run(
                 #"select millrace.check_in_contact('anna', 'dad', 1, '{"sms": "+4915112345678"}', actor => 'anna'), millrace.check_in_confirm('anna', 'dad')"#
             )

@@ -170,7 +170,7 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
             }
             #expect(try await engine.read(raster).blocks.first?.lines.first?.text == wanted)
             #expect(await engine.niceness == 5 && tellings.withLock { $0 } == 1)
-            // Whoever gives up waiting is not made to wait for another try.
+            // A caller that gives up does not have to wait for another try.
             let other = ChildEngine(humble, patience: EnginePriority())
             let reading = Task { try await other.read(raster) }
             try await eventually("it is being read") { await other.niceness == 20 }

@@ -116,7 +116,7 @@ import Testing
                         insert into trap.log values (one.act, session_user, sqlstate, null);
                     end;
                 end loop;
-                -- The name of whoever runs the statement.
+                -- The role that runs the statement.
                 foreach forged in array array[session_user::text, current_setting('role')] loop
                     begin
                         execute format('select state from millrace.job(%s, caller => %L)', \(job), forged) into gained;

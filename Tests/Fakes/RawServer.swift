@@ -127,7 +127,7 @@ package final class RawConnection: Sendable {
     /// The head of a request.
     package func readHead() -> String? { read(until: "\r\n\r\n") }
 
-    /// So many bytes; nil when the connection ends before.
+    /// Exactly `count` bytes; nil when the connection ends earlier.
     package func read(exactly count: Int) -> [UInt8]? {
         var bytes: [UInt8] = []
         while bytes.count < count {

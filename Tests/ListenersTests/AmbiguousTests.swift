@@ -77,7 +77,7 @@ import Testing
         #expect(found.count.withLock { $0 } == 0)
     }
 
-    @Test func `an answer of our own goes to whoever sent the malformed header, and to no other`() async throws {
+    @Test func `our own answer goes to the sender of the malformed header, and to no other client`() async throws {
         let found = Found()
         try await withListener(routes(found)) { listener in
             let slow = try Wire(to: listener.address.port)

@@ -73,7 +73,7 @@ private func tree(_ run: @escaping @Sendable (Invocation) async throws -> ExitCo
         #expect(capture.errors == "millrace: the results could not be written: no space left\n")
     }
 
-    @Test func `whoever closed a pipe is told nothing more`() async {
+    @Test func `a reader that closed its pipe gets no further output`() async {
         let capture = Capture()
         let left = Console(
             output: Sink(isTerminal: false) { _ in Descriptor.sentence(EPIPE) }, errors: capture.console.errors)

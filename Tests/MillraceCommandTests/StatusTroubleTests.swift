@@ -187,7 +187,7 @@ import Workers
 }
 
 extension Connection {
-    /// A session of the kind `test`, and so many of its jobs that have failed once and wait for a day.
+    /// A session of the kind `test`, and `count` of its jobs that have failed once and wait for a day.
     fileprivate func makeFailures(_ count: Int) async throws {
         try await run(
             """

@@ -15,17 +15,17 @@ struct NoticeBench: Sendable {
     let pool: Pool
 
     /// Runs a desk beside `body`, and ends it.
-    func withDesk<Value: Sendable>(
-        _ couriers: [any NoticeProvider], supervisor: Supervisor = NoticeBench.supervisor(),
+    func withService<Value: Sendable>(
+        _ providers: [any NoticeProvider], supervisor: Supervisor = NoticeBench.supervisor(),
         _ change: (inout NoticeService.Options) -> Void = { _ in }, _ body: (NoticeService) async throws -> Value
     ) async throws -> Value {
         var options = NoticeService.Options(database: database.options)
         options.app = "Shop"
         change(&options)
-        let desk = NoticeService(options, couriers: couriers, supervisor: supervisor, log: .silent)
-        let running = Task { await desk.run() }
+        let service = NoticeService(options, providers: providers, supervisor: supervisor, log: .silent)
+        let running = Task { await service.run() }
         do {
-            let value = try await body(desk)
+            let value = try await body(service)
             running.cancel()
             await running.value
             return value

@@ -23,14 +23,14 @@ import Transfers
     }
 
     private static func send(
-        _ courier: any NoticeProvider, to device: String = "token-0001", alarm: Bool = true, platform: String = "apns",
+        _ provider: any NoticeProvider, to device: String = "token-0001", alarm: Bool = true, platform: String = "apns",
         id: String = UUID().uuidString.lowercased(), supervisor: Supervisor = NoticeBench.supervisor()
     ) async throws -> NoticeOutcome {
         let sending = Sending(
             id: id, person: "ada", kind: "alarm.raised", data: Facts(["name": "Ben"]), channel: "push",
             address: device, isAlarm: alarm, platform: platform)
-        return try await supervisor.call(courier.name) { call in
-            await courier.send(sending, NoticeWords(title: "T", body: "B"), call: call)
+        return try await supervisor.call(provider.name) { call in
+            await provider.send(sending, NoticeWords(title: "T", body: "B"), call: call)
         }
     }
 
@@ -78,7 +78,7 @@ import Transfers
             let now = Int64(Date().timeIntervalSince1970 * 1000)
             fake.change { $0.gone = ["token-0001": now + 60_000, "token-0002": now - 86_400_000] }
             let id = try await bench.send("alarm.raised", "alarm => true")
-            try await bench.withDesk([try Self.apns(fake, bench)]) { _ in
+            try await bench.withService([try Self.apns(fake, bench)]) { _ in
                 try await bench.settled(id, as: "failed")
             }
             #expect(try await bench.connection.column("select token from millrace.device_list()") == ["token-0002"])
@@ -92,7 +92,7 @@ import Transfers
             fake.change { $0.special = [1: PushAnswer(fate: .lose)] }
             try await bench.addDevice("token-0001")
             let id = try await bench.send("alarm.raised", "alarm => true")
-            try await bench.withDesk([try Self.apns(fake, bench)]) { options in
+            try await bench.withService([try Self.apns(fake, bench)]) { options in
                 options.alarmLease = .seconds(86_400)  // it shall not run out, however often the clock is moved
             } _: { _ in
                 try await eventually("it is sent again") {

@@ -92,13 +92,13 @@ import Testing
         }
     }
 
-    @Test func `a family without a parent does not fall to whoever comes first`() async throws {
+    @Test func `a family without a parent does not go to the first comer`() async throws {
         try await withConnection { connection in
             try await connection.run("select millrace.family_create('empty', 'UTC')")
             try await refused(connection, as: "first", "family_join('empty', 'first', 'parent')")
             try await refused(connection, as: "first", "family_create('empty', 'UTC')", "23505")
             #expect(try await said(connection, as: nil, "family_join('empty', 'first', 'parent')") == "true")
-            // Whoever makes a family is in it, and in one only.
+            // The creator of a family is in it, and in no other.
             #expect(try await said(connection, as: "new", "family_create('n', 'UTC')") == "true")
             #expect(try await said(connection, as: "new", "family_create('n', 'UTC')") == "false")
             try await refused(connection, as: "new", "family_create('m', 'UTC')", "55000")

@@ -13,7 +13,7 @@ import Testing
         var long: [Int32]
     }
 
-    /// Every lane of every queue, from the bottom.
+    /// Every lane of every queue, from the lowest place.
     private func ask(_ connection: Connection) async throws -> Ask {
         func ids(_ sql: SQL) async throws -> [Int32] {
             try await connection.query(sql) { row throws(PostgresError) in Int32(try row.int(0)) }

@@ -4,7 +4,8 @@ import Queues
 import TestSupport
 import Testing
 
-/// A claim's answer holds so many bytes of each job; what has more is claimed like any other, and its contents are read by themselves.
+/// A claim's answer carries a limited number of bytes of each job. A larger job is claimed like any other, and its contents are read
+/// separately.
 @Suite struct CarriedTests {
     private struct NotRead: Error {
         let id: Int64
@@ -75,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `whoever does not say how much it takes is answered with all`() async throws {
+    @Test func `a caller that sets no limit gets all contents`() async throws {
         try await withConnection { connection in
             let (small, large) = try await fill(connection)
             let jobs = try await claim(connection, wanted: 2000, carry: nil)
@@ -101,7 +102,8 @@ import Testing
         }
     }
 
-    @Test func `contents are read until there are so many bytes, and of the first in any case`() async throws {
+    @Test func `contents are read until the limit of bytes is reached, and those of the first job always`() async throws
+    {
         try await withConnection { connection in
             let (_, large) = try await fill(connection)
             var jobs = try await claim(connection, wanted: 2000, carry: 4000).filter(\.isUnread).sorted {

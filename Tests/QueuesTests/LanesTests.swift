@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    /// What a snapshot keeps from being cleaned up lies below the bottom, and is not read.
+    /// Dead rows that a snapshot keeps lie below the floor, and are not read.
     @Test func `the look above bottoms reads nothing below them`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

@@ -38,7 +38,7 @@ import Testing
 
     /// The slot is given back by whatever ends the claim, once.
     @Test(arguments: Ending.allCases)
-    func `whoever ends a claim gives its slots back`(ending: Ending) async throws {
+    func `every way to end a claim gives its slots back`(ending: Ending) async throws {
         try await withConnection { connection in
             try await connection.limit("key", "k", #"{"concurrency": 1}"#)
             try await connection.limit("queue", "default", #"{"concurrency": 5}"#)

@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Whoever may not see a thing does not hold it up either: the right is part of the statement that locks.
+/// A caller that may not see a thing does not block it either: the statement that locks also checks the right.
 @Suite struct LockRightsTests {
     @Test func `what a caller may not see it does not lock`() async throws {
         try await RoleTests.withRoles { database, owner, roles in

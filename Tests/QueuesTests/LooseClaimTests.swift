@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `whoever reads leases gets the jobs of those that live, when they are on disk`() async throws {
+    @Test func `reading leases returns the jobs of living leases, once they are on disk`() async throws {
         try await withConnection { connection in
             try await connection.limit("key", "x", #"{"concurrency": 5}"#)
             try await connection.enqueue("'test', limit_key => 'x'")
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    /// All there is to a job comes to whoever claims it, in one answer or in two.
+    /// A claimer gets everything about a job, in one answer or in two.
     @Test(arguments: [1, 40]) func `jobs that are read are those that a claim brings`(_ spread: Int) async throws {
         try await withConnection { connection in
             try await connection.limit("key", "*", #"{"concurrency": 1000}"#)

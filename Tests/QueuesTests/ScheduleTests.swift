@@ -109,7 +109,7 @@ extension Connection {
             #expect(try await connection.advance((schedule.id, schedule.revision + 1)) == nil)
             #expect(try await connection.advance(schedule, expected: 1) == nil)
             #expect(try await connection.advance(schedule, expected: nil) == nil)
-            // Whoever has the row is at it: nobody waits.
+            // Another session holds the row and works on it, so nobody waits.
             try await other.run("begin; select from millrace.schedule for update")
             #expect(try await connection.advance(schedule) == nil)
             try await other.run("rollback")
@@ -222,7 +222,7 @@ extension Connection {
         }
     }
 
-    @Test func `a pause takes the next time away, and resuming begins anew from then on`() async throws {
+    @Test func `a pause clears the next time, and resuming computes it from then on`() async throws {
         try await withConnection(.movableClock) { connection in
             _ = try await connection.planned()
             #expect(try await connection.bool("select millrace.schedule_pause('s')"))

@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func `no plain arguments come or go by way of sealing anew`() async throws {
+    @Test func `encrypting again neither adds nor removes plain arguments`() async throws {
         try await withConnection { connection in
             let plain = try await connection.enqueue("'test', '{\"a\": 1}'")
             let sealed = try await connection.enqueue("'test', '\(Self.sealed("k"))'")

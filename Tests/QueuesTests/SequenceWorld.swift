@@ -11,7 +11,7 @@ struct SequenceWorld {
     var random: SequenceRandom
     var session = 1
     var number = 8
-    /// What was done, for whoever has to find out what went wrong.
+    /// What was done, to find out later what went wrong.
     var story: [String] = []
 
     enum Operation: CaseIterable {

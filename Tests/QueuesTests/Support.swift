@@ -18,7 +18,7 @@ extension Connection {
             """)
     }
 
-    /// Claims from every lane of every queue, from the bottom; the ids in the order given.
+    /// Claims from every lane of every queue, from the lowest place; the ids in the order given.
     @discardableResult
     func claim(_ session: Int = 1, number: Int = 8, wanted: Int = 100, kinds: [String]? = nil) async throws -> [Int] {
         let only = kinds.map { "where name in (\($0.map { "'\($0)'" }.joined(separator: ",")))" } ?? ""

@@ -86,7 +86,9 @@ import Testing
             ["gone", "left", "gone"], ["new", "other", "new"], ["gone", "new", "gone"], ["waiting", "new", "gone"],
             ["new", "kept", "kept"], ["gone", "noted", "noted"], ["new", "unfit"],
         ], ["skip", "replace"])
-    func `whoever holds its key, each is answered as if it came alone`(keys: [String], conflict: String) async throws {
+    func `for every holder of the key, each job is answered as if it came alone`(keys: [String], conflict: String)
+        async throws
+    {
         try await withLines { connection in
             // Nobody any more; nobody, for a while yet; a waiting job; one whose end was noted.
             for key in ["gone", "left", "kept", "waiting", "noted"] {

@@ -209,7 +209,7 @@ extension Connection {
             """)
     }
 
-    /// So many jobs run once, fail, and wait for a day.
+    /// `count` jobs run once, fail, and wait for a day.
     fileprivate func fail(_ count: Int, number: Int = 8, error: String = "no") async throws {
         for index in 0..<count {
             let id = try await enqueue()

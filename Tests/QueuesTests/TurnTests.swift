@@ -147,7 +147,7 @@ import Testing
             var migrator = Migrator()
             migrator.patience = .milliseconds(20)
             #expect(try await migrator.migrate(on: connection).refreshed)
-            // Whoever migrates holds this; nobody but the owner can.
+            // A migrator holds this lock; nobody but the owner can.
             try await connection.run("begin; lock table millrace.migration in share row exclusive mode")
             #expect(
                 try await outsider.refusal(of: "begin; lock table millrace.migration in share row exclusive mode")?
@@ -174,7 +174,7 @@ import Testing
         }
     }
 
-    /// A new one has to be thought about: whoever holds it may cost no more than the list says.
+    /// A new lock needs a decision: an outsider that holds it may cost no more than the list says.
     @Test func `every function and file that takes an advisory lock is in the list of locks`() async throws {
         let root = #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined()
         let list = String(

@@ -28,7 +28,7 @@ import Testing
 
     /// As above, and somebody wants the key before any worker has looked.
     @Test(arguments: ["skip", "replace", "error"])
-    func `whoever wants a key whose holder's end was noted settles it first`(conflict: String) async throws {
+    func `a caller that wants a key first settles its holder's noted end`(conflict: String) async throws {
         try await withDatabase { database in
             let worker = try await database.connect()
             let caller = try await database.connect()

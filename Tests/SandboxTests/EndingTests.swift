@@ -86,7 +86,7 @@ import Testing
         #expect(seen.withLock { $0 } == (1...200).map(String.init))
     }
 
-    @Test func `whoever does not wait any more leaves no child behind`() async throws {
+    @Test func `a caller that stops waiting leaves no child behind`() async throws {
         for request in ["sleep", "spin"] {
             let child = try await SandboxedChild.start(prisoner())
             let asking = Task { try await child.ask(Array(request.utf8)) }

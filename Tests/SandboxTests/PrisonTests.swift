@@ -85,7 +85,7 @@ import Testing
     }
 
     /// 1. A parent, root or not, starts a child, which shuts itself in. 2. The parent is killed. 3. The child is gone as well.
-    @Test func `it does not outlive its parent, whoever that is`() async throws {
+    @Test func `it does not outlive its parent, root or not`() async throws {
         let parent = Process()
         let (said, heard) = (Pipe(), Pipe())
         parent.executableURL = URL(fileURLWithPath: prisoner().path)

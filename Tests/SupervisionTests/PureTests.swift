@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func `a bulkhead lets so many in, and the others in the order in which they came`() {
+    @Test func `a bulkhead admits its number of calls, and the others in the order in which they came`() {
         for seed in 0..<2000 {
             var dice = Dice(seed)
             var bulkhead = Bulkhead(slots: 3)

@@ -33,7 +33,7 @@ import Testing
         return (code, try JSONDecoder().decode(Report.self, from: Data(output[start.lowerBound...].utf8)))
     }
 
-    @Test func `whoever is killed with a provider's answer in sight, and a Postgres that crashes, leave nobody untold`()
+    @Test func `a worker killed at a provider's answer, and a Postgres that crashes, leave nobody untold`()
         async throws
     {
         let (code, report) = try await strike([

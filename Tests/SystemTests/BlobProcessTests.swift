@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func `whoever has a link puts one file and gets one file, through a worker whose blobs lie in S3`()
+    @Test func `a link puts one file and a link gets one file, through a worker whose blobs lie in S3`()
         async throws
     {
         try await withDatabase { database in

@@ -41,8 +41,8 @@ import Testing
         }
     }
 
-    /// Whoever polls hardly ever has only that to go by.
-    @Test func `a slot of a bounded queue that comes free is filled at once, whoever the tenants are`() async throws {
+    /// A worker that rarely polls has only the notification to go by.
+    @Test func `a free slot of a bounded queue is filled at once, for all tenants`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()
             try await connection.run(

@@ -28,7 +28,7 @@ import Testing
                            priority => (array['low', 'normal', 'high', 'urgent'])[n % 4 + 1])
                   from generate_series(1, \(Self.messages)) n
                 """)
-            // Nothing listens where the second provider would be: whoever is sent there leaves a trace.
+            // Nothing listens at the second provider's address, so a message that is sent there leaves a trace.
             let workers = (0..<3).map { number in
                 Supervised { life in
                     try await MillraceProcess.worker(

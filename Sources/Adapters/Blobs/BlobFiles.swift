@@ -38,7 +38,7 @@ actor FileHand {
         }
     }
 
-    /// At most so many from there; empty at the end.
+    /// Reads at most `most` bytes at `offset`; empty at the end of the file.
     func read(_ most: Int, at offset: Int) throws(BlobError) -> [UInt8] {
         var failure: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: most) { buffer, count in

@@ -2,7 +2,7 @@ import Digests
 import FoundationEssentials
 import Signatures
 
-/// Links that whoever has them puts or gets one blob with. `millrace.upload_link` makes the same ones.
+/// Signed links by which their bearer puts or gets one blob. `millrace.upload_link` makes the same links.
 package struct BlobLinks: Sendable {
     package struct Upload: Sendable, Equatable {
         package var id: String

@@ -58,7 +58,7 @@ package struct DirectoryStore: BlobStore {
         _ id: BlobID, range: Range<Int>?, _ take: @Sendable ([UInt8]) async throws -> Void
     ) async throws {
         let hand = FileHand()
-        // An open file stays whole, whoever deletes it meanwhile.
+        // An open file stays readable even if another process deletes it meanwhile.
         guard let size = try await hand.open(place(of: id).path) else { throw BlobError.notFound(id) }
         let range = (range ?? 0..<size).clamped(to: 0..<size)
         var offset = range.lowerBound

@@ -1,5 +1,5 @@
-/// What a child and whoever started it say to each other: a kind, a length, and so many bytes. Both are checked before anything is
-/// kept: a child that has been taken over must not be able to hurt its parent through what it says.
+/// The messages between a child and its parent: a kind, a length, and that many bytes. Kind and length are checked before anything is
+/// kept, because a child that an attacker has taken over must not be able to harm its parent by what it sends.
 package struct Frame: Sendable, Equatable {
     package enum Kind: UInt32, Sendable, CaseIterable {
         /// To the child: what is wanted.

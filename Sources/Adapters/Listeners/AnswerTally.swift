@@ -31,7 +31,7 @@ final class AnswerTally: Sendable {
             [
                 ("http.method", String(note.method.prefix(20))),
                 ("http.path", note.pattern ?? Self.outline(exchange.target)),
-                ("http.status", "\(note.status)"), ("http.peer", exchange.visitors.peer(exchange.visitor)),
+                ("http.status", "\(note.status)"), ("http.peer", exchange.openConnections.peer(exchange.connectionKey)),
                 ("ms", "\(Int(exchange.began.duration(to: .now) / .milliseconds(1)))"),
             ]
         }

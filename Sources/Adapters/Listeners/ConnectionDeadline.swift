@@ -1,4 +1,4 @@
-/// How long a connection may take for what it does now. No I/O: whoever looks at `deadline` cuts it.
+/// How long a connection may take for its present step. No I/O: OpenConnections reads `deadline` and cuts the connection.
 struct ConnectionDeadline: Sendable {
     package struct Limits: Sendable {
         /// Between connecting, or the last answer, and the end of the next headers.

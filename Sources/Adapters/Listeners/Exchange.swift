@@ -49,8 +49,8 @@ package final class Exchange: Sendable {
     let target: String
     /// In bytes as they came.
     let targetSize: Int
-    let visitor: Int
-    let visitors: OpenConnections
+    let connectionKey: Int
+    let openConnections: OpenConnections
     let began = ContinuousClock.now
     private let limit = Mutex(0)
     private let hasBegun = Mutex(false)
@@ -68,11 +68,13 @@ package final class Exchange: Sendable {
         var isLast = false
     }
 
-    init(target: String, targetSize: Int, connection: OpaquePointer, visitor: Int, visitors: OpenConnections) {
+    init(
+        target: String, targetSize: Int, connection: OpaquePointer, connectionKey: Int, openConnections: OpenConnections
+    ) {
         self.target = target
         self.targetSize = targetSize
-        self.visitor = visitor
-        self.visitors = visitors
+        self.connectionKey = connectionKey
+        self.openConnections = openConnections
         let held = LibraryHandle(connection)
         state.withLock { $0.connection = held }
     }
@@ -189,7 +191,7 @@ package final class Exchange: Sendable {
             }
         }
         if count > 0 {
-            visitors.change(visitor) { $0.sends(nil, at: .now) }
+            openConnections.change(connectionKey) { $0.sends(nil, at: .now) }
             writable.fire()
         }
         return count
@@ -282,7 +284,7 @@ package final class Exchange: Sendable {
     private func suspend(_ state: inout State) {
         guard !state.isSuspended, let connection = state.connection else { return }
         state.isSuspended = true
-        visitors.change(visitor) { $0.handedOver() }
+        openConnections.change(connectionKey) { $0.handedOver() }
         MHD_suspend_connection(connection.pointer)
     }
 
@@ -290,8 +292,8 @@ package final class Exchange: Sendable {
         guard state.isSuspended, let connection = state.connection else { return }
         state.isSuspended = false
         switch state.inbound {
-        case .open: visitors.change(visitor) { $0.received(0, at: .now) }
-        case .ended, .refused: visitors.change(visitor) { $0.sends(nil, at: .now) }
+        case .open: openConnections.change(connectionKey) { $0.received(0, at: .now) }
+        case .ended, .refused: openConnections.change(connectionKey) { $0.sends(nil, at: .now) }
         }
         MHD_resume_connection(connection.pointer)
     }

@@ -39,7 +39,7 @@ package final class Listener: Sendable {
     private let socket: Int32
     private let options: Options
     private let log: Log
-    private let visitors: OpenConnections
+    private let openConnections: OpenConnections
     private let daemon: Daemon
     private let tally: AnswerTally
     private let connections: Int
@@ -54,14 +54,14 @@ package final class Listener: Sendable {
         self.options = options
         self.log = log
         connections = min(options.connections, Self.descriptors / 2)
-        visitors = OpenConnections(
+        openConnections = OpenConnections(
             OpenConnections.Limits(
                 connections: connections, perAddress: options.perAddress,
                 patience: ConnectionDeadline.Limits(head: options.headPatience, stall: options.stallPatience)))
         let tally = AnswerTally(log)
         self.tally = tally
         daemon = Daemon(
-            HeadRules(routes: routes, token: options.token), visitors,
+            HeadRules(routes: routes, token: options.token), openConnections,
             serve: { exchange, route, request in
                 Task { await Self.serve(exchange, route, request, log) }  // each is cancelled when its own client goes
             },
@@ -70,7 +70,7 @@ package final class Listener: Sendable {
 
     package var counts: Counts {
         var counts = tally.counts
-        counts.connections = visitors.count
+        counts.connections = openConnections.count
         return counts
     }
 
@@ -92,7 +92,7 @@ package final class Listener: Sendable {
     }
 
     private func sweep() {
-        for exchange in visitors.sweep(at: .now) { exchange.abort() }
+        for exchange in openConnections.sweep(at: .now) { exchange.abort() }
     }
 
     private func close() async {

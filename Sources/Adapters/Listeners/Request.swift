@@ -43,7 +43,7 @@ package struct Request: Sendable {
     package func query(_ name: String) -> String? { query.first { $0.name == name }?.value }
 }
 
-/// The bytes exactly as they came, in pieces of at most some 32 KiB. Whoever does not read holds up the sender. To be read once.
+/// The bytes exactly as they came, in pieces of at most about 32 KiB. While nobody reads, the sender waits. It can be read once.
 package struct RequestBody: Sendable, AsyncSequence {
     let exchange: Exchange
 

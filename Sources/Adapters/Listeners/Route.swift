@@ -1,7 +1,7 @@
 /// What a room answers to.
 package struct Route: Sendable {
     package enum Access: Sendable, Equatable {
-        /// Whoever can reach us.
+        /// Every client that can reach us.
         case everyone
         /// Who knows the token; without one, who is on this machine.
         case token

@@ -16,7 +16,7 @@ package struct ConnectionOptions: Sendable {
     package var applicationName: String
     /// For a location without one: PGPASSWORD as it was at the start, for libpq looks for it with every connection, and it is gone then.
     package var password: String?
-    /// About so many bytes may be in an answer, or it is not read to its end: the statement is cancelled, and fails with 54000. nil: any.
+    /// About the most bytes of an answer. At a larger answer the statement is cancelled and fails with 54000. nil: no limit.
     package var mostAnswerBytes: Int?
 
     package init(

@@ -124,7 +124,7 @@ struct ChildDriver {
     }
 
     private mutating func hearMessages(_ buffer: inout [UInt8]) {
-        // Bounded: whoever writes without end is not listened to without end.
+        // Bounded, so that a child that writes without end does not keep us reading.
         for _ in 0..<16 {
             let count = read(process.messages, &buffer, buffer.count)
             guard count > 0 else { return }

@@ -137,7 +137,7 @@ package final class SandboxedChild: Sendable {
     func began(_ pid: Int32) { last.withLock { $0.pid = pid } }
     func said(hello refused: UInt32) { last.withLock { $0.refused = refused } }
 
-    /// Whoever still asks is told why there is no answer.
+    /// Callers that still wait for an answer are told why there is none.
     func ended(_ failure: ChildFailure, _ ending: ProcessEnd?) {
         last.withLock { $0.ending = ending }
         let left: [Order] = orders.withLock { state in

@@ -51,7 +51,7 @@ final class LoopInbox: Sendable {
     }
 }
 
-/// What a loop holds, for whoever looks from outside.
+/// The counts of a loop, readable from other threads.
 final class Census: Sendable {
     let transfers = Atomic(0)
     let handles = Atomic(0)

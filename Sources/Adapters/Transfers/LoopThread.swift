@@ -150,7 +150,7 @@ final class LoopThread {
     }
 
     private func fireTimer() {
-        // libcurl sets it anew from within, at once or for later.
+        // libcurl sets the timer again from within, at once or for later.
         while let due, due <= Self.now() {
             self.due = nil
             var left: Int32 = 0
@@ -169,9 +169,9 @@ final class LoopThread {
         return Int32(clamping: max(0, (until - Self.now() + 999_999) / 1_000_000))
     }
 
-    /// libcurl gives up on a multi handle rarely, and then for good.
+    /// libcurl rarely gives up on a multi handle, but then for good.
     private func startOver() {
-        failAll { TransferError(.internal, $0, "the transfer loop broke down and has been made anew") }
+        failAll { TransferError(.internal, $0, "the transfer loop broke down and was started again") }
         curl_multi_cleanup(multi)
         guard let fresh = curl_multi_init() else { fatalError("libcurl gives no handle: no memory is left") }
         multi = fresh

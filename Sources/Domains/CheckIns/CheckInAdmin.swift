@@ -8,7 +8,7 @@ package enum CheckInAdmin {
         package var overdue = 0
         /// Seconds since the oldest that is due came to be due.
         package var oldest: Double = 0
-        /// Seconds since a watchman was last seen; nil: never.
+        /// Seconds since a check-in service last reported; nil: never.
         package var beat: Double?
         package var open = 0
         package var unreachable = 0

@@ -85,7 +85,7 @@ package final class CheckInService: Sendable {
                 if let connection {
                     open = connection
                 } else {
-                    open = try await Connection.open(options.database, name: "watchman")
+                    open = try await Connection.open(options.database, name: "check-ins")
                     connection = open
                 }
                 let step = try await self.step(on: open)
@@ -150,7 +150,7 @@ package final class CheckInService: Sendable {
         if step.expired > 0 { log.debug("check-ins were missed", [("alarms", "\(step.expired)")]) }
     }
 
-    /// Tells an outside service that all is well, as often as that, and only while it is: whoever hears nothing raises the alarm about us.
+    /// Pings an outside monitor at this interval while everything works. When the pings stop, the monitor alerts us.
     package func report(every: Duration, to ping: @Sendable () async throws -> Void) async {
         var wasHeard = true
         while !Task.isCancelled {

@@ -4,7 +4,7 @@ package enum ContentMode: String, Sendable, CaseIterable {
     case binary
     /// One event in the JSON format.
     case structured
-    /// A list of events, only for whoever has asked for that.
+    /// A list of events. Used only where the receiver accepts lists.
     case batch
 }
 

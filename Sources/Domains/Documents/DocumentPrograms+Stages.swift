@@ -104,8 +104,8 @@ extension DocumentPrograms {
         return Worked(raster, usage, refusedLayers: refused)
     }
 
-    /// Of a page that says some text itself the picture without it, to be read as well; nil when too little is left. Looked at coarsely
-    /// first: most pages of this kind were read by whoever scanned them.
+    /// The picture of a page without the text that the page already contains, so that OCR reads the rest; nil when too little is left.
+    /// A coarse picture is checked first: most pages of this kind were already read by the scanner's own OCR.
     package func remainder(
         _ file: Int32, _ inspection: Inspection, page: Int, own: PageText, password: String? = nil
     ) async throws(DocumentFailure) -> Worked<Raster?> {

@@ -12,11 +12,11 @@ package struct DocumentPrograms: Sendable {
     /// How long a page may be computed on.
     package var pageCPU: Duration = .seconds(60)
     package var dpiCap = Raster.caps.high
-    /// Of a page as it is drawn; a larger one is drawn coarser.
+    /// Most pixels of a drawn page. A larger page is drawn at a lower resolution.
     package var mostPixels = 36_000_000
-    /// How far engines stand back: 20, they compute when nobody else wants to, but see Patience.
+    /// The engines' nice value. At 20 they get CPU time only when nothing else wants it; EnginePriority raises them when they starve.
     package var niceness = 20
-    /// After so many pages an engine is replaced: whatever it has let grow, it takes along.
+    /// An engine is replaced after this many pages, so that memory it leaked is freed.
     package var enginePages = 200
 
     package init(children: String, models: String, languages: [String] = ["eng"]) {

@@ -3,7 +3,7 @@ package import Pages
 package import Sandbox
 import Synchronization
 
-/// What reads pages' pictures. One page at a time; whoever wants two read at once has two.
+/// Reads pictures of pages, one page at a time. Two pages at once need two engines.
 package protocol Engine: Sendable {
     /// Part of what a result is found again by.
     var name: String { get async }
@@ -48,7 +48,7 @@ package actor ChildEngine: Engine {
     ) async throws(DocumentFailure) -> PageText {
         let payload = try DocumentPrograms.packet(RecognitionRequest(raster.head, finds: finds), raster.pixels)
         do throws(ChildFailure) {
-            let shown = Mutex(-1)  // an engine that is asked again begins anew, and nobody need see that
+            let shown = Mutex(-1)  // after a retry the engine starts at 0 % again; the shown progress never goes back
             let answer = try await asked(payload) { note in
                 if let percent = Int(String(decoding: note.prefix(3), as: UTF8.self)), (0...100).contains(percent),
                     shown.withLock({ shown in

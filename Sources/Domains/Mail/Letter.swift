@@ -21,7 +21,7 @@ package struct Letter: Sendable {
     package var tags: [Tag] = []
     /// Set where an authentication service may do it with a mail of its own; nil for all that is said in our words alone, and when
     /// the token in it is that service's.
-    package var errand: Purpose?
+    package var purpose: Purpose?
     /// Somebody's safety may hang on it: no breaker, pace or bulkhead holds it back.
     package var isAlarm = false
 

@@ -45,7 +45,7 @@ final class NoticeLane: Sendable {
     }
 
     /// Until cancelled; what is under way then is brought to its end, and written down.
-    func run(hearing ear: NoticeSleepLock) async {
+    func run(hearing sleepLock: NoticeSleepLock) async {
         let writing = Task { await self.write() }
         await withDiscardingTaskGroup { group in
             var backoff = Backoff(cap: .seconds(2))
@@ -65,10 +65,10 @@ final class NoticeLane: Sendable {
                     start(taken, in: &group)
                     backoff.reset()
                     // Alarms are so rare that they always announce themselves.
-                    if !options.isAlarm { ear.setBusy(taken.count == most, alarms: false) }
+                    if !options.isAlarm { sleepLock.setBusy(taken.count == most, alarms: false) }
                     if taken.count == most { continue }
                     let next = try await NoticeStore.next(alarms: options.isAlarm, on: try await open())
-                    let floor = ear.isListening ? options.floor : min(options.floor, .milliseconds(250))
+                    let floor = sleepLock.isListening ? options.floor : min(options.floor, .milliseconds(250))
                     await signal.wait(for: min(next ?? floor, floor))
                 } catch {
                     complain(error)

@@ -4,7 +4,7 @@ package import Supervision
 import Synchronization
 package import Telemetry
 
-/// The room at work: two lanes, and an ear for both.
+/// The running service: two lanes, and a sleep lock for both.
 package final class NoticeService: Sendable {
     package struct Options: Sendable {
         package var database: ConnectionOptions
@@ -33,15 +33,15 @@ package final class NoticeService: Sendable {
     private let options: Options
     private let lanes: [NoticeLane]
     private let hearing: NotificationHub
-    private let ear: NoticeSleepLock
+    private let sleepLock: NoticeSleepLock
     private let tally = NoticeTally()
     private let log: Log
 
-    package init(_ options: Options, couriers: [any NoticeProvider], supervisor: Supervisor, log: Log) {
+    package init(_ options: Options, providers: [any NoticeProvider], supervisor: Supervisor, log: Log) {
         self.options = options
         self.log = log
         let dispatch = NoticeRouter(
-            couriers: Dictionary(couriers.map { ($0.name, $0) }) { first, _ in first }, supervisor: supervisor,
+            providers: Dictionary(providers.map { ($0.name, $0) }) { first, _ in first }, supervisor: supervisor,
             app: options.app, locale: options.locale, links: options.links, phrases: options.phrases)
         let tally = tally
         lanes = [true, false].map { isAlarm in
@@ -53,7 +53,7 @@ package final class NoticeService: Sendable {
                 database: options.database, dispatch: dispatch, tally: tally, log: log)
         }
         hearing = options.hearing ?? NotificationHub(options.database)
-        ear = NoticeSleepLock(
+        sleepLock = NoticeSleepLock(
             hearing: hearing,
             signals: Dictionary(uniqueKeysWithValues: lanes.map { ($0.options.isAlarm, $0.signal) }), log: log)
     }
@@ -64,9 +64,9 @@ package final class NoticeService: Sendable {
         await withDiscardingTaskGroup { group in
             group.addTask { [options] in await options.phrases.run() }
             group.addTask { await self.hearing.run() }
-            group.addTask { await self.ear.run() }
+            group.addTask { await self.sleepLock.run() }
             group.addTask { await self.sample() }
-            for lane in lanes { group.addTask { await lane.run(hearing: self.ear) } }
+            for lane in lanes { group.addTask { await lane.run(hearing: self.sleepLock) } }
         }
     }
 

@@ -3,15 +3,15 @@ import Synchronization
 import Telemetry
 import Threads
 
-/// Hears that something is due the moment it is committed. As long as a lane sleeps, the doorman of all workers, elected by the lock D,
-/// holds the lock K of that lane: whoever writes a notice tries to share it, fails, and notifies. K is granted only when all have
-/// committed that could share it before, and one look then finds what they wrote.
+/// Hears that something is due the moment it is committed. One worker, elected by the lock D, waits for all workers: while a lane
+/// sleeps it holds the lock K of that lane. A transaction that writes a notice tries to share K, fails, and notifies. K is granted only
+/// after every transaction that could have shared it earlier has committed, so a single look after that finds what those wrote.
 final class NoticeSleepLock: Sendable {
     private static let k = Int32(1_297_239_640)
     private static let d = Int32(1_297_239_641)
 
     private struct State {
-        /// Lanes that find more than they can take look by themselves, and nobody need notify them.
+        /// Lanes that find more than they can take. They look again by themselves, so no one needs to notify them.
         var busy: Set<Bool> = []
         var held: Set<Bool> = []
         var isDoorman = false

@@ -1,5 +1,5 @@
 /// Foreign bytes, read with every bound checked.
-/// Proof that it may be sent: read only, and whoever lends the memory outlives the call it lends it for.
+/// Unchecked, but safe to send: it only reads, and the owner of the memory keeps it alive until the call returns.
 package struct Bytes: @unchecked Sendable {
     package let memory: UnsafeRawBufferPointer
 

@@ -20,7 +20,7 @@ package struct File: Sendable {
         bytes = Bytes(UnsafeRawBufferPointer(start: memory, count: size))
     }
 
-    /// Lets go of what was read of it; whoever looks again has it read again.
+    /// Frees the cached parts of the file. The next access reads them again.
     package func release() {
         guard let start = bytes.memory.baseAddress else { return }
         madvise(UnsafeMutableRawPointer(mutating: start), bytes.count, MADV_DONTNEED)

@@ -90,7 +90,7 @@ private struct Unpacker {
         return Int(bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: place.lowerBound, as: UInt32.self) })
     }
 
-    /// Of things that take so many bytes each.
+    /// Reads a count of items that take at least `size` bytes each.
     mutating func count(ofAtLeast size: Int) throws(DocumentRefusal) -> Int {
         let count = try number()
         guard count <= (bytes.count - at) / size else {

@@ -1,6 +1,6 @@
 /// What is on a page beside the words that it says itself: a picture of a letter under a stamp that says when it came.
 package enum Remainder {
-    /// A page whose own words cover most of what is dark on it has been read before: by whoever scanned it.
+    /// Above this share of covered dark area, the page's own words come from an earlier OCR, so it is not read again.
     package static let worthReading = 0.4
     /// What an engine makes of a picture without text, it is not sure of.
     package static let leastConfidence = 60.0

@@ -26,24 +26,24 @@ struct DeliveryBatch: Sendable {
     var secrets: [String]
     var items: [Item]
 
-    /// Each event by itself, but for those of a target that takes lists.
+    /// One batch for each event; one for all events of a target that takes lists.
     static func of(_ claimed: [WebhookStore.Claimed], token: Int64) -> [DeliveryBatch] {
-        var rounds: [DeliveryBatch] = []
-        var batches: [String: Int] = [:]
+        var batches: [DeliveryBatch] = []
+        var places: [String: Int] = [:]
         for one in claimed {
             let item = one.event.map { Item(event: $0, document: one.document, attempts: one.attempts) }
-            if let item, one.mode == ContentMode.batch.rawValue, let index = batches[one.webhook] {
-                rounds[index].items.append(item)
+            if let item, one.mode == ContentMode.batch.rawValue, let index = places[one.webhook] {
+                batches[index].items.append(item)
                 continue
             }
-            if one.mode == ContentMode.batch.rawValue, !one.isHandshake { batches[one.webhook] = rounds.count }
-            rounds.append(
+            if one.mode == ContentMode.batch.rawValue, !one.isHandshake { places[one.webhook] = batches.count }
+            batches.append(
                 DeliveryBatch(
                     token: token, webhook: one.webhook, url: one.url,
                     mode: ContentMode(rawValue: one.mode) ?? .binary, isHandshake: one.isHandshake, tries: one.tries,
                     secrets: one.secrets, items: item.map { [$0] } ?? []))
         }
-        return rounds
+        return batches
     }
 
     /// What to send, and what can not be sent.

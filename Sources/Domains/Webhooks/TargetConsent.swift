@@ -1,6 +1,6 @@
 /// What a target says when it is asked whether it wants events of ours: only headers count, and never the status.
 package enum TargetConsent: Sendable, Equatable {
-    /// So many requests a minute; nil: as many as we like.
+    /// At most `rate` requests a minute; nil: no limit.
     case allowed(rate: Int?)
     case refused(String)
     /// No answer, or none that says anything.

@@ -79,7 +79,7 @@ package struct WebhookClient: Sendable {
         request.headers.add("webhook-signature", Webhook.sign(message.body, id: id, at: timestamp, with: secrets))
         request.headers.add("WebHook-Request-Origin", origin)
         request.body = .bytes(message.body)
-        // Under the same id: whoever gets it twice knows.
+        // The id stays the same, so a receiver can recognise a repeated delivery.
         request.isRepeatable = true
         let asked = request
         let heard = Mutex<TargetAnswer?>(nil)

@@ -1,5 +1,5 @@
-/// What a context can do beyond knowing: given by whoever runs the handler. A class, for every run holds it: one reference count
-/// instead of one for each closure.
+/// What a context can do beyond knowing; the runner of the handler provides it. A class, because every run holds it: one reference
+/// count instead of one for each closure.
 package final class Abilities: Sendable {
     /// The steps on record for the context's job, by name, as JSON text.
     package let steps: @Sendable (Context) async throws -> [String: [UInt8]]

@@ -1,6 +1,6 @@
 extension Context {
-    /// Says how far the run has come, for whoever watches the job. Returns at once; the worker writes the latest of all its runs a
-    /// few times a second, and nothing for a run whose lease is lost.
+    /// Reports how far the run has come, to everybody who watches the job. Returns at once; the worker writes the latest report of each of
+    /// its runs a few times a second, and nothing for a run whose lease is lost.
     /// - Parameters:
     ///   - fraction: From 0 to 1.
     ///   - stage: What it is doing, of at most 128 characters.

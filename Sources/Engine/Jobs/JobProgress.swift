@@ -19,7 +19,7 @@ public struct JobProgress: Sendable, Equatable {
 public struct LogLine: Sendable, Equatable {
     /// How much it matters.
     public enum Level: String, Sendable, CaseIterable {
-        /// For whoever develops the handler.
+        /// For developers of the handler.
         case debug
         /// What happened.
         case info
@@ -41,7 +41,7 @@ public struct LogLine: Sendable, Equatable {
 }
 
 enum Bounded {
-    /// What Postgres can store, and no more than so many of what it counts as characters.
+    /// The part of a text that Postgres can store, cut to `most` characters as Postgres counts them.
     static func text(_ text: String, most: Int) -> String {
         let clean = text.unicodeScalars.contains("\0") ? text.replacing("\0", with: "␀") : text
         guard clean.utf8.count > most, clean.unicodeScalars.count > most else { return clean }

@@ -1,6 +1,6 @@
 /// How many jobs may run at once in the whole fleet, and how often they may start.
 public struct Limit: Sendable, Equatable {
-    /// So many starts in so long, after a rest so many at once.
+    /// At most `count` starts in each `per`; after a rest, `burst` starts at once.
     public struct Rate: Sendable, Equatable {
         /// How many may start.
         public var count: Int

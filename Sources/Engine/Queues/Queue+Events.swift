@@ -57,7 +57,7 @@ extension Queue {
         ).first
     }
 
-    /// What came behind `since`, in the order in which it came to be seen. Whoever reads keeps the last seq.
+    /// Events after `since`, in the order in which they became visible. The reader keeps the last seq for its next call.
     package static func eventChanges(
         since: Int64, page: Int, on connection: Connection
     ) async throws(PostgresError) -> [EventChange] {

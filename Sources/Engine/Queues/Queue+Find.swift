@@ -21,7 +21,7 @@ package struct JobSearch: Sendable, Equatable {
     package var isWide: Bool { tenant != nil || uniqueKey != nil || limitKey != nil }
 }
 
-/// What a stretch of a search has found.
+/// The result of one part of a search.
 package struct JobStretch: Sendable, Equatable {
     /// Newest first.
     package var ids: [Int64]
@@ -43,7 +43,7 @@ package struct JobError: Sendable, Equatable {
     /// One of them.
     package var example: Int64
 
-    /// Two stretches' worth of the same trouble.
+    /// Adds the same error from another part of the search.
     package mutating func add(_ other: JobError) {
         jobs += other.jobs
         dropped += other.dropped
@@ -54,7 +54,7 @@ package struct JobError: Sendable, Equatable {
 }
 
 extension Queue {
-    /// A stretch of a search: it looks at some thousands of jobs at most, so that each call is short however many there are.
+    /// One part of a search. It looks at some thousands of jobs at most, so each call is short however many jobs there are.
     /// - Parameter state: a job's state, or `retrying`: scheduled after a run that failed.
     package static func find(
         _ state: String, _ search: JobSearch, after: Int64?, limit: Int = page, on connection: Connection,

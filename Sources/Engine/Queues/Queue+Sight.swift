@@ -142,7 +142,7 @@ extension Queue {
         }
     }
 
-    /// Jobs that died in the last so many seconds, at most 10,000.
+    /// Jobs that died within the last `seconds`, at most 10,000.
     package static func deadCount(
         seconds: Double, on connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> Int {

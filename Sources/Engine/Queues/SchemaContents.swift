@@ -70,7 +70,7 @@ package struct SchemaContents: Sendable, Equatable {
         let others = found.filter { $0.object.owner != schema.owner }.map(\.object)
         var unknown: [SchemaObject] = []
         let ours = found.filter { !$0.isDerived && $0.object.owner == schema.owner }.map(\.object)
-        // A table of another's could say anything: whoever plants one named `made` is named among the others above.
+        // Another owner's table could say anything. Such a table named `made` is already listed among the others above.
         if schema.reads, !others.contains(where: { $0.identity == "millrace.made" }) {
             let made = Set(
                 try await connection.query("select m.kind, m.identity from millrace.made m") {

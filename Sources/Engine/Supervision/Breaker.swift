@@ -10,7 +10,7 @@ package struct Breaker: Sendable {
         package var probeLease = Duration.seconds(30)
         package var rampStep = Duration.seconds(1)
         package var slow = Duration.seconds(10)
-        /// Shares of a window count from so many calls on.
+        /// A window's shares count only from this many calls on.
         package var enough: Int32 = 20
         package var failedShare = 0.5
         package var slowShare = 0.8
@@ -122,7 +122,7 @@ package struct Breaker: Sendable {
         }
     }
 
-    /// Others know better: begins anew.
+    /// The fleet's verdict replaces this breaker's own: it starts afresh.
     package mutating func reset() {
         streak = 0
         opened = nil

@@ -1,4 +1,4 @@
-/// So many calls of a provider at once; the others wait in line, first come, first served.
+/// At most a fixed number of calls of a provider at once; the others wait in line, first come, first served.
 package struct Bulkhead: Sendable {
     package let slots: Int
     package private(set) var taken = 0

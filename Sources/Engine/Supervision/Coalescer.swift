@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Many callers, one request: for reads only (a token, a template, a flag, a probe), never for sends. Whoever is cancelled leaves
-/// and harms nobody; the work is called off when nobody waits for it any more. Nothing is kept, least of all an error.
+/// Many callers, one request: for reads only (a token, a template, a flag, a probe), never for sends. A cancelled caller leaves without
+/// an effect on the others; the work is cancelled when nobody waits for it any more. No result is kept, and no error.
 package final class Coalescer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private typealias Waiter = CheckedContinuation<Result<Value, any Error>, Never>
 
@@ -9,7 +9,7 @@ package final class Coalescer<Key: Hashable & Sendable, Value: Sendable>: Sendab
         var flights = Flights<Key>()
         var waiters: [Int64: Waiter] = [:]
         var tasks: [Int64: Task<Void, Never>] = [:]
-        /// Landed before the continuation of whoever joined was there.
+        /// Results that came before the joining caller had stored its continuation.
         var early: [Int64: Result<Value, any Error>] = [:]
         var lastCaller: Int64 = 0
     }

@@ -43,7 +43,7 @@ package struct Flights<Key: Hashable & Sendable>: Sendable {
     package mutating func leave(_ flight: Int64, _ caller: Int64) -> Bool? {
         guard flights[flight]?.waiting.remove(caller) != nil else { return nil }
         guard let left = flights[flight], left.waiting.isEmpty else { return false }
-        // It is dying from here on: whoever comes now starts another.
+        // This flight is ending, so a new caller starts another one.
         if open[left.key] == flight { open[left.key] = nil }
         flights[flight] = nil
         return true

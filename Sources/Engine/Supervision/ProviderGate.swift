@@ -99,7 +99,7 @@ final class ProviderGate: Sendable {
                 }
                 holds = true
             }
-            // Whoever waited for a place goes, unless the provider has asked for a pause meanwhile.
+            // A call that has waited for its place goes now, unless the provider has asked for a pause meanwhile.
             if place == nil || state.bucket.blocked > now {
                 let turn = state.bucket.peek(at: now)
                 if let deadline, turn > deadline {
@@ -227,7 +227,7 @@ final class ProviderGate: Sendable {
         }
     }
 
-    /// As the provider said last, until it begins anew.
+    /// The provider's last statement of its quota, until the quota's next period begins.
     func quotaUsed(at now: Moment) -> (used: Int64, resets: Duration?)? {
         state.withLock { state in
             guard let quota = state.quota else { return nil }

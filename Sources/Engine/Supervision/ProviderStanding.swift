@@ -17,17 +17,17 @@ package struct ProviderStanding: Sendable {
 extension Supervisor {
     /// Calls of any class of it are not let through, but for probes.
     package nonisolated func isOpen(_ provider: String) -> Bool {
-        desk(of: provider).withState { state in state.circuits.values.contains(where: \.isOpen) }
+        gate(of: provider).withState { state in state.circuits.values.contains(where: \.isOpen) }
     }
 
     /// Every provider that was called since the process began.
     package nonisolated var standings: [ProviderStanding] {
-        allDesks.map { desk in
-            let (slots, taken, waiting, circuits) = desk.withState { state in
+        allDesks.map { gate in
+            let (slots, taken, waiting, circuits) = gate.withState { state in
                 (state.bulkhead.slots, state.bulkhead.taken, state.bulkhead.waiting, state.circuits)
             }
             return ProviderStanding(
-                provider: desk.name, slots: slots, taken: taken, waiting: waiting,
+                provider: gate.name, slots: slots, taken: taken, waiting: waiting,
                 classes: circuits.filter { $0.key != "*" }.sorted { $0.key < $1.key }.map { name, circuit in
                     ProviderStanding.Class(name: name, isOpen: circuit.isOpen, totals: circuit.totals)
                 })

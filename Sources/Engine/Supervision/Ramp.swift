@@ -1,4 +1,4 @@
-/// How traffic comes back: a share of the calls, and so many at once in a process, both growing step by step.
+/// How traffic comes back: a share of the calls, and a number of calls at once in a process, both growing step by step.
 package struct Ramp: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
         package var share: Double

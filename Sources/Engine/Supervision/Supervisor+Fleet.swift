@@ -36,8 +36,8 @@ extension Supervisor {
     /// Tells what is new and hears what is new, in one statement.
     private func flush() async {
         let now = Moment.now
-        let desks = allDesks
-        let told = desks.flatMap { desk in desk.entries(at: now).map { (desk: desk, entry: $0) } }
+        let gates = allDesks
+        let told = gates.flatMap { gate in gate.entries(at: now).map { (gate: gate, entry: $0) } }
         do {
             let connection = try await open()
             let sent = Moment.now
@@ -49,7 +49,7 @@ extension Supervisor {
                 settings: Array(JSONEncoder().encode(FlushSettings(options))), isFirst: !hasAsked || lastAnswer == nil,
                 sinceSeconds: lastAnswer.map { (Moment.now - $0).inSeconds } ?? 0)
             hasAsked = true
-            for one in told { one.desk.told(one.entry) }
+            for one in told { one.gate.told(one.entry) }
             let received = Moment.now
             for row in rows { adopt(row, at: received) }
             if flags.withLock({ $0.isWanted }) {
@@ -69,10 +69,10 @@ extension Supervisor {
             }
         } catch {
             connection = nil
-            for one in told { one.desk.untold(one.entry, at: now) }
+            for one in told { one.gate.untold(one.entry, at: now) }
             let since = lastAnswer.map { Moment.now - $0 } ?? .seconds(60)
             guard since > .seconds(3) || options.database == nil else { return }
-            for desk in desks { desk.detach(at: .now) }
+            for gate in gates { gate.detach(at: .now) }
             if !isAway {
                 isAway = true
                 log.warning(
@@ -83,9 +83,9 @@ extension Supervisor {
     }
 
     private func adopt(_ row: FleetRow, at now: Moment) {
-        let desk = desk(of: row.provider)
-        let before = desk.withState { $0.circuits[row.class]?.mirror.generation ?? 0 }
-        desk.adopt(row, ahead: clock.ahead, at: now)
+        let gate = gate(of: row.provider)
+        let before = gate.withState { $0.circuits[row.class]?.mirror.generation ?? 0 }
+        gate.adopt(row, ahead: clock.ahead, at: now)
         guard row.generation > max(before, 1), lastAnswer != nil else { return }
         log.info(
             "a provider's state has changed",

@@ -14,15 +14,15 @@ struct Markup: Equatable {
         case afterAttributeName
         case beforeValue
         case value(quote: UInt8?)
-        /// Behind `<!`: so many dashes so far.
+        /// After `<!`: the number of dashes so far.
         case markupOpen(Int)
-        /// So many dashes of its end so far.
+        /// In a comment: the number of dashes of its end so far.
         case comment(Int)
         case bogus
-        /// Up to the end tag of its name, of which so many bytes were seen.
+        /// Up to the end tag of the element's name, of which this many bytes were seen.
         case raw(Int)
     }
-    /// What whoever reads a template should hear of.
+    /// What the check of a template reports to its author.
     enum Notice: Equatable {
         case element(String)
         case handler(String)

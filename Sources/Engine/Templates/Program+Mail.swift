@@ -118,7 +118,7 @@ extension Program {
                 "the variable \(path.text) stands unescaped", at: place,
                 hint: isHTML
                     ? "markup can stand in the text only"
-                    : "write {{\(path.text)}}, or declare it as html if whoever sends the mail vouches for it",
+                    : "write {{\(path.text)}}, or declare it as html if the sender of the mail vouches for it",
                 context: true, variable: path.text)
         }
         return .none

@@ -217,7 +217,7 @@ extension Renderer {
         let held = overrides
         for index in call.blocks {
             let block = caller.blocks[index]
-            // Whoever is further from the parent has the last word.
+            // The template furthest from the parent decides.
             if overrides[block.name] == nil { overrides[block.name] = Override(program: caller, block: block) }
         }
         defer { overrides = held }

@@ -18,7 +18,7 @@ package struct TemplateStore: Sendable {
         var generation = 0
         var hears = false
     }
-    private final class Shelf: Sendable {
+    private final class Cache: Sendable {
         let state = Mutex(State())
         let changed = Signal()
 
@@ -35,7 +35,7 @@ package struct TemplateStore: Sendable {
     private let pool: Pool
     private let hearing: NotificationHub
     private let defaultLocale: String
-    private let shelf = Shelf()
+    private let cache = Cache()
     private let read: Reading
 
     /// One read for all who ask for the same key at the same time.
@@ -55,13 +55,13 @@ package struct TemplateStore: Sendable {
         self.hearing = hearing ?? NotificationHub(pool.options)
         self.defaultLocale = defaultLocale
         // What changed before it begins is forgotten as well.
-        self.hearing.heed(["millrace_templates"]) { [shelf] news in shelf.forget(hears: news != .ended) }
+        self.hearing.heed(["millrace_templates"]) { [cache] news in cache.forget(hears: news != .ended) }
     }
 
     /// The live version for a locale, or the nearest there is: pt-BR, pt, the default, en.
     package func template(_ name: String, locale: String? = nil) async throws -> MailTemplate {
         let key = Key(name: name, locale: locale ?? defaultLocale)
-        let (known, generation, hears) = shelf.state.withLock { ($0.entries[key], $0.generation, $0.hears) }
+        let (known, generation, hears) = cache.state.withLock { ($0.entries[key], $0.generation, $0.hears) }
         // Without notifications a change is seen within two seconds; with them, one that was lost within a minute.
         if let known, ContinuousClock.now - known.checked < (hears ? .seconds(60) : .seconds(2)) {
             return known.template
@@ -87,7 +87,7 @@ package struct TemplateStore: Sendable {
         } else {
             template = try MailTemplate(source)
         }
-        shelf.state.withLock { state in
+        cache.state.withLock { state in
             guard state.generation == generation else { return }
             if state.entries.count >= Self.mostEntries { state.entries = [:] }
             state.entries[key] = Entry(template: template, checked: asked)
@@ -106,9 +106,9 @@ package struct TemplateStore: Sendable {
             do {
                 try await pool.withConnection { connection in try await Self.checkUnchecked(on: connection) }
             } catch {
-                // Whoever is to render one of them meets the same error and says so; here the next turn tries again.
+                // A caller that renders one of them meets the same error and reports it; here the next turn tries again.
             }
-            await shelf.changed.wait(for: .seconds(30))
+            await cache.changed.wait(for: .seconds(30))
         }
     }
 }

@@ -2,7 +2,7 @@
 package struct Variables: Sendable, Equatable {
     package enum Kind: String, Sendable, CaseIterable {
         case text, url, number
-        /// Markup that whoever sends the mail vouches for.
+        /// Markup that the sender of the mail vouches for.
         case html
     }
 

@@ -130,7 +130,7 @@ extension Schedule {
 }
 
 extension Schedule {
-    /// As the database may see it. Sealed anew each time, so that setting it again counts as a change.
+    /// As the database may see it. Each call encrypts it again, with another nonce, so setting it again counts as a change.
     func sealed(with keys: Keyring) throws(QueueError) -> Schedule {
         guard encrypted else { return self }
         var sealed = self

@@ -74,14 +74,14 @@ public struct TestBench: Sendable {
         var verdicts: [Verdict] = []
         for start in stride(from: 0, to: jobs.count, by: chunks.size) {
             let part = Array(jobs[start..<min(start + chunks.size, jobs.count)])
-            let gatherer = chunks.open(part.count)
+            let running = chunks.open(part.count)
             verdicts += try await withThrowingTaskGroup(of: (Int, Verdict).self) { group in
                 for (index, job) in part.enumerated() {
                     group.addTask {
                         (
                             index,
                             try await run(
-                                job, handler, attempt: attempt, tenant: tenant, notes: RunNotes(), inside: gatherer.run)
+                                job, handler, attempt: attempt, tenant: tenant, notes: RunNotes(), inside: running.run)
                         )
                     }
                 }

@@ -73,7 +73,7 @@ public final class Worker: Sendable {
         self.metrics = metrics
     }
 
-    /// Says what runs the jobs of a kind. `queue` is where they go when whoever enqueues names none.
+    /// Says what runs the jobs of a kind. They go to `queue` when the enqueuing client names no queue.
     public func handle<Work: Job>(
         _ type: Work.Type, queue: String? = nil, _ body: @escaping @Sendable (Work, Context) async throws -> Verdict
     ) {

@@ -26,8 +26,8 @@ import Templates
 /// ```
 public final class MailCatcher: Sendable {
     private let pool: Pool
-    private let post: MailService
-    private let carrier: CatchingCarrier
+    private let service: MailService
+    private let provider: CatchingProvider
 
     /// - Parameters:
     ///   - database: That of the test bench.
@@ -47,20 +47,20 @@ public final class MailCatcher: Sendable {
         options.verifyURL = verifyURL
         options.routes = Routes(chosen: "outbox")
         options.links = Links(publicURL: "https://app.example", secrets: ["of no worth in tests"])
-        carrier = CatchingCarrier(blobs: BlobSource(PostgresStore(pool: pool)))
-        post = MailService(
-            pool: pool, options: options, carriers: [carrier],
+        provider = CatchingProvider(blobs: BlobSource(PostgresStore(pool: pool)))
+        service = MailService(
+            pool: pool, options: options, providers: [provider],
             renderer: TemplateWords(store: TemplateStore(pool: pool)),
             supervisor: Supervisor(Supervisor.Options(), log: .silent), log: .silent)
     }
 
     /// The worker runs the mail kinds from now on, and what it sends is caught.
     public func attach(to worker: Worker) {
-        worker.handle(MailHandlers.of(post, slots: 2))
+        worker.handle(MailHandlers.of(service, slots: 2))
     }
 
     /// All that was caught, in the order in which it was sent.
-    public var all: [CapturedMail] { carrier.caught }
+    public var all: [CapturedMail] { provider.caught }
 
     /// Those that went to an address, also as a copy.
     public func mails(to address: String) -> [CapturedMail] { all.filter { $0.isAddressed(to: address) } }
@@ -93,7 +93,7 @@ public final class MailCatcher: Sendable {
     }
 
     /// Forgets what was caught; the database keeps its rows.
-    public func clear() { carrier.clear() }
+    public func clear() { provider.clear() }
 
     /// Closes the catcher's connections.
     public func close() async { await pool.close() }
@@ -113,7 +113,7 @@ public struct WrongMail: Error, CustomStringConvertible {
 }
 
 /// Takes everything that a provider would take.
-private final class CatchingCarrier: MailProvider {
+private final class CatchingProvider: MailProvider {
     let name = "outbox"
     let capabilities: Capabilities
     private let blobs: BlobSource

@@ -6,16 +6,16 @@ package import Workers
 package enum MailHandlers {
     /// One for each kind. Company is waited for a moment: a provider takes a hundred in one request as fast as one, and those that
     /// take the places of a request's messages are claimed in parts. A call that holds all the places it may have waits for nobody.
-    package static func of(_ post: MailService, slots: Int) -> [Handler] {
+    package static func of(_ service: MailService, slots: Int) -> [Handler] {
         let size = min(100, bounds(slots: slots)["mail"] ?? slots)
         return MailService.kinds.map { kind in
             Handler(plainChunks: size, kind: kind, queue: "mail", waiting: .milliseconds(100)) { items in
-                let errands = items.map { args, context in
+                let jobs = items.map { args, context in
                     MailJob(
                         job: context.id, kind: kind, args: args, session: context.session,
                         isLast: context.attempt >= context.maxAttempts)
                 }
-                return try await post.run(errands).map { ending in
+                return try await service.run(jobs).map { ending in
                     switch ending {
                     case .done: .done
                     case .later(let pause): .snooze(for: pause)

@@ -70,7 +70,7 @@ extension Composer {
         let documents =
             readsDocuments
             ? documents(pool: Pool(database, size: DocumentWiring.cores * 2 + 2), supervisor: supervisor) : nil
-        var all = handlers + (mail.map { MailHandlers.of($0.post, slots: settings.slots) } ?? [])
+        var all = handlers + (mail.map { MailHandlers.of($0.service, slots: settings.slots) } ?? [])
         all += documents?.handlers ?? []
         if settings.runsQuests {
             all.append(questHandler(pool))
@@ -99,7 +99,7 @@ extension Composer {
         let listener = try listener(
             for: engine, supervisor, more: mailRoutes + checkIns.routes + blobs.routes,
             rooms: {
-                (mail?.post.tally.gauges ?? []) + checkIns.gauges + (notices?.standing.gauges ?? [])
+                (mail?.service.tally.gauges ?? []) + checkIns.gauges + (notices?.standing.gauges ?? [])
                     + (webhooks?.tally.gauges ?? [])
             }, measures: { engine.health.cutOff == nil ? await measures(pool) : nil })
         tellOfMailFiles()

@@ -1,7 +1,7 @@
 /// When something is to happen: a cron expression, or an interval.
 package enum Timetable: Sendable, Equatable {
     case cron(CronExpression)
-    /// At an anchor plus whole multiples of so many seconds, whatever the zone.
+    /// At an anchor plus whole multiples of `seconds`, in every zone.
     case every(seconds: Int64)
 
     /// A cron expression, one of its short words such as `@daily`, or an interval: `every 90s`, `@every 1h30m`.

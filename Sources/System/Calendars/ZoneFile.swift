@@ -127,7 +127,7 @@ private struct ByteReader {
         return (number << unused) >> unused  // with its sign
     }
 
-    /// No table is as long; whoever says so would have us reserve memory for nothing.
+    /// No real table is longer. A false length would make us reserve memory for nothing.
     mutating func count() throws(ZoneFile.Malformed) -> Int {
         let count = try integer(bytes: 4)
         guard (0...100_000).contains(count) else { throw ZoneFile.Malformed(reason: "it is malformed") }

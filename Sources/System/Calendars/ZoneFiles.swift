@@ -18,7 +18,7 @@ package enum ZoneError: Error, Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// The system's zone files. They are read anew for each question, so that an update of tzdata counts without a restart.
+/// The system's zone files. Each question reads them again, so that an update of tzdata counts without a restart.
 package struct ZoneFiles: Sendable {
     package let directory: String
 

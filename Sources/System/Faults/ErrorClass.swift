@@ -116,7 +116,7 @@ package enum ErrorClass: String, Sendable, CaseIterable, Codable {
         /// It answered as it should, even if it said no.
         case healthy
         case failing
-        /// It will go on answering like this, whoever asks, until somebody does something.
+        /// It will answer every caller like this, until somebody does something.
         case refusing
         /// Only the pace was wrong.
         case pacing

@@ -99,7 +99,7 @@ func withDocuments(
         } else {
             do { outcome = .success(try await body(bench)) } catch { outcome = .failure(error) }
         }
-        await room.shelf.close()
+        await room.idleEngines.close()
         await pool.close()
         await connection.close()
         try outcome.get()

@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func `a run whose database has lost what it wrote begins anew`() async throws {
+    @Test func `a run whose database has lost its writes starts again`() async throws {
         try await withDocuments(works: false) { bench in
             let connection = bench.connection
             let id = try await bench.submit(hello())

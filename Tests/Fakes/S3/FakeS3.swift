@@ -44,7 +44,7 @@ package final class FakeS3: Sendable {
     package var denied: Int { state.withLock { $0.denied } }
     package func object(_ key: String) -> [UInt8]? { state.withLock { $0.objects[key] } }
     package func spoil(_ key: String, _ bytes: [UInt8]) { state.withLock { $0.objects[key] = bytes } }
-    /// The next so many requests find it busy.
+    /// Answers the next `count` requests with “busy”.
     package func fail(_ count: Int) { state.withLock { $0.failing = count } }
     package func stop() { server.withLock { $0 }?.stop() }
 

@@ -36,12 +36,12 @@ import Testing
 
     @Test(arguments: refused) func `what runs when it is opened is not sent`(_ name: String, _ type: String) {
         #expect(throws: Complaint.self) {
-            try Letter.Attachment(filename: name, contentType: type, blob: Shelf.id(1), size: 3).check()
+            try Letter.Attachment(filename: name, contentType: type, blob: SampleBlobs.id(1), size: 3).check()
         }
     }
 
     @Test(arguments: taken) func `what does not is sent`(_ name: String, _ type: String) throws {
-        try Letter.Attachment(filename: name, contentType: type, blob: Shelf.id(1), size: 3).check()
+        try Letter.Attachment(filename: name, contentType: type, blob: SampleBlobs.id(1), size: 3).check()
     }
 
     @Test func `mail_send refuses the same where it is handed in, and says why`() async throws {

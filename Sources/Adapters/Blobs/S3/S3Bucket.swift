@@ -95,7 +95,7 @@ struct S3Bucket: Sendable {
         return request
     }
 
-    /// An address for whoever has no key.
+    /// A signed address for a client without a key.
     func address(_ method: String, _ key: String, headers: [SigV4.Field], for span: Duration, at date: Date) -> String {
         let path = path(key)
         return base + path + "?"

@@ -192,12 +192,12 @@ package struct S3Store: BlobStore {
         return date < limit
     }
 
-    /// An address from which whoever has it reads the blob, for so long and from S3 itself.
+    /// A signed address by which its bearer reads the blob from S3 itself, until `span` has passed.
     package func downloadAddress(_ id: BlobID, for span: Duration, at date: Date = Date()) -> String {
         bucket.address("GET", key(of: id), headers: [], for: span, at: date)
     }
 
-    /// An address to which whoever has it puts one object of exactly this size and type.
+    /// A signed address by which its bearer puts one object of exactly this size and type.
     package func uploadAddress(
         _ name: String, size: Int, type: String, for span: Duration, at date: Date = Date()
     ) -> String {

@@ -56,7 +56,7 @@ package struct SigV4: Sendable, CustomStringConvertible, CustomReflectable {
         return added
     }
 
-    /// The query of an address that is good for so long. Headers that are given have to be sent by whoever uses it.
+    /// The query of a signed address that is valid for `span`. The client must send the given headers, too.
     package func presign(
         _ method: String, host: String, path: String, headers: [Field] = [], for span: Duration, at date: Date
     ) -> String {

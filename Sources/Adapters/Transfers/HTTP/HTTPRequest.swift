@@ -18,7 +18,7 @@ package struct HTTPRequest: Sendable {
     package enum Redirects: Sendable {
         /// A 3xx is an answer like any other.
         case answered
-        /// At most so many; never from https to http, and without credentials once the origin is another.
+        /// At most `most` redirects; never from https to http, and without credentials once the origin is another.
         case followed(most: Int)
     }
 

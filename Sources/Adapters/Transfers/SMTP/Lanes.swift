@@ -10,8 +10,8 @@ final class Lanes: Sendable {
     private struct State {
         var waiting: [(delivery: MailDelivery, waiter: Waiter)] = []
         var lanes = 0
-        /// Lanes that carry nothing: they take what waits. One is free before its last message's sender hears of its end, so that whoever
-        /// sends the next one finds the connection.
+        /// Lanes without a message: they take the next one. A lane becomes free before the sender of its last message hears of the end, so
+        /// a sender that continues at once finds the connection.
         var free = 0
         var isClosed = false
         var running: [ObjectIdentifier: MailDelivery] = [:]

@@ -2,7 +2,7 @@ import CCurl
 import Glibc
 import Synchronization
 
-/// One message on its way. A lane drives it; whoever gives it up closes its socket from under it.
+/// One message on its way. A lane drives it; to give it up, a caller closes its socket.
 final class MailDelivery: Sendable {
     private struct State {
         var isGivenUp = false

@@ -36,13 +36,13 @@ package struct DocumentStore: Sendable {
     }
 
     /// Nil: there is nothing to be done any more.
-    func take(_ errand: DocumentJob) async throws -> Taken? {
+    func take(_ job: DocumentJob) async throws -> Taken? {
         try await ask(
             """
             select title, source, encode(blob, 'hex'), size, inspection, languages, policy, dpi, outputs, tenant, coalesce(pages, 0), pages_done, pages_failed,
                    signed, encrypted, password, tries, cpu_ms, cpu_left
               from millrace.document_take($1, $2::text::uuid, $3, $4)
-            """, errand.named + [.int4(errand.page)]
+            """, job.named + [.int4(job.page)]
         ) { row throws(PostgresError) in
             Taken(
                 title: row.optionalString(0), source: row.optionalString(1),
@@ -56,8 +56,8 @@ package struct DocumentStore: Sendable {
         }.first
     }
 
-    func stage(_ errand: DocumentJob, _ stage: String) async throws -> Bool {
-        try await truth("select millrace.document_stage($1, $2::text::uuid, $3, $4)", errand.named + [.text(stage)])
+    func stage(_ job: DocumentJob, _ stage: String) async throws -> Bool {
+        try await truth("select millrace.document_stage($1, $2::text::uuid, $3, $4)", job.named + [.text(stage)])
     }
 
     enum Reception: String, Sendable {
@@ -66,26 +66,26 @@ package struct DocumentStore: Sendable {
         case malformed
     }
 
-    func received(_ errand: DocumentJob, _ blob: BlobID, size: Int) async throws -> Reception {
+    func received(_ job: DocumentJob, _ blob: BlobID, size: Int) async throws -> Reception {
         try await reception(
             "select millrace.document_received($1, $2::text::uuid, $3, $4, $5)",
-            errand.named + [.bytea(blob.bytes), .int8(Int64(size))])
+            job.named + [.bytea(blob.bytes), .int8(Int64(size))])
     }
 
     func inspected(
-        _ errand: DocumentJob, _ inspection: Inspection, json: [UInt8], refused: [UInt8], cpu: Duration
+        _ job: DocumentJob, _ inspection: Inspection, json: [UInt8], refused: [UInt8], cpu: Duration
     ) async throws -> Reception {
         try await reception(
             "select millrace.document_inspected($1, $2::text::uuid, $3, $4, $5, $6, $7, $8, $9, $10)",
-            errand.named + [
+            job.named + [
                 .json(json), .text(inspection.kind.mimeType), .int4(Int32(clamping: inspection.pages.count)),
                 .bool(inspection.isSigned), .bool(inspection.isEncrypted), .json(refused), .int4(cpu.wholeMilliseconds),
             ])
     }
 
     /// The pages that are still to be read.
-    func waiting(_ errand: DocumentJob) async throws -> [Int] {
-        try await ask("select millrace.document_waiting($1::text::uuid)", [.text(errand.document)]) {
+    func waiting(_ job: DocumentJob) async throws -> [Int] {
+        try await ask("select millrace.document_waiting($1::text::uuid)", [.text(job.document)]) {
             row throws(PostgresError) in try row.ints(0).map { Int($0) }
         }.first ?? []
     }
@@ -99,15 +99,15 @@ package struct DocumentStore: Sendable {
     /// False: the document is not worked on any more, or this run is not the one to do it.
     ///
     /// - Parameter ends: the run is a page's, and ends with this.
-    func put(_ errand: DocumentJob, _ results: [PageResult], cpu: Duration, ends: Bool) async throws -> Bool {
+    func put(_ job: DocumentJob, _ results: [PageResult], cpu: Duration, ends: Bool) async throws -> Bool {
         try await truth(
             "select millrace.document_pages_put($1, $2::text::uuid, $3, $4, $5, $6)",
-            errand.named + [.json(try PageResult.json(results)), .int4(cpu.wholeMilliseconds), .bool(ends)])
+            job.named + [.json(try PageResult.json(results)), .int4(cpu.wholeMilliseconds), .bool(ends)])
     }
 
     /// Enqueues a job for each page that is left, and ends the run.
-    func spread(_ errand: DocumentJob) async throws -> Bool {
-        try await truth("select millrace.document_spread($1, $2::text::uuid, $3)", errand.named)
+    func spread(_ job: DocumentJob) async throws -> Bool {
+        try await truth("select millrace.document_spread($1, $2::text::uuid, $3)", job.named)
     }
 
     struct Content: Sendable {
@@ -127,11 +127,11 @@ package struct DocumentStore: Sendable {
 
     /// The end of the document, and of the run. A reason beside `completed` says what could not be made of it.
     func end(
-        _ errand: DocumentJob, _ failure: DocumentFailure?, isFailed: Bool, outputs: [UInt8], cpu: Duration
+        _ job: DocumentJob, _ failure: DocumentFailure?, isFailed: Bool, outputs: [UInt8], cpu: Duration
     ) async throws -> Bool {
         try await truth(
             "select millrace.document_ended($1, $2::text::uuid, $3, $4, $5, $6, $7, $8)",
-            errand.named + [
+            job.named + [
                 .text(isFailed ? "failed" : "completed"), .text(failure?.reason.rawValue), .text(failure?.sentence),
                 .json(outputs), .int4(cpu.wholeMilliseconds),
             ])

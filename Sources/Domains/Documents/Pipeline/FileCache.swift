@@ -16,7 +16,7 @@ package final class SharedFile: Sendable {
 /// Originals and what is made of them as files, which children are given. The originals last asked for stay: a document's pages come one
 /// after the other.
 package actor FileCache {
-    private let thread = ThreadExecutor(name: "spool")
+    private let thread = ThreadExecutor(name: "file-cache")
     private let directory: String
     private let most: Int
     private var kept: [(id: BlobID, sheet: SharedFile)] = []
@@ -77,25 +77,25 @@ package actor FileCache {
 
     /// What stands in a sheet, piece by piece.
     package nonisolated func pieces(of sheet: SharedFile) -> SharedFilePieces {
-        SharedFilePieces(spool: self, sheet: sheet)
+        SharedFilePieces(fileCache: self, sheet: sheet)
     }
 }
 
 package struct SharedFilePieces: AsyncSequence, Sendable {
-    let spool: FileCache
+    let fileCache: FileCache
     let sheet: SharedFile
 
     package struct Iterator: AsyncIteratorProtocol {
-        let spool: FileCache
+        let fileCache: FileCache
         let sheet: SharedFile
         var offset = 0
 
         package mutating func next() async throws -> [UInt8]? {
-            let piece = try await spool.read(sheet, at: offset, most: 262_144)
+            let piece = try await fileCache.read(sheet, at: offset, most: 262_144)
             offset += piece.count
             return piece.isEmpty ? nil : piece
         }
     }
 
-    package func makeAsyncIterator() -> Iterator { Iterator(spool: spool, sheet: sheet) }
+    package func makeAsyncIterator() -> Iterator { Iterator(fileCache: fileCache, sheet: sheet) }
 }

@@ -1,9 +1,9 @@
-/// What an attachment is, by its name and by its type. The rule: what runs when it is opened is refused under whatever name, and a
-/// name whose extension cannot be read with certainty is refused too. `mail_attachment_check` in SQL has the same lists and the same
-/// rule, for whoever hands in; a test compares them.
+/// What an attachment is, judged by its name and its type. A file that runs when it is opened is refused under every name, and so is a
+/// name whose extension cannot be read with certainty. `mail_attachment_check` in SQL has the same lists and the same rule, for clients
+/// that enqueue mail; a test compares the two.
 enum AttachmentKind {
-    /// What follows the last dot, in small letters; empty where there is none. Full width and other signs that stand for letters,
-    /// spaces that are no spaces: whoever opens the file may read them as the plain ones.
+    /// The lower-case extension after the last dot; empty where there is none. Full-width letters and unusual spaces count as the plain
+    /// ones, because the recipient's system may read them that way.
     static func ending(of filename: String) throws(Complaint) -> String {
         let scalars = filename.unicodeScalars
         guard let dot = scalars.lastIndex(where: isDot) else { return "" }

@@ -17,7 +17,7 @@ package struct MailJob: Sendable {
     }
 }
 
-/// How an errand ended, for the worker's books.
+/// How a mail job ended, as the worker records it.
 package enum MailJobEnd: Sendable, Equatable {
     case done
     /// Later, and no attempt of the job is used up.

@@ -1,8 +1,8 @@
 package import Signatures
 
-/// How the mail room goes about its work.
+/// The settings of the mail service.
 package struct MailOptions: Sendable {
-    /// So many in a span of time.
+    /// At most `count` within each `span`.
     package struct Rate: Sendable, Equatable {
         package var count: Int
         package var span: Duration
@@ -24,7 +24,7 @@ package struct MailOptions: Sendable {
     package var total = Duration.seconds(60)
     /// Nobody else takes up a request of one run before.
     var hold: Duration { total + timeout }
-    package var course = SendMachine.Rules()
+    package var sendRules = SendMachine.Rules()
     package var senderRate: Rate?
     package var domainRate: Rate?
     package var routes = Routes(chosen: "outbox")

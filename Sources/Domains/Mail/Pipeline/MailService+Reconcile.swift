@@ -21,12 +21,12 @@ extension MailService {
         }
         var sum = Reconciled()
         for one in silent {
-            guard let carrier = carriers[one.service], carrier.capabilities.answersLater else { continue }
+            guard let provider = providers[one.service], provider.capabilities.answersLater else { continue }
             sum.asked += 1
             let known: String?
             do {
-                known = try await supervisor.call(carrier.name, deadline: options.timeout) { call in
-                    try await carrier.status(of: one.name, call: call)
+                known = try await supervisor.call(provider.name, deadline: options.timeout) { call in
+                    try await provider.status(of: one.name, call: call)
                 }
             } catch {
                 sum.unanswered += 1

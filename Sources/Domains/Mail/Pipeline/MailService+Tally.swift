@@ -18,13 +18,13 @@ package struct MailTally: Sendable, Equatable {
     /// By provider.
     package internal(set) var counts: [String: [Outcome: Int]] = [:]
 
-    mutating func count(_ fate: SendMachine.Resolution, by provider: String) {
+    mutating func count(_ resolution: SendMachine.Resolution, by provider: String) {
         let outcome: Outcome =
-            switch fate {
+            switch resolution {
             case .accepted: .accepted
             case .failed: .failed
             case .elsewhere, .later, .alone: .refused
-            case .anew, .doubtful: .unknown
+            case .resend, .doubtful: .unknown
             case .parked: .parked
             }
         counts[provider, default: [:]][outcome, default: 0] += 1
@@ -34,9 +34,9 @@ package struct MailTally: Sendable, Equatable {
 extension MailService {
     package var tally: MailTally { counted.withLock { $0 } }
 
-    func count(_ fates: [SendMachine.Resolution], by provider: String) {
+    func count(_ resolutions: [SendMachine.Resolution], by provider: String) {
         counted.withLock { tally in
-            for fate in fates { tally.count(fate, by: provider) }
+            for resolution in resolutions { tally.count(resolution, by: provider) }
         }
     }
 }

@@ -16,7 +16,7 @@ package struct RoutedLetter: Sendable {
 }
 
 extension MailStore {
-    func parcels(_ ids: [String]) async throws -> [RoutedLetter] {
+    func messages(_ ids: [String]) async throws -> [RoutedLetter] {
         guard !ids.isEmpty else { return [] }
         return try await ask(
             """
@@ -48,7 +48,7 @@ extension MailStore {
             let mayUseSupabase = try row.bool(4)
             // Its own token would make the link in ours worthless.
             if mayUseSupabase, kind.hasPrefix("mail.") {
-                letter.errand = Letter.Purpose(rawValue: String(kind.dropFirst(5)))
+                letter.purpose = Letter.Purpose(rawValue: String(kind.dropFirst(5)))
             }
             return RoutedLetter(
                 letter: letter, kind: kind, isUrgent: ["urgent", "high"].contains(try row.string(2)),
@@ -91,8 +91,8 @@ extension MailStore {
 }
 
 extension Mailbox {
-    /// What was handed in. One that can not be read is kept as it is: the carriers' own check says what is wrong with it, and the
-    /// message fails with that sentence.
+    /// An address as it was enqueued. An unreadable one is kept: the provider's check then names the mistake, and the message fails with
+    /// that sentence.
     init(taken text: String) {
         do {
             self = try .parse(text)

@@ -27,7 +27,7 @@ package struct MailStore: Sendable {
         var unsubscribe: [UInt8]?
     }
 
-    func take(_ errands: [MailJob], _ options: MailOptions) async throws -> [Taken] {
+    func take(_ jobs: [MailJob], _ options: MailOptions) async throws -> [Taken] {
         try await ask(
             """
             select coalesce(message::text, ''), verdict, coalesce(seconds, 0), coalesce(reason, ''), coalesce(batch, 0), priority,
@@ -35,8 +35,8 @@ package struct MailStore: Sendable {
               from millrace.mail_take($1, $2, $3, $4, $5, $6) order by n
             """,
             [
-                .int8s(errands.map(\.job)), .texts(errands.map(\.kind)),
-                .texts(errands.map { String(decoding: $0.args, as: UTF8.self) }), .text(options.appName),
+                .int8s(jobs.map(\.job)), .texts(jobs.map(\.kind)),
+                .texts(jobs.map { String(decoding: $0.args, as: UTF8.self) }), .text(options.appName),
                 .text(options.resetURL), .text(options.verifyURL),
             ]
         ) { row throws(PostgresError) in
@@ -154,7 +154,7 @@ package struct MailStore: Sendable {
         var attempt: Int32
         var entries: [Entry]
         var took: Duration?
-        var fate: RequestEnd
+        var requestEnd: RequestEnd
 
         func clashes(with other: Outcome) -> Bool {
             let ids = Set(entries.map(\.id))
@@ -168,7 +168,7 @@ package struct MailStore: Sendable {
             "select millrace.mail_batch_record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
             [
                 .int8s(outcomes.map(\.batch)), .int4s(outcomes.map(\.attempt)),
-                .texts(outcomes.map(\.fate.rawValue)),
+                .texts(outcomes.map(\.requestEnd.rawValue)),
                 .int4s(outcomes.map { $0.took.map { Int32(clamping: Int64($0 / .milliseconds(1))) } ?? -1 }),
                 .int4s(entries.map { Int32($0.place) }), .texts(entries.map(\.entry.id)),
                 .texts(entries.map(\.entry.answer.word)), .texts(entries.map(\.entry.answer.fault?.kind.rawValue)),

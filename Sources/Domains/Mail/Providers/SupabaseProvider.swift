@@ -36,7 +36,7 @@ package struct SupabaseProvider: MailProvider {
     }
 
     package func objection(to letter: Letter) -> String? {
-        guard letter.errand != nil else {
+        guard letter.purpose != nil else {
             return "Supabase sends password resets and account verifications only, and none whose token is its own"
         }
         guard letter.recipients.count == 1, letter.to.count == 1 else {
@@ -47,17 +47,17 @@ package struct SupabaseProvider: MailProvider {
     }
 
     package func send(_ letters: [Letter], key: String, call: Call) async -> [SendOutcome] {
-        guard letters.count == 1, let errand = letters[0].errand, let to = letters[0].to.first else {
+        guard letters.count == 1, let purpose = letters[0].purpose, let to = letters[0].to.first else {
             return letters.map { _ in .refused(Fault(.unsupported, "Supabase can not send this")) }
         }
         var json = OrderedJSONWriter()
         let path: String
-        switch errand {
+        switch purpose {
         case .passwordReset:
             path = "/auth/v1/recover"
             json.raw("{\"email\":")
         case .accountVerification:
-            // Not /otp, which would make a user of whoever is asked for.
+            // Not /otp: that would create a user for an unknown address.
             path = "/auth/v1/resend"
             json.raw("{\"type\":\"signup\",\"email\":")
         }

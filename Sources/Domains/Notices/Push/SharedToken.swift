@@ -13,8 +13,8 @@ package protocol TokenSource: Sendable {
     func refuse(_ token: String)
 }
 
-/// A provider's token that all workers use alike: a row, made anew by whoever holds its lease, sealed with a key made of the signing
-/// key, which all have who may make one. Apple refuses a team whose tokens change too often, and every token after an hour.
+/// A provider's token that all workers share. It is a row, encrypted with a key derived from the signing key. The worker that holds the
+/// row's lease makes the next token. Apple refuses a team whose tokens change too often, and refuses each token after an hour.
 package final class SharedToken: TokenSource {
     package struct Ages: Sendable {
         /// From then on somebody makes a new one.

@@ -25,7 +25,7 @@ extension PDF {
                 throw DocumentRefusal(.internal, "page \(index + 1) has no picture to be put into a PDF")
             }
             let dpi = Raster.dpi(ofImage: place)
-            // What is put in as it is may have to be turned by whoever shows it.
+            // The picture is embedded unchanged, so the viewer may have to rotate it.
             let rotation = picture.isTurned ? 0 : place.rotation
             let isAcross = rotation % 180 != 0
             let (width, height) = (

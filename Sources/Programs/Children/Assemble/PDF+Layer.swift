@@ -39,7 +39,7 @@ extension PDF {
             set(page, "/Contents", array)
             let resources = dictionary(in: page, "/Resources")
             set(dictionary(in: resources, "/Font"), "/\(TextLayer.fontName)", font)
-            // Whoever opens the copy sees the page as it can be read.
+            // The copy shows the page upright, so that people can read it.
             if let turned = request.pages.first(where: { $0.page == number })?.text.rotation, turned != 0 {
                 let rotation = (request.inspection.pages[number - 1].rotation + turned) % 360
                 set(page, "/Rotate", parse("\(rotation)"))

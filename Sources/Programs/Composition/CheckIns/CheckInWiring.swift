@@ -9,20 +9,20 @@ import Transfers
 /// The check-ins' room as a worker puts it together.
 package struct CheckInWiring: Sendable {
     /// nil: this worker does not watch.
-    package var watchman: CheckInService?
+    package var checkInService: CheckInService?
     package var routes: [Route] = []
     package var deadman: (every: Duration, ping: @Sendable () async throws -> Void)?
 
     /// Until cancelled.
     package func run() async {
-        guard let watchman else { return }
-        guard let deadman else { return await watchman.run() }
-        async let _: Void = watchman.run()  // cancelled and awaited when we leave
-        await watchman.report(every: deadman.every, to: deadman.ping)
+        guard let checkInService else { return }
+        guard let deadman else { return await checkInService.run() }
+        async let _: Void = checkInService.run()  // cancelled and awaited when we leave
+        await checkInService.report(every: deadman.every, to: deadman.ping)
     }
 
     package var gauges: [RoomGauge] {
-        guard let gauge = watchman?.gauge else { return [] }
+        guard let gauge = checkInService?.gauge else { return [] }
         func counter(_ name: String, _ help: String, _ value: Int) -> RoomGauge {
             RoomGauge(name: name, kind: "counter", help: help, value: Double(value))
         }
@@ -67,7 +67,7 @@ extension Composer {
             }
         }
         options.poll = min(settings.poll, .seconds(1))
-        wiring.watchman = CheckInService(options, log: log)
+        wiring.checkInService = CheckInService(options, log: log)
         if let url = settings.text(.deadmanURL) {
             let client = HTTPClient()
             let ping: @Sendable () async throws -> Void = {

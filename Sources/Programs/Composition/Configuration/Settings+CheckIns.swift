@@ -10,7 +10,7 @@ extension Setting {
         help:
             "Watch over check-ins: raise alarms for those that are missed, and go on until somebody answers. If not given, while there are any."
     )
-    /// Whoever knows it can say that all is well.
+    /// The monitor's address. Anyone who knows it can report that all is well, so it is kept secret.
     package static let deadmanURL = Setting(
         "deadman-url",
         .custom(expects: "a URL such as https://hc.example.com/ping/…") { text in
@@ -29,7 +29,7 @@ extension Setting {
         help: "How many questions for consent one person may cause in a day; 10 until somebody says otherwise.")
     package static let consentAddressDay = Setting(
         "consent-address-day", .integer(0...999_999), valueName: "N",
-        help: "How many questions for consent one address gets in a day, whoever asks; 3 until somebody says otherwise."
+        help: "How many consent requests one address gets in a day, from all senders together; 3 until it is set."
     )
 }
 

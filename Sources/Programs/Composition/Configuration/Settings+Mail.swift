@@ -287,8 +287,8 @@ extension Settings {
         options.total = duration(.mailTotal)
         options.keep = duration(.mailKeep)
         options.quota = text(.mailQuota).flatMap { Int64($0) }
-        options.course.tries = integer(.mailTries)
-        options.course.delay = duration(.mailDelay)
+        options.sendRules.tries = integer(.mailTries)
+        options.sendRules.delay = duration(.mailDelay)
         options.senderRate = text(.mailSenderRate).flatMap(Self.rate)
         options.domainRate = text(.mailDomainRate).flatMap(Self.rate)
         options.routes = Routes(chosen: choice, fallbacks: mailFallbackNames)

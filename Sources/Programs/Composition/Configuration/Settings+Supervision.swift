@@ -8,7 +8,7 @@ extension Setting {
 
     package static let breakerFailures = Setting(
         "breaker-failures", .integer(1...1000), fallback: "3", valueName: "N",
-        help: "After so many failures in a row a worker stops calling a provider.")
+        help: "A worker stops calling a provider after this many failures in a row.")
     package static let breakerOpen = Setting(
         "breaker-open", .duration(.milliseconds(100) ... .seconds(86_400)), fallback: "5m", valueName: "DURATION",
         help: "How long a provider is left alone; each further time in a row twice as long, up to an hour.")
@@ -17,16 +17,16 @@ extension Setting {
         help: "How far back a provider's health is looked at.")
     package static let breakerQuorum = Setting(
         "breaker-quorum", .integer(1...1000), fallback: "2", valueName: "N",
-        help: "So many workers have to agree before nobody calls a provider; or all that call it, if they are fewer.")
+        help: "How many workers must agree before all stop calling a provider; fewer if fewer call it.")
     package static let breakerProbes = Setting(
         "breaker-probes", .integer(1...100), fallback: "2", valueName: "N",
-        help: "So many probes of the whole fleet have to go well before calls come back.")
+        help: "How many probes, over the whole fleet, must succeed before calls come back.")
     package static let retryBudget = Setting(
         "retry-budget",
         .custom(expects: "a share such as 20%") { text in
             share(text) == nil ? "takes a share from 0% to 100%, such as 20%" : nil
         },
-        fallback: "20%", valueName: "SHARE", help: "At most so many of the calls of a provider are second attempts.")
+        fallback: "20%", valueName: "SHARE", help: "At most this share of a provider's calls may be second attempts.")
 
     package static func share(_ text: String) -> Double? {
         guard text.hasSuffix("%"), let percent = Double(text.dropLast()), (0...100).contains(percent) else {
@@ -37,7 +37,7 @@ extension Setting {
 
     private static let providerPrefix = "MILLRACE_PROVIDER_"
 
-    /// Whoever sets one of a provider names the provider: these are as many as the environment has.
+    /// The settings of single providers. Each variable names its provider, so there are as many as the environment has.
     package static func providers(in environment: [String: String]) -> [Setting] {
         environment.keys.sorted().compactMap { variable in
             guard variable.hasPrefix(providerPrefix), let last = variable.lastIndex(of: "_") else { return nil }

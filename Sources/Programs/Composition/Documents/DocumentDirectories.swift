@@ -1,8 +1,8 @@
 import CLinux
 import Glibc
 
-/// The directories whose files a worker reads when SQL names one: none, unless an operator has listed them. Whoever may name a file may
-/// name any path, so nothing but a regular file beneath one of them is opened, and no link on the way is followed.
+/// The directories whose files a worker reads when SQL names one: none, unless an operator has listed them. A caller that may name a file
+/// may name any path, so only a regular file beneath one of these directories is opened, and no link on the way is followed.
 package struct DocumentDirectories: Sendable, Equatable {
     package let paths: [String]
 

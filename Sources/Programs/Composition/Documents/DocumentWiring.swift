@@ -21,7 +21,7 @@ package struct DocumentWiring {
         options.documentCPU = settings.duration(.documentCPU)
         options.engine = settings.text(.ocrEngine)
         options.engines = Self.cores
-        options.spool = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        options.cacheFolder = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
         room = DocumentService(
             pool: pool, store: settings.blobStore(pool: pool), workshop: workshop, options: options,
             fetch: DocumentFetch(supervisor: supervisor, directories: settings.documentDirectories).callAsFunction,
@@ -36,7 +36,7 @@ package struct DocumentWiring {
         }
     }
 
-    /// Documents are looked at while pages are read, but not so many that nothing is.
+    /// New documents are inspected while pages are read. These bounds keep either kind of work from taking all slots.
     package static func bounds(slots: Int) -> [String: Int] {
         [
             DocumentService.queues.pages: min(slots, cores),

@@ -17,13 +17,13 @@ extension Composer {
             try await supervisor.read(key, load)
         }
         return MailWiring(
-            carriers: try carriers(pool: pool), templates: store, settings: settings, pool: pool,
+            providers: try providers(pool: pool), templates: store, settings: settings, pool: pool,
             supervisor: supervisor,
             log: log)
     }
 
     /// Every service that the configuration names, those that are asked when another fails among them.
-    private func carriers(pool: Pool) throws -> [any MailProvider] {
+    private func providers(pool: Pool) throws -> [any MailProvider] {
         let blobs = BlobSource.whereverTheyLie(settings, pool: pool)
         let client = HTTPClient()
         return try Set([settings.mailChoice.provider] + settings.mailFallbackNames).sorted().compactMap { name in

@@ -26,7 +26,7 @@ package enum DisplayWidth {
         return scalars.reduce(0) { max($0, Int(millrace_wcwidth(wchar_t($1.value)))) }
     }
 
-    /// The text, cut to so many columns, with `…` where something is missing.
+    /// The text, cut to this many columns, with `…` where something is missing.
     package static func cut(_ text: String, to columns: Int) -> String {
         guard of(text) > columns else { return text }
         guard columns > 0 else { return "" }

@@ -10,7 +10,7 @@ extension Settings {
     }
 }
 
-/// What an error of the database means for whoever typed the command.
+/// What a database error means for the person at the command line.
 package struct DatabaseFailure: CommandFailure {
     package let exitCode: ExitCode
     package let sentence: String

@@ -16,9 +16,9 @@ extension Command {
         ["checkins", "contacts"],
         summary: "Show who is told of a person's alarms, and change it",
         discussion: """
-            An address counts from when whoever it belongs to has said yes, by the link that --add sends there. --confirm is for an \
-            operator who was told otherwise; it is noted as such. An address is asked five times at most, once a day, and not beyond the \
-            daily limits of the asker and of the address: then it is held, and --ask asks when that is over.
+            An address counts once its owner has agreed, by the link that --add sends there. --confirm is for an operator \
+            who learned of the agreement in another way; it is recorded as such. An address is asked at most five times, at most once \
+            a day, and within the daily limits of the asker and of the address; after that it is held, and --ask asks again later.
             """,
         arguments: [person],
         flags: [
@@ -86,8 +86,9 @@ extension Command {
         summary: "List alarms, the newest first",
         flags: [
             .single("person", "PERSON", environment: .none, help: "Only this person's."),
-            .toggle("all", environment: .none, help: "Those that are over, too."),
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
+            .toggle("all", environment: .none, help: "Show alarms that are over, too."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
         ],
         examples: [Example("millrace checkins alarms", "those that nobody has ended")]
     ) { invocation in
@@ -176,7 +177,8 @@ extension Command {
         arguments: [Argument("of", help: "a person, or an alarm's id")],
         flags: [
             .single(
-                "limit", "N", .integer(1...5000), environment: .none, fallback: "500", help: "At most so many lines.")
+                "limit", "N", .integer(1...5000), environment: .none, fallback: "500",
+                help: "Show at most this many lines.")
         ],
         examples: [Example("millrace checkins history anna", "who was told when, by what, and what they said")]
     ) { invocation in

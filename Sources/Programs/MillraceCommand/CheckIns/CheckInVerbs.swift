@@ -12,7 +12,8 @@ extension Command {
             .single(
                 "state", "STATE", .choice(["armed", "warned", "expired", "paused", "disarmed"]), environment: .none,
                 help: "Only watches in this state."),
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
             .single("after", "PERSON", environment: .none, help: "Only people behind this one."),
         ],
         examples: [Example("millrace checkins list --state expired", "whose check-in is missing")]
@@ -65,8 +66,8 @@ extension Command {
         ["checkins", "arm"],
         summary: "Watch over a person, from now on",
         discussion: """
-            Somebody must be there to be told: a contact with an address that was confirmed. Arming counts as a check-in, and \
-            sets interval, warnings and zone anew.
+            At least one contact must have a confirmed address, so that somebody can be told. Arming counts as a check-in, \
+            and replaces interval, warnings and zone.
             """,
         arguments: [person],
         flags: [
@@ -135,9 +136,9 @@ extension Command {
                 help: "So long."),
             .single(
                 "until", "TIME", .custom(expects: InstantText.expectation, complaint: InstantText.complaint),
-                environment: .none, help: "Until then."),
+                environment: .none, help: "Pause until this time."),
         ],
-        examples: [Example("millrace checkins pause anna --for 8h", "the night; the interval begins anew at its end")]
+        examples: [Example("millrace checkins pause anna --for 8h", "for the night; the interval starts when it ends")]
     ) { invocation in
         let parsed = invocation.parsed
         let name = parsed.string("person") ?? ""

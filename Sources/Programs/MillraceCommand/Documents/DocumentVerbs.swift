@@ -15,7 +15,7 @@ extension Command {
             .single("lesson", "ID", environment: .none, help: "Only those of a lesson."),
             .single("tenant", "TENANT", environment: .none, help: "Only those of a tenant."),
             .single("since", "TIME", .instant, environment: .none, help: "Only those handed in since then."),
-            .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many."),
+            .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many."),
             .single("after", "ID", .messageID, environment: .none, help: "Only documents older than this one."),
         ],
         examples: [Example("millrace documents list --status failed", "what could not be read, and why")]
@@ -128,7 +128,7 @@ extension Command {
         arguments: [Argument("query", .many, help: "what to look for")],
         flags: [
             .single("tenant", "TENANT", environment: .none, help: "Only documents of this tenant."),
-            .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many pages."),
+            .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many pages."),
             .single("after", "PLACE", environment: .none, help: "Only those behind it."),
         ],
         examples: [Example("millrace documents search mountain railway -timber", "pages with both, and not the third")]
@@ -225,9 +225,9 @@ extension Command {
         arguments: [Argument("id", .one, .messageID, help: "the document's id")],
         flags: [
             .repeated(
-                "page", "N", .pageNumber, environment: .none, help: "This page, whether it failed or not.")
+                "page", "N", .pageNumber, environment: .none, help: "Read this page again, even if it succeeded.")
         ],
-        examples: [Example("millrace documents retry 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e --page 3", "one page anew")]
+        examples: [Example("millrace documents retry 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e --page 3", "one page again")]
     ) { invocation in
         let id = invocation.parsed.string("id") ?? ""
         let pages = invocation.parsed.list("page").compactMap { Int($0) }

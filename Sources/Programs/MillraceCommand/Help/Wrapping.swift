@@ -1,4 +1,4 @@
-/// Text in lines of at most so many columns.
+/// Wraps text to lines of a given width.
 enum Wrapping {
     /// Breaks at spaces; a word longer than a line stays whole, as a cut command could not be copied.
     static func lines(_ text: String, columns: Int) -> [String] {

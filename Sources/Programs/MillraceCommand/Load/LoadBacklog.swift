@@ -48,7 +48,7 @@ private struct BacklogScenario: Sendable {
     /// A job's rows and their index entries in job and ready, as measured.
     static let bytesPerJob = 290
 
-    /// A queue with so many jobs, each in a database of its own.
+    /// A queue with a number of jobs, each in a database of its own.
     private struct QueuePosition: Sendable {
         let options: ConnectionOptions
         let connection: Connection

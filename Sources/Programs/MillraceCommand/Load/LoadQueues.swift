@@ -102,7 +102,7 @@ struct Scatter: Sendable {
 /// The drain of jobs that are spread out somehow, beside the drain of as many in one queue, and that by hand.
 private struct SpreadScenario: Sendable {
     enum Promise {
-        /// The time is at most so many times that of the plain drain.
+        /// The time is at most this many times that of the plain drain.
         case time(Double)
         /// The rate is at least this share of it.
         case rate(Double)

@@ -8,9 +8,9 @@ extension Command {
         ["load", "smtp"],
         summary: "Measure the mail room's way to an SMTP server",
         discussion: """
-            Hands messages to an SMTP server on this machine, over so many connections at a time, through the adapter that all of \
-            our SMTP goes through, and nothing else: no database, no templates. deploy/bench/smtp starts postfix's smtp-sink for \
-            it and names smtp-source, which takes turns with us.
+            Sends messages to an SMTP server on this machine, over a given number of connections, through the same adapter \
+            as all our SMTP. It uses no database and no templates. deploy/bench/smtp starts postfix's smtp-sink as the server, \
+            and names smtp-source, which takes turns with us.
             """,
         flags: [
             .single("host", "HOST", .text, environment: .none, fallback: "127.0.0.1", help: "The server."),

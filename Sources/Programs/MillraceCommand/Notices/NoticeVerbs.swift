@@ -13,7 +13,8 @@ extension Command {
                 .choice(["pending", "attempting", "accepted", "failed", "suppressed", "expired", "cancelled"]),
                 environment: .none, help: "Only those."),
             .toggle("alarms", environment: .none, help: "Only alarms."),
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
             .single("after", "UUID", .messageID, environment: .none, help: "Only those behind this one."),
         ],
         examples: [

@@ -7,7 +7,8 @@ extension Command {
         ["families", "list"],
         summary: "List families, their zones and streaks",
         flags: [
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
             .single("after", "FAMILY", environment: .none, help: "Only families behind this one."),
         ],
         examples: [Example("millrace families list", "by name: zone, day, next midnight, streak")]

@@ -51,7 +51,8 @@ extension Command {
         flags: [
             .single("family", "FAMILY", environment: .none, help: "Into this family."),
             .single("person", "PERSON", environment: .none, help: "Of this person."),
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
         ],
         examples: [Example("millrace families invitations --family smith", "open, and declined")]
     ) { invocation in

@@ -16,7 +16,8 @@ extension Command {
         summary: "List a family's days, newest first",
         arguments: [Argument("family", help: "the family")],
         flags: [
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
             .single("after", "DAY", environment: .none, help: "Only days before this one, such as 2026-11-01."),
         ],
         examples: [Example("millrace quests history smith --limit 7", "a week of quests")]

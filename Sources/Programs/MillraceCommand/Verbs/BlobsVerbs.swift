@@ -91,7 +91,7 @@ extension Command {
         ["blobs", "list"],
         summary: "List blobs by their id, with how many refer to each",
         flags: [
-            .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many."),
+            .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many."),
             .single("after", "ID", .blobID, environment: .none, help: "Only those behind it."), Setting.blobs.flag,
         ],
         examples: [Example("millrace blobs list --limit 500 --jsonl", "for a script")]

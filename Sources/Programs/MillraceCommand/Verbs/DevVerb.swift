@@ -158,7 +158,7 @@ struct Development: Sendable {
             environment["MILLRACE_TOKEN"] = token
             environment["MILLRACE_TOKEN_FILE"] = nil
         }
-        // Whoever develops wants files, and no warning of them.
+        // A developer wants mail in files, and no warning about it.
         if invocation.settings.lacksMailService { environment["EMAIL_SERVICE_PROVIDER"] = "outbox" }
         let tours = invocation.parsed.isOn("tour")
         return WorkerProcess(

@@ -9,7 +9,7 @@ extension Command {
         flags: [
             .single("type", "TYPE", environment: .none, help: "Only events of this type."),
             .single("tenant", "TENANT", environment: .none, help: "Only events of this tenant."),
-            .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many."),
+            .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many."),
             .single("after", "ID", .eventID, environment: .none, help: "Only events older than this one."),
         ],
         examples: [Example("millrace events list --type com.example.order.paid", "what was published, and when")]

@@ -16,8 +16,8 @@ extension Command {
         ["flags", "set"],
         summary: "Switch a flag on for a share of all keys",
         discussion: """
-            Whoever has it at 10 still has it at 20: a key keeps its place, in the database and in every process. Setting a \
-            flag says everything about it anew: keys of an earlier --always that are not named again are gone.
+            A key that is on at 10 is still on at 20: its place does not change, in the database and in every process. Setting a \
+            flag replaces all of it: keys of an earlier --always that are not named again are dropped.
             """,
         arguments: [
             Argument("name", .one, .scheduleName, help: "the flag's name"),

@@ -21,7 +21,7 @@ extension Command {
             .toggle("flow", environment: .none, help: "Whatever is dead or cancelled of the flows of these jobs."),
             .single(
                 "rate", "N", .integer(1...10_000), environment: .none,
-                help: "At most so many a second, for what they call on; as fast as it goes if not given."),
+                help: "At most this many a second, to spare what the jobs call; as fast as possible if not given."),
         ],
         examples: [
             Example("millrace jobs retry 42 43", "these two"),

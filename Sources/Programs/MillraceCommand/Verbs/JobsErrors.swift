@@ -43,7 +43,7 @@ struct FoundJobs {
 
     private static let patience = Duration.seconds(600)
 
-    /// - Parameter cap: after so many the counting stops.
+    /// - Parameter cap: the count stops here.
     func sum(cap: Int? = nil, on connection: Connection) async throws -> (count: Int, errors: [JobError]) {
         var sums: [[String]: JobError] = [:]
         var count = 0

@@ -14,7 +14,7 @@ extension Command {
                 "state", "STATE", .choice(JobState.allCases.map(\.rawValue) + ["retrying"]),
                 help: "Only jobs in this state; retrying: scheduled after a run that failed.")
         ] + JobFlags.filter + JobFlags.ofOwner + JobFlags.ofDead + [
-            .single("limit", "N", .integer(1...10_000), fallback: "50", help: "At most so many."),
+            .single("limit", "N", .integer(1...10_000), fallback: "50", help: "Show at most this many."),
             .single("after", "ID", .jobID, environment: .none, help: "Only jobs older than this one."),
         ],
         examples: [

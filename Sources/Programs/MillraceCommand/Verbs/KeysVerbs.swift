@@ -49,7 +49,7 @@ extension Command {
 
     static let keysRotate = Command(
         ["keys", "rotate"],
-        summary: "Encrypt all arguments anew under the first key, so that older ones can go",
+        summary: "Encrypt all arguments with the first key, so that older keys can go",
         discussion: """
             Every key that jobs need has to be here, and workers must have the new first key already: give it to all of them \
             behind the old one, then put it first, then rotate, then remove the old one. Running workers are not disturbed. \

@@ -18,13 +18,13 @@ extension Command {
             .single("tenant", "TENANT", environment: .none, help: "Limit the jobs of this tenant."),
             .single(
                 "concurrency", "N", .bound(0), environment: .none,
-                help: "At most so many at once; 0 stops all, none is no bound."),
+                help: "At most this many jobs run at once; 0 stops all, none removes the bound."),
             .single(
                 "rate", "N/SPAN", .rate, environment: .none,
-                help: "At most so many starts in so long: 10/1s, 100/1m; or none."),
+                help: "At most N starts in each span: 10/1s, 100/1m; or none."),
             .single(
                 "burst", "N", .integer(1...1_000_000_000), environment: .none,
-                help: "So many at once after a rest; as many as the rate unless set."),
+                help: "At most this many starts at once after a rest; as many as the rate unless set."),
             .single("weight", "N", .weight, environment: .none, help: "A tenant's share beside others; or none."),
             .toggle("remove", environment: .none, help: "Take the limit away."), .create(.queue),
         ],

@@ -17,7 +17,7 @@ extension Command {
             .single("by", "ROLE", .text, environment: .none, help: "Only what this role did."),
             .single("message", "ID", .messageID, environment: .none, help: "Only about this message."),
             .single("since", "TIME", .instant, environment: .none, help: "Only entries since then."),
-            .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many."),
+            .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many."),
             .single(
                 "after", "N", .integer(1...1_000_000_000_000_000), environment: .none,
                 help: "Only entries older than this one."),

@@ -174,7 +174,7 @@ extension Invocation {
     }
 }
 
-/// What a status means for whoever waits.
+/// What a status means for a caller that waits.
 enum MailStatus {
     static let all = [
         "scheduled", "queued", "sending", "unknown", "parked", "accepted", "delayed", "delivered", "bounced",

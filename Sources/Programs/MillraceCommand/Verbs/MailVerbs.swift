@@ -10,7 +10,7 @@ extension Command {
             .single(
                 "status", "STATUS", .choice(MailStatus.all), environment: .none, help: "Only messages that are so."),
             .single("since", "TIME", .instant, environment: .none, help: "Only messages handed in since then."),
-            .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many."),
+            .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many."),
             .single("after", "ID", .messageID, environment: .none, help: "Only messages older than this one."),
         ],
         examples: [
@@ -143,7 +143,7 @@ extension Command {
             .single("reason", "TEXT", environment: .none, fallback: "by hand", help: "Why. It outlives the address."),
             .toggle("remove", environment: .none, help: "Let it get mail again."),
             .toggle("list", environment: .none, help: "List who is suppressed."),
-            .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many, with --list."),
+            .single("limit", "N", .integer(1...500), fallback: "50", help: "With --list: show at most this many."),
             .single("after", "HASH", environment: .none, help: "Only those behind it, with --list."),
         ],
         examples: [
@@ -178,7 +178,7 @@ extension Command {
             .single(
                 "older", "DURATION", .duration(.zero ... .seconds(2_592_000)), environment: .none, fallback: "1h",
                 help: "Silent for so long."),
-            .single("limit", "N", .integer(1...500), fallback: "100", help: "At most so many."),
+            .single("limit", "N", .integer(1...500), fallback: "100", help: "Ask about at most this many."),
         ],
         examples: [Example("millrace mail reconcile --older 10m", "without waiting for the workers")]
     ) { invocation in
@@ -187,7 +187,7 @@ extension Command {
         let pool = Pool(try invocation.connectionOptions(), size: 2)
         let composer = try invocation.composer()
         let mail = try composer.mail(pool: pool, supervisor: composer.supervisor(name: "reconcile"))
-        let sum = try await mail.post.reconcile(
+        let sum = try await mail.service.reconcile(
             olderThan: parsed.duration("older") ?? .seconds(3600), page: parsed.integer("limit") ?? 100)
         await pool.close()
         invocation.console.show([

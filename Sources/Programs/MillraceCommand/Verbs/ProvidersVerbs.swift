@@ -44,7 +44,7 @@ extension Command {
         ["providers", "history"],
         summary: "List what has happened to a provider, the newest first",
         arguments: [Argument("name", .one, .provider, help: "the provider's name")],
-        flags: [.single("limit", "N", .integer(1...10_000), fallback: "50", help: "At most so many.")],
+        flags: [.single("limit", "N", .integer(1...10_000), fallback: "50", help: "Show at most this many.")],
         examples: [Example("millrace providers history resend --limit 10", "who did what, when and why")]
     ) { invocation in
         let name = invocation.parsed.string("name") ?? ""
@@ -71,7 +71,7 @@ extension Command {
         summary: "Call a provider whatever its health is, and count the calls that would not have been let through",
         state: "observe", done: "is called whatever happens, and observed")
     static let providersReset = forcing(
-        "reset", summary: "Let a provider's health decide again, beginning anew", state: "auto",
+        "reset", summary: "Let a provider's health decide again, from a fresh start", state: "auto",
         done: "goes by its health again")
 
     private static func forcing(_ verb: String, summary: String, state: String, done: String) -> Command {

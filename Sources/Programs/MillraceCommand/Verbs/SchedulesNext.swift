@@ -12,7 +12,8 @@ extension Command {
             """,
         arguments: [Argument("name", .optional, .scheduleName, help: "the schedule's name; not with --cron")],
         flags: [
-            .single("count", "N", .integer(1...1000), environment: .none, fallback: "10", help: "So many times."),
+            .single(
+                "count", "N", .integer(1...1000), environment: .none, fallback: "10", help: "Show this many times."),
             .single("cron", "EXPRESSION", .timetable, environment: .none, help: "An expression of your own."),
             .single("zone", "NAME", .zone, environment: .none, help: "With --cron: its time zone; UTC if not given."),
             .single(

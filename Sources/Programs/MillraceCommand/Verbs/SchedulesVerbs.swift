@@ -16,7 +16,9 @@ extension Command {
         ["schedules", "show"],
         summary: "Show everything about a schedule, and what became of its latest times",
         arguments: [Argument("name", .one, .scheduleName, help: "the schedule's name")],
-        flags: [.single("limit", "N", .integer(0...10_000), fallback: "10", help: "So many of its latest times.")],
+        flags: [
+            .single("limit", "N", .integer(0...10_000), fallback: "10", help: "Show this many of its latest times.")
+        ],
         examples: [Example("millrace schedules show nightly --limit 50", "fired, skipped, missed")]
     ) { invocation in
         let name = invocation.parsed.string("name") ?? ""

@@ -22,7 +22,7 @@ extension Command {
             important columns are left out.
             """,
         flags: [
-            .toggle("watch", environment: .none, help: "Draw it anew every second until Ctrl-C, or --timeout."),
+            .toggle("watch", environment: .none, help: "Refresh every second until Ctrl-C, or --timeout."),
             .single(
                 "fail-if", "CONDITIONS",
                 .custom(expects: FailIf.expectation) { text in

@@ -54,7 +54,7 @@ extension Command {
     static let templatesUse = Command(
         ["templates", "use"],
         summary: "Make another version of a mail template the live one",
-        discussion: "Version 0 is the one that is built in. Whoever sends sees it at once.",
+        discussion: "Version 0 is the built-in one. The next message already uses the new choice.",
         arguments: [
             Argument("name", .one, help: "the template's name"),
             Argument("version", .one, .integer(0...1_000_000), help: "the version"),

@@ -29,7 +29,7 @@ extension Command {
             .single("break", "NAME", environment: .none, hidden: true, help: "Without this safeguard."),
             .single(
                 "alarm-lease", "DURATION", .duration(.seconds(2) ... .seconds(60)), environment: .none, hidden: true,
-                help: "How long an alarm is left to whoever took it."),
+                help: "How long a worker that took an alarm may keep it."),
             .single(
                 "parent", "PID", .integer(0...Int(Int32.max)), environment: .none, hidden: true,
                 help: "End with this process."),

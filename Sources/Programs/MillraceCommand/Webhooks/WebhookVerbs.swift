@@ -9,7 +9,8 @@ extension Command {
         ["webhooks", "list"],
         summary: "List who is told of events by HTTP, and how that goes",
         flags: [
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
             .single("after", "ID", .eventID, environment: .none, help: "Only those behind this one."),
         ],
         examples: [Example("millrace webhooks list", "where to, which types, what waits, what is switched off and why")]
@@ -72,7 +73,7 @@ extension Command {
         invocation.console.show(["id": .string(added.id), "secret": .string(added.secret)]) {
             invocation.console.print("\(added.id)  \(added.secret)")
         }
-        invocation.console.note("the secret is not shown again; give it to whoever checks the signatures")
+        invocation.console.note("the secret is not shown again; give it to the receiver, which checks the signatures")
         return .done
     }
 
@@ -166,7 +167,8 @@ extension Command {
         flags: [
             .single("to", "ID", .eventID, environment: .none, help: "Only this webhook's."),
             .single("event", "ID", .eventID, environment: .none, help: "Only this event's."),
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
         ],
         examples: [
             Example(

@@ -194,7 +194,7 @@ struct FailoverScenario: Sendable {
         if losses.armings > 0 {
             findings.append(.init(rule: "an arming that was answered is kept", detail: "\(losses.armings) are not"))
         }
-        // Whoever was armed before and is missed is told of whatever was lost.
+        // A person who was armed before and missed a check-in must be alarmed about, whatever was lost.
         let never: Set<String> = [
             "every missed check-in raises an alarm", "every contact of a step is told", "no alarm before its time",
             "workers end well",

@@ -1,7 +1,7 @@
 import CheckIns
 import Postgres
 
-/// Check-ins that arrive at the very moment of expiry, while two watchmen look. Whoever has the row first decides, and both sides must
+/// Check-ins that arrive at the very moment of expiry, while two services look. The first to lock the row decides, and both sides must
 /// tell the same story: without an alarm the check-in was in time, with one it was late, by the clock read under the lock.
 struct RaceScenario: Sendable {
     let invocation: Invocation
@@ -25,8 +25,8 @@ struct RaceScenario: Sendable {
         let watching = (0..<2).map { number in
             var own = CheckInService.Options(database: options, name: "race-\(number)")
             own.poll = .milliseconds(2)
-            let watchman = CheckInService(own, log: invocation.settings.log)
-            return Task { await watchman.run() }
+            let service = CheckInService(own, log: invocation.settings.log)
+            return Task { await service.run() }
         }
         defer { for one in watching { one.cancel() } }
         let live = invocation.console.live()

@@ -2,8 +2,8 @@ import Postgres
 
 /// Where on an alarm's path a fault strikes: from the expiry to the contact's answer, each step before it is written and at its commit.
 ///
-/// The harness's own Postgres has a trigger at each, which shares an advisory lock. While the harness holds that lock alone, whoever
-/// comes by stands still there, in the middle of its transaction, and is seen to.
+/// The harness's own Postgres has a trigger at each point, which shares an advisory lock. While the harness holds that lock alone, every
+/// transaction that reaches the point stops there, and the harness strikes.
 enum StrikePoint: String, CaseIterable, Sendable {
     /// The caller has the watch, and its check-in counts; it is not written yet.
     case checkIn = "check-in"

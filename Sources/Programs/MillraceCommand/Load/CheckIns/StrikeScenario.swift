@@ -144,7 +144,7 @@ struct StrikeScenario: Sendable {
     }
 }
 
-/// Has whoever comes by a point stand still there, until it is opened.
+/// Stops every transaction that reaches a point, until the gate is opened.
 private final class StrikeGate: Sendable {
     private let point: StrikePoint
     private let world: StrikeWorld

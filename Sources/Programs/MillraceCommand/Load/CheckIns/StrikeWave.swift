@@ -75,8 +75,8 @@ struct StrikeWave: Sendable {
         var wasInTime: Bool
     }
 
-    /// Checks everybody in who is to be seen, just before it would be missed, and asks until there is an answer.
-    /// A few may have their connection so many seconds ahead, for one that is opened on a busy machine may take longer than is left.
+    /// Checks in every person of this wave just before they would be missed, and retries until there is an answer.
+    /// A few may open their connection this many seconds ahead, because opening one on a busy machine may take longer than is left.
     func checkIn(
         _ due: [String: Double], ahead: Double = 0, in world: StrikeWorld
     ) async throws -> [String: Answered] {
@@ -145,7 +145,7 @@ struct StrikeWave: Sendable {
         let client = HTTPClient()
         var turn = 0
         while true {
-            // Whoever is there: a contact tries again, and a front end would find the other worker.
+            // Either worker will do: a contact would try again, and a front end would find the other worker.
             let place = "http://127.0.0.1:\(world.ports[turn % world.ports.count])" + link[path.lowerBound...]
             turn += 1
             var request = HTTPRequest("POST", place, body: .bytes(Array("answer=acknowledged".utf8)))

@@ -25,7 +25,7 @@ struct Cadence: Sendable, Equatable {
         return min(calls, Int(Double(now - began) / 1e9 * perSecond) + 1)
     }
 
-    /// In which of so many equal parts a call lies.
+    /// The index of the equal part in which a call lies.
     func part(of call: Int, parts: Int) -> Int {
         min(parts - 1, max(0, call * parts / max(1, calls)))
     }

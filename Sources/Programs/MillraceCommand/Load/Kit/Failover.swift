@@ -22,7 +22,7 @@ struct Failover: Sendable {
             following: primary)
     }
 
-    /// Whoever of the two may be written to.
+    /// The one of the two that accepts writes now.
     var location: String {
         "host=\(primary.socketDirectory),\(standby.socketDirectory) port=\(primary.port),\(standby.port) "
             + "user=millrace dbname=millrace target_session_attrs=read-write"

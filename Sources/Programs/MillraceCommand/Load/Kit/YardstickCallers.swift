@@ -21,7 +21,7 @@ final class YardstickCallers: Sendable {
     }
 
     private let yardstick: Yardstick
-    /// Used by one turn at a time: whoever takes turns waits for each.
+    /// Used by one turn at a time: each turn is awaited before the next begins.
     private nonisolated(unsafe) let handle: OpaquePointer
 
     private init(_ handle: OpaquePointer, of yardstick: Yardstick) {

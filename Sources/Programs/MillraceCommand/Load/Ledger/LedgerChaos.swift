@@ -27,8 +27,8 @@ final class LedgerChaos: Sendable {
     private let longFreeze: ClosedRange<Double>
     private let state = Mutex(State())
 
-    /// Where a safeguard is missing, the faults are such as it is there for: workers that come back from the dead for the check of
-    /// tokens; and none that makes a worker begin anew, and so look everywhere, for the sweep.
+    /// Where a safeguard is missing, the faults are those that it guards against: for the check of tokens, workers that come back from the
+    /// dead; for the sweep, no fault that makes a worker start again and so look everywhere.
     init(world: LedgerWorld, broken: LedgerBreak?, only: Set<String>) {
         self.world = world
         let usual: [(Kind, Int)] =

@@ -10,7 +10,7 @@ enum PeopleAct: Sendable, Equatable {
     case name(person: String, contact: String, channels: [String: String])
     case remove(person: String, contact: String)
     case ask(person: String, contact: String)
-    /// By whoever has the link: yes, no, never.
+    /// An answer through the link: yes, no, never.
     case link(person: String, contact: String, channel: String, answer: String)
     case accept(person: String, agrees: Bool)
     case arm(person: String)

@@ -184,7 +184,7 @@ struct PeopleWorld {
             let ref = try await value(
                 "select ref::text from millrace.watch_address where person = $1 and contact = $2 and channel = $3",
                 [person, contact, channel])
-            // A worker answers links, whoever opens them.
+            // A worker handles the link's page, so the caller's role is the worker's.
             return try await value(
                 "select pg_temp.call_as(session_user, session_user, '', $1)",
                 [
@@ -217,7 +217,7 @@ struct PeopleWorld {
 
     // MARK: endings
 
-    /// Of the alarms of whoever is erased.
+    /// About the alarms of the person that is erased.
     private struct Told {
         var alarms: String
         /// That were told of one, and are still somebody's who is to be told.

@@ -1,7 +1,7 @@
 import Postgres
 import Synchronization
 
-/// Set once, seen by whoever looks.
+/// A flag that is set once and can be read from everywhere.
 final class Signalled: Sendable {
     private let state = Mutex(false)
 

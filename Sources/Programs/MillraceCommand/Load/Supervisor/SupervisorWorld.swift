@@ -34,7 +34,7 @@ final class SupervisorWorld: Sendable {
         try await Connection.open(ConnectionOptions(location: cluster.url()), name: "load")
     }
 
-    /// A process that calls `port` through its supervisor, so many times a second, or in so many loops.
+    /// A process that calls `port` through its supervisor, either at a fixed rate a second or in a fixed number of loops.
     func start(
         _ name: String, port: UInt16, rate: Int = 0, loops: Int = 0, _ settings: [String: String]
     ) async throws -> pid_t {
