@@ -12,7 +12,7 @@ extension CloudEvent {
                 data = (member.value, Array(bytes[member.range]))
                 continue
             }
-            // An attribute that is null is one that is absent; so are the data in base64.
+            // An attribute that is null counts as absent; so does data_base64.
             if member.value == .null { continue }
             if member.name == "data_base64" {
                 guard case .string(let text) = member.value else { throw CloudEventError("data_base64 is no text") }
@@ -35,7 +35,7 @@ extension CloudEvent {
             guard let bytes = Data(base64Encoded: base64) else { throw CloudEventError("data_base64 is no base64") }
             self.data = .bytes(Array(bytes))
         } else if let data {
-            // Of another type than JSON a text is what is meant, and not its spelling.
+            // With a content type other than JSON the data are the string's text, not its JSON spelling.
             if case .string(let text) = data.value, let type = dataContentType, !Rules.isJSON(type) {
                 self.data = .text(text)
             } else {
@@ -74,7 +74,7 @@ extension CloudEvent {
         return event
     }
 
-    /// Several, each of which has to be one.
+    /// A list of events, each of which must be valid.
     package static func batch(json bytes: [UInt8]) throws(CloudEventError) -> [CloudEvent] {
         var events: [CloudEvent] = []
         for element in try StrictJSONReader.elements(bytes) { events.append(try CloudEvent(json: element)) }

@@ -9,7 +9,7 @@ package struct DocumentPrograms: Sendable {
     package var models: String
     package var languages: [String]
     package var quotas = Quotas()
-    /// How long a page may be computed on.
+    /// How much CPU time a page may take.
     package var pageCPU: Duration = .seconds(60)
     package var dpiCap = Raster.caps.high
     /// Most pixels of a drawn page. A larger page is drawn at a lower resolution.
@@ -25,10 +25,11 @@ package struct DocumentPrograms: Sendable {
         self.languages = languages
     }
 
-    /// Debian's place for them.
+    /// Debian's directory for the models.
     package static let usualModels = "/usr/share/tesseract-ocr/5/tessdata"
 
-    /// As `MILLRACE_CHILDREN` and `MILLRACE_TESSDATA` say it; else the programs are beside this one, and the models where Debian has them.
+    /// From `MILLRACE_CHILDREN` and `MILLRACE_TESSDATA`; without them the programs are beside this one, and the models where Debian has
+    /// them.
     package init(environment: [String: String], beside program: String) {
         let folder = program.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
         self.init(
@@ -50,7 +51,7 @@ package struct DocumentPrograms: Sendable {
         limits.wall = pageCPU * 2 + .seconds(30)
         switch stage {
         case .probe:
-            // A document that takes longer to be looked at is refused, and soon.
+            // A document that takes longer to inspect is refused early.
             limits.memory = 768 << 20
             limits.cpu = .seconds(10)
             limits.wall = .seconds(20)
@@ -64,7 +65,7 @@ package struct DocumentPrograms: Sendable {
         case .ocr:
             limits.memory = 2 << 30
             limits.cpu = pageCPU * enginePages
-            // Minutes of it must not keep from others what takes them milliseconds.
+            // These run for minutes and must not delay work that takes milliseconds.
             limits.niceness = niceness
             limits.answer = 32 << 20
         case .assemble, .report:
@@ -77,7 +78,7 @@ package struct DocumentPrograms: Sendable {
         return limits
     }
 
-    /// A request to a child of its own, and its answer taken apart; all that can go wrong comes as one kind of failure.
+    /// Sends a request to a new child and decodes its answer. Every failure becomes a DocumentFailure.
     func ask<Head: Decodable & Sendable>(
         _ stage: Stage, _ request: some Encodable, _ body: [UInt8] = [], files: [Int32], as head: Head.Type = Head.self,
         note: (@Sendable ([UInt8]) -> Void)? = nil

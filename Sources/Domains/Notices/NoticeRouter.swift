@@ -3,7 +3,7 @@ import Signatures
 import Supervision
 import Synchronization
 
-/// Finds the provider of a sending, and calls it as the supervisor lets it; for an alarm it always does.
+/// Finds the provider of a sending, and calls it when the supervisor permits; for an alarm the supervisor always does.
 struct NoticeRouter: Sendable {
     let providers: [String: any NoticeProvider]
     let supervisor: Supervisor
@@ -16,7 +16,7 @@ struct NoticeRouter: Sendable {
         NoticeWords.of(sending, app: app, defaultLocale: locale, links: links, phrases: phrases)
     }
 
-    /// What came of it, and whom it was brought to.
+    /// Sends it; returns the provider and the outcome.
     func bring(_ sending: Sending, deadline: Duration) async -> (provider: String, NoticeOutcome) {
         let name: String
         switch Sending.Channel(rawValue: sending.channel) {
@@ -43,7 +43,7 @@ struct NoticeRouter: Sendable {
                 ) { call in
                     let delivery = await provider.send(sending, words, call: call)
                     heard.withLock { $0 = delivery }
-                    // What says something of the provider's health is thrown, so that it counts.
+                    // A fault that concerns the provider's health is thrown, so that it counts.
                     if let fault = delivery.fault, fault.kind.bearing != .healthy { throw fault }
                     return delivery
                 }

@@ -8,18 +8,18 @@ package import Telemetry
 package final class NoticeService: Sendable {
     package struct Options: Sendable {
         package var database: ConnectionOptions
-        /// What the process hears by; none: a connection of its own.
+        /// The process's LISTEN connection; nil: the service opens its own.
         package var hearing: NotificationHub?
-        /// For what can wait.
+        /// For statements that can wait.
         package var pool: Pool
         package var app = "Millrace"
         package var locale = "en"
-        /// What those who are told of an alarm answer by.
+        /// Makes the links by which contacts answer an alarm.
         package var links: Links?
         package var phrases = PublishedPhrases()
         package var alarmSlots = 64
         package var slots = 32
-        /// How often to look for what nobody announced.
+        /// How often to look for unannounced work.
         package var floor = Duration.seconds(1)
         package var alarmLease = Duration.seconds(30)
         package var lease = Duration.seconds(90)
@@ -58,7 +58,7 @@ package final class NoticeService: Sendable {
             signals: Dictionary(uniqueKeysWithValues: lanes.map { ($0.options.isAlarm, $0.signal) }), log: log)
     }
 
-    /// Until cancelled; what is under way then is brought to its end.
+    /// Until cancelled; calls under way then are finished.
     package func run() async {
         await options.phrases.prepare()
         await withDiscardingTaskGroup { group in
@@ -72,7 +72,7 @@ package final class NoticeService: Sendable {
 
     package var standing: NoticeStanding { tally.standing }
 
-    /// For /metrics, which must not ask the database.
+    /// Collects the figures for /metrics, which must not query the database itself.
     private func sample() async {
         while !Task.isCancelled {
             do {
@@ -88,7 +88,7 @@ package final class NoticeService: Sendable {
     }
 }
 
-/// What this process has sent, and how far all are behind.
+/// What this process has sent, and how far the whole fleet is behind.
 package struct NoticeStanding: Sendable {
     package var alarms = Counts()
     package var plain = Counts()

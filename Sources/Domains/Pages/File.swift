@@ -1,6 +1,6 @@
 import Glibc
 
-/// A file that was handed over, as memory. It stays for the process's life, as do those who look at it.
+/// A file that was handed over, mapped into memory. The mapping stays for the process's life.
 package struct File: Sendable {
     package let bytes: Bytes
 

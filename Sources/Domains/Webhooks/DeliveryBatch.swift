@@ -3,7 +3,7 @@ import Digests
 import Faults
 import Signatures
 
-/// What was claimed together for one target: a handshake, one event, or the events of one batch.
+/// Deliveries that were claimed together for one target: a handshake, one event, or the events of one list.
 struct DeliveryBatch: Sendable {
     struct Item: Sendable {
         var event: String
@@ -46,7 +46,7 @@ struct DeliveryBatch: Sendable {
         return batches
     }
 
-    /// What to send, and what can not be sent.
+    /// What can be sent, and what cannot.
     var messages: (ready: [Letter], faulty: [(Item, Fault)]) {
         var good: [(item: Item, event: CloudEvent)] = []
         var faulty: [(Item, Fault)] = []
@@ -74,7 +74,7 @@ struct DeliveryBatch: Sendable {
         return ([letter], faulty)
     }
 
-    /// The same for the same events, so that a batch that comes twice is known.
+    /// The same id for the same events, so that a receiver recognises a batch that comes twice.
     static func batchID(_ events: [String]) -> String {
         let hash = HMAC.sha256(Array(events.joined(separator: ",").utf8), key: Array("batch".utf8))
         return "batch_" + Hexadecimal.text(hash.prefix(16))

@@ -7,15 +7,15 @@ import Synchronization
 package import Telemetry
 import Threads
 
-/// The webhooks of a worker: makes deliveries of events, sends them, and writes down what came of it.
+/// The webhook service of a worker: makes deliveries from events, sends them, and records the results.
 package final class WebhookService: Sendable {
     package struct Options: Sendable {
-        /// Requests under way at once, to all targets and to one.
+        /// How many requests may be under way at once, to all targets and to one.
         package var slots = 128
         package var perTarget = 8
         /// Events in one request of a target that takes lists.
         package var batch = 100
-        /// How often to look when nothing is heard.
+        /// How often to look when no notification comes.
         package var poll = Duration.seconds(1)
         package var keys = Keyring.empty
 
@@ -40,15 +40,15 @@ package final class WebhookService: Sendable {
     private let state = Mutex(State())
 
     private struct State {
-        /// By target.
+        /// Requests under way, by target.
         var underWay: [String: Int] = [:]
         var tally = Tally()
         var complained: Set<String> = []
-        /// Targets where this worker may not go, and until when it does not look at them again.
+        /// Targets that this worker's settings forbid, and until when it does not look at them again.
         var passedBy: [String: ContinuousClock.Instant] = [:]
     }
 
-    /// - Parameter hearing: what the process hears by; none: a connection of its own.
+    /// - Parameter hearing: the process's LISTEN connection; nil: the service opens its own.
     package init(pool: Pool, hearing: NotificationHub? = nil, caller: WebhookClient, options: Options, log: Log) {
         table = WebhookStore(pool: pool)
         self.hearing = hearing ?? NotificationHub(pool.options)
@@ -61,7 +61,7 @@ package final class WebhookService: Sendable {
 
     package var tally: Tally { state.withLock { $0.tally } }
 
-    /// Until cancelled. What is under way then is broken off, and somebody sends it again under the same id.
+    /// Until cancelled. Requests under way then are broken off, and another worker sends them again under the same id.
     package func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.hearing.run() }
@@ -83,7 +83,7 @@ package final class WebhookService: Sendable {
                     backoff.reset()
                     if passed == 500 || claimed { continue }
                     let due = try await table.wait().seconds ?? .infinity
-                    // What is due and was not claimed is in somebody else's hands.
+                    // Another worker holds the due deliveries that were not claimed.
                     let least = isPassingBy ? options.poll / .seconds(1) : 0.05
                     let pause = Duration.seconds(min(max(due, least), options.poll / .seconds(1)))
                     await sleepLock.nap(pause) { try await self.table.fanOut(500) > 0 }
@@ -98,7 +98,7 @@ package final class WebhookService: Sendable {
         await sleepLock.close()
     }
 
-    /// Everything that is due now, once; for tests and tools.
+    /// Sends everything that is due now, once; for tests and tools.
     package func runOnce() async throws {
         try await seal()
         while try await table.fanOut(500) == 500 {}
@@ -107,7 +107,7 @@ package final class WebhookService: Sendable {
         }
     }
 
-    /// True when as much was claimed as there was room for: there may be more.
+    /// True when the claim filled all free slots: there may be more.
     private func claim(_ start: (DeliveryBatch) -> Void) async throws -> Bool {
         let (free, busy) = state.withLock { state in
             state.passedBy = state.passedBy.filter { $0.value > .now }
@@ -127,7 +127,7 @@ package final class WebhookService: Sendable {
     }
 
     private func carry(_ batch: DeliveryBatch) async {
-        // What has come of it is written down even when we stop: else it would be sent again.
+        // The result is recorded even when we stop: otherwise the event would be sent again.
         do {
             if batch.isHandshake {
                 try await shake(batch)
@@ -222,7 +222,7 @@ package final class WebhookService: Sendable {
 
     private var isPassingBy: Bool { state.withLock { !$0.passedBy.isEmpty } }
 
-    /// What only this worker's settings forbid is no fault of the target: others may go there, and decide.
+    /// If only this worker's settings forbid the target, the target is not at fault: other workers may be allowed to call it, and decide.
     private func passBy(_ webhook: String, _ why: String) {
         let isNew = state.withLock { state in
             state.passedBy[webhook] = .now + .seconds(60)
@@ -235,7 +235,7 @@ package final class WebhookService: Sendable {
         }
     }
 
-    /// Secrets that came by SQL, or are sealed with an older key.
+    /// Encrypts secrets that came by SQL, or that an older key encrypted.
     private func seal() async throws {
         guard let first = options.keys.keys.first else { return }
         for stored in try await table.unsealed(by: first.id) {

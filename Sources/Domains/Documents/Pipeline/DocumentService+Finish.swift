@@ -11,9 +11,9 @@ extension DocumentService {
         var size: Int
     }
 
-    /// Makes of the pages what was asked for. The original stays what it is; what is made stands beside it.
+    /// Makes the requested outputs from the pages. The original stays unchanged; outputs are stored beside it.
     ///
-    /// - Parameter here: the original, where the run has it already.
+    /// - Parameter here: the original, if the run has it already.
     func finish(_ job: DocumentJob, _ here: SharedFile? = nil) async throws -> Verdict {
         guard let document = try await table.take(job) else { return .done }
         guard let json = document.inspection, let blob = document.blob else {
@@ -70,7 +70,7 @@ extension DocumentService {
         return (try await stored(output, "pdf"), made.usage.cpu)
     }
 
-    /// The first page that can be seen, as large as on a screen.
+    /// The first page that can be drawn, in the size of a screen.
     private func preview(
         _ sheet: SharedFile, _ inspection: Inspection, _ document: DocumentStore.Taken, _ own: DocumentPrograms
     ) async throws -> (output: Output, cpu: Duration) {

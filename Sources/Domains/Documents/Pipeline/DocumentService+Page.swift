@@ -5,7 +5,7 @@ import Pages
 import Sandbox
 
 extension DocumentService {
-    /// Draws one page and reads it, unless the same picture has been read before.
+    /// Draws one page and reads it, unless the cache has a result for the same picture.
     func read(_ job: DocumentJob) async throws -> Verdict {
         guard let number = job.page, let document = try await table.take(job),
             let json = document.inspection, let blob = document.blob
@@ -20,7 +20,7 @@ extension DocumentService {
         let inspection = try JSONDecoder().decode(Inspection.self, from: Data(json))
         let sheet = try await fileCache.sheet(blob, from: store)
         var own = workshop(for: document)
-        // What was too much for an engine may be less so when it is coarser.
+        // A page that was too much for an engine may succeed at a lower resolution.
         if document.tries > 0 { own.dpiCap = min(own.dpiCap, 150) }
         job.context.progress(0, stage: "raster")
         var said: PageText?
@@ -32,7 +32,7 @@ extension DocumentService {
                 said = texts.value[page].flatMap { $0.wordCount > 0 ? $0 : nil }
             }
         } catch {
-            // What it says itself can not be had; it is drawn, and read or not.
+            // Its own text cannot be read; the page is drawn, and read by OCR if possible.
             if error.isCancelled || error.reason == .internal { throw error }
             spent += error.usage.cpu
         }
@@ -54,7 +54,7 @@ extension DocumentService {
             if failure.isCancelled || failure.mayGoWell && failure.reason == .internal { throw failure }
             let cpu = spent + failure.usage.cpu
             guard isWorthAnotherTry(failure, tries: document.tries), !job.isLast else {
-                // Its picture can not be read; what it says itself is there.
+                // Its picture cannot be read, but its own text is there.
                 if let said { return try await put(job, PageResult(page, said, cpu: cpu), cpu: cpu) }
                 return try await put(job, PageResult(page, failure, cpu: cpu), cpu: cpu)
             }
@@ -66,7 +66,7 @@ extension DocumentService {
         }
     }
 
-    /// What an engine reads on a picture, or has read on the same before.
+    /// The text that an engine reads in a picture, or the cached result for the same picture.
     private func recognise(
         _ picture: Raster, _ page: Int, _ document: DocumentStore.Taken, _ job: DocumentJob, _ spent: inout Duration
     ) async throws -> Verdict {
@@ -95,7 +95,7 @@ extension DocumentService {
             job, PageResult(page, text, key: Hexadecimal.text(key), cpu: spent), cpu: spent)
     }
 
-    /// Of a page that says some text itself and has a picture: that, and what is read in the picture.
+    /// For a page with some text of its own and a picture: joins its text with the text read in the picture.
     private func both(
         _ said: PageText, _ sheet: SharedFile, _ inspection: Inspection, _ page: Int, _ document: DocumentStore.Taken,
         _ own: DocumentPrograms, _ job: DocumentJob, _ spent: inout Duration

@@ -6,10 +6,11 @@ import Sandbox
 import Telemetry
 
 extension DocumentService {
-    /// How many pages' own texts are asked for at once: what they say can be read as soon as these are written down.
+    /// How many pages' own texts are read at once. Clients can read a batch as soon as it is stored.
     private static let batch = 25
 
-    /// Brings the document here, looks at it, takes what it says itself, and has the rest read; ends it if there is none.
+    /// Fetches the document, inspects it, stores the text that it already contains, and enqueues the other pages; ends it if there are
+    /// none.
     func receive(_ job: DocumentJob) async throws -> Verdict {
         guard let document = try await table.take(job) else { return .done }
         job.context.progress(0, stage: "receive")
@@ -48,7 +49,7 @@ extension DocumentService {
         }
         job.context.progress(0.3, stage: "classify")
         guard try await takeOwnTexts(sheet, inspection, document, own, job) else { return .done }
-        // What has said all of itself needs no other job.
+        // A document whose pages all have their own text needs no further job.
         if inspection.pages.allSatisfy({ $0.refusal == nil }), try await table.waiting(job).isEmpty {
             return try await finish(job, sheet)
         }
@@ -68,7 +69,7 @@ extension DocumentService {
         }
     }
 
-    /// Nil: go on.
+    /// nil: continue.
     private func judged(
         _ answer: DocumentStore.Reception, of quota: String, _ job: DocumentJob
     ) async throws -> Verdict? {
@@ -86,7 +87,7 @@ extension DocumentService {
         }
     }
 
-    /// False: the document is not worked on any more.
+    /// False: the document is no longer being worked on.
     private func takeOwnTexts(
         _ sheet: SharedFile, _ inspection: Inspection, _ document: DocumentStore.Taken, _ own: DocumentPrograms,
         _ job: DocumentJob
@@ -102,7 +103,7 @@ extension DocumentService {
                 found = try await own.ownText(
                     sheet.descriptor, inspection, pages: pages, password: document.password)
             } catch {
-                // A page whose own text can not be had is drawn, and read or not.
+                // A page whose own text cannot be read is drawn, and read by OCR if possible.
                 if error.isCancelled || error.reason == .internal { throw error }
                 continue
             }
@@ -123,7 +124,7 @@ extension DocumentService {
         return true
     }
 
-    /// A page that the probe has refused.
+    /// A page that the probe refused.
     private struct Refused: Encodable {
         var page: Int
         var reason: String

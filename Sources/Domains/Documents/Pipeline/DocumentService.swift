@@ -14,9 +14,9 @@ package import Telemetry
 /// its job.
 package final class DocumentService: Sendable {
     package struct Options: Sendable {
-        /// What a document may be computed on in all.
+        /// How much CPU time a whole document may take.
         package var documentCPU: Duration = .seconds(3600)
-        /// Speaks as our own OCR program does.
+        /// An OCR program with the protocol of our own; nil: our own.
         package var engine: String?
         /// How many engines stay warm.
         package var engines = 2
@@ -25,7 +25,7 @@ package final class DocumentService: Sendable {
         package init() {}
     }
 
-    /// Brings what lies elsewhere to the blobs: a file of this machine, an address.
+    /// Copies a document from a file of this machine or from an address into the blob store.
     package typealias Fetch =
         @Sendable (_ source: String, _ most: Int, _ store: any BlobStore) async throws -> (
             id: BlobID, size: Int
@@ -64,7 +64,7 @@ package final class DocumentService: Sendable {
     }
 
     package static let kinds = ["document.receive", "document.page", "document.finish"]
-    /// Pages have a queue of their own, so that they never keep a document from being looked at.
+    /// Pages have their own queue, so that they never delay the inspection of a new document.
     package static let queues = (documents: "documents", pages: "documents.pages")
 
     package static func queue(of kind: String) -> String {
@@ -96,7 +96,7 @@ package final class DocumentService: Sendable {
         }
     }
 
-    /// Until cancelled: documents whose jobs are gone end, and engines that nobody needs.
+    /// Until cancelled: ends documents whose jobs are gone, and stops idle engines.
     package func watch(every pause: Duration = .seconds(10)) async {
         while !Task.isCancelled {
             do { try await Task.sleep(for: pause) } catch { break }
@@ -129,12 +129,12 @@ package final class DocumentService: Sendable {
             ? .recorded : .done
     }
 
-    /// What may go well another time is tried a second time, and no more; for want of a program, as long as any job.
+    /// A failure that may succeed on a retry is retried once; if a program is missing, as often as any job.
     func isWorthAnotherTry(_ failure: DocumentFailure, tries: Int) -> Bool {
         failure.mayGoWell && (failure.reason == .internal || tries < 1)
     }
 
-    /// The document's own workshop.
+    /// The programs with this document's own limits.
     func workshop(for document: DocumentStore.Taken) -> DocumentPrograms {
         var own = workshop
         own.languages = document.languages
@@ -152,7 +152,7 @@ package final class DocumentService: Sendable {
 }
 
 extension DocumentPrograms {
-    /// Another program than ours, given the same.
+    /// Another OCR program than ours, with the same arguments.
     func engine(at path: String) -> SandboxedChild.Program {
         var own = program(.ocr, ["models=\(models)", "languages=\(languages.joined(separator: "+"))"])
         own.path = path

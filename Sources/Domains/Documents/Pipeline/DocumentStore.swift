@@ -3,7 +3,7 @@ import Jobs
 import Pages
 package import Postgres
 
-/// The room's half of the database, as its jobs see it: one method a door.
+/// The document service's SQL: one method for each door.
 package struct DocumentStore: Sendable {
     let pool: Pool
 
@@ -11,7 +11,7 @@ package struct DocumentStore: Sendable {
         self.pool = pool
     }
 
-    /// What a run has to know of its document.
+    /// What a run needs to know about its document.
     struct Taken: Sendable {
         var title: String?
         var source: String?
@@ -31,11 +31,11 @@ package struct DocumentStore: Sendable {
         var password: String?
         var tries: Int
         var cpu: Duration
-        /// What its tenant may still compute; nil: as long as it likes.
+        /// The CPU seconds that its tenant has left; nil: no limit.
         var cpuLeft: Double?
     }
 
-    /// Nil: there is nothing to be done any more.
+    /// nil: there is nothing left to do.
     func take(_ job: DocumentJob) async throws -> Taken? {
         try await ask(
             """
@@ -62,7 +62,7 @@ package struct DocumentStore: Sendable {
 
     enum Reception: String, Sendable {
         case taken, over, quota
-        /// Not as large as it was said to be.
+        /// Its size is not the announced one.
         case malformed
     }
 
@@ -96,9 +96,9 @@ package struct DocumentStore: Sendable {
         }.first ?? nil
     }
 
-    /// False: the document is not worked on any more, or this run is not the one to do it.
+    /// False: the document is no longer being worked on, or another run has it.
     ///
-    /// - Parameter ends: the run is a page's, and ends with this.
+    /// - Parameter ends: the run is a page's run, and ends with this call.
     func put(_ job: DocumentJob, _ results: [PageResult], cpu: Duration, ends: Bool) async throws -> Bool {
         try await truth(
             "select millrace.document_pages_put($1, $2::text::uuid, $3, $4, $5, $6)",
@@ -125,7 +125,7 @@ package struct DocumentStore: Sendable {
         }
     }
 
-    /// The end of the document, and of the run. A reason beside `completed` says what could not be made of it.
+    /// Ends the document and the run. A failure of a completed document says which output could not be made.
     func end(
         _ job: DocumentJob, _ failure: DocumentFailure?, isFailed: Bool, outputs: [UInt8], cpu: Duration
     ) async throws -> Bool {
@@ -137,7 +137,7 @@ package struct DocumentStore: Sendable {
             ])
     }
 
-    /// Documents whose jobs are gone end; how many.
+    /// Ends documents whose jobs are gone; returns how many.
     func check() async throws -> Int {
         try await ask("select millrace.documents_check()", []) { row throws(PostgresError) in Int(try row.int(0)) }
             .first ?? 0

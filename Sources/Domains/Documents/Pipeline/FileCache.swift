@@ -2,7 +2,7 @@ package import Blobs
 import Glibc
 import Threads
 
-/// A file that nobody else can find; it goes with the last who has it.
+/// A file without a name. It is deleted when its last owner lets go of it.
 package final class SharedFile: Sendable {
     package let descriptor: Int32
 
@@ -13,8 +13,8 @@ package final class SharedFile: Sendable {
     deinit { close(descriptor) }
 }
 
-/// Originals and what is made of them as files, which children are given. The originals last asked for stay: a document's pages come one
-/// after the other.
+/// Originals and outputs as files, which children get. The originals that were used last stay, because a document's pages come one after
+/// the other.
 package actor FileCache {
     private let thread = ThreadExecutor(name: "file-cache")
     private let directory: String
@@ -29,7 +29,7 @@ package actor FileCache {
 
     deinit { thread.stop() }
 
-    /// Two who ask for the same at once may both fetch it; the later one's is kept.
+    /// Two callers that want the same file at once may both fetch it; the later copy is kept.
     package func sheet(_ id: BlobID, from store: any BlobStore) async throws -> SharedFile {
         if let at = kept.firstIndex(where: { $0.id == id }) {
             let found = kept.remove(at: at)
@@ -75,7 +75,7 @@ package actor FileCache {
         return bytes
     }
 
-    /// What stands in a sheet, piece by piece.
+    /// The contents of a file, piece by piece.
     package nonisolated func pieces(of sheet: SharedFile) -> SharedFilePieces {
         SharedFilePieces(fileCache: self, sheet: sheet)
     }

@@ -11,7 +11,7 @@ extension MailService {
         package var unanswered = 0
     }
 
-    /// Asks the providers about messages they took and have said nothing of for so long.
+    /// Asks the providers about messages that they took and that have been silent for longer than `age`.
     package func reconcile(olderThan age: Duration, page: Int = 100) async throws -> Reconciled {
         let silent = try await table.ask(
             "select message::text, service, provider_message_id from millrace.mail_silent($1, $2)",
@@ -30,7 +30,7 @@ extension MailService {
                 }
             } catch {
                 sum.unanswered += 1
-                if error is CallRefusal { break }  // nor would it answer for the next
+                if error is CallRefusal { break }  // the next question would be refused as well
                 continue
             }
             guard let known else { continue }
@@ -45,7 +45,7 @@ extension MailService {
         return sum
     }
 
-    /// Tells messages whose jobs ended without a word to them; takes away the contents of those that ended long ago.
+    /// Ends messages whose jobs ended without recording it, and deletes the contents of messages that ended long ago.
     package func tidy() async throws {
         let forsaken = try await table.ask("select millrace.mail_forsaken()", []) { row throws(PostgresError) in
             try row.int(0)
@@ -63,12 +63,12 @@ extension MailService {
         }
     }
 
-    /// Until cancelled: now and then a look at what has been silent for long, and at what ended otherwise than by a provider's word.
+    /// Until cancelled: looks from time to time at messages that have long been silent, and at messages whose jobs are gone.
     package func watch(every pause: Duration = .seconds(300), olderThan age: Duration = .seconds(3600)) async {
         do {
             try await table.tellDefaults(options)
         } catch  where Task.isCancelled {
-            return  // a worker that did not start says why itself
+            return  // the worker itself reports why it did not start
         } catch {
             log.warning("what templates can be filled with could not be told to the database", [("error", "\(error)")])
         }

@@ -1,17 +1,17 @@
 import Synchronization
 
-/// What became of messages in this process since its start, for metrics.
+/// Counts of message outcomes in this process since its start, for metrics.
 package struct MailTally: Sendable, Equatable {
     package enum Outcome: String, CaseIterable, Sendable {
         /// The provider took it.
         case accepted
         /// It will never be sent.
         case failed
-        /// Not taken, for certain: later, elsewhere, or by itself.
+        /// Certainly not taken: it goes later, elsewhere, or alone.
         case refused
-        /// Nobody knows yet; the request is repeated as it is.
+        /// Unknown so far; the request is repeated unchanged.
         case unknown
-        /// Nobody knows, and a person has to find out.
+        /// Unknown, and a person has to find out.
         case parked
     }
 

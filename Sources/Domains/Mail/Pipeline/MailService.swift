@@ -5,7 +5,7 @@ package import Supervision
 import Synchronization
 package import Telemetry
 
-/// The mail room of a worker: takes messages, freezes them, hands them to providers, and writes down what came of it.
+/// The mail service of a worker: it takes messages, freezes them, sends them through providers, and records the results.
 package final class MailService: Sendable {
     let table: MailStore
     let options: MailOptions
@@ -15,7 +15,7 @@ package final class MailService: Sendable {
     let log: Log
     let turns: [String: AsyncTurn]
     let route: Mutex<RouteNote>
-    /// By provider: requests of one message, opened together.
+    /// For each provider: opens the requests of single messages together.
     let opening: [String: StatementBatcher<Claim, MailStore.Opened>]
     let recording: StatementBatcher<MailStore.Outcome, Void>
     let counted = Mutex(MailTally())
@@ -28,7 +28,7 @@ package final class MailService: Sendable {
         var read: ContinuousClock.Instant?
     }
 
-    /// A request of one message, to be opened.
+    /// A request of one message that is to be opened.
     struct Claim: Sendable {
         var id: String
         var holder: Int64
@@ -101,7 +101,7 @@ package final class MailService: Sendable {
         return jobs.indices.map { run.ending($0) }
     }
 
-    /// The database's flag decides about the roll-out. It is read again when it is a second old.
+    /// The routes with the roll-out of the database's flag. The flag is read again when it is a second old.
     func routesNow() async throws -> Routes {
         let known = rollout.withLock { $0 }
         if let read = known.read, ContinuousClock.now - read < .seconds(1) {
@@ -126,13 +126,13 @@ package final class MailService: Sendable {
             [("mail.provider", provider), ("reason", objections.joined(separator: "; "))])
     }
 
-    /// Once a process: what it says holds until somebody changes the configuration.
+    /// Logs once per process: the statement holds until somebody changes the configuration.
     private func warn(once key: String, _ message: StaticString, _ data: [(String, String)]) {
         guard warned.withLock({ $0.insert(key).inserted }) else { return }
         log.warning(message, data)
     }
 
-    /// Those that are frozen now.
+    /// Freezes the messages, and returns those that are frozen now.
     private func freeze(_ taken: [MailStore.Taken], _ run: SendRun) async throws -> [String] {
         var frozen: [(id: String, rendered: Rendered, link: String?)] = []
         for one in taken {

@@ -2,15 +2,15 @@ import Blobs
 import FoundationEssentials
 import Postgres
 
-/// A frozen message with what decides about its way.
+/// A frozen message with everything that decides about its route.
 package struct RoutedLetter: Sendable {
     package var letter: Letter
     package var kind: String
     package var isUrgent: Bool
     package var mayRepeat: Bool
-    /// Not by way of Supabase, whose own token would break the link.
+    /// False where Supabase's own token would break the link.
     package var mayUseSupabase: Bool
-    /// Of one of its attempts nobody knows what came.
+    /// The result of one of its attempts is unknown.
     package var wasUnknown: Bool
     package var id: String { letter.id.uuidString.lowercased() }
 }
@@ -46,7 +46,7 @@ extension MailStore {
             letter.isAlarm = try row.string(20) == "alarm"
             let kind = try row.string(1)
             let mayUseSupabase = try row.bool(4)
-            // Its own token would make the link in ours worthless.
+            // Supabase's own token would make the link in our mail worthless.
             if mayUseSupabase, kind.hasPrefix("mail.") {
                 letter.purpose = Letter.Purpose(rawValue: String(kind.dropFirst(5)))
             }
@@ -56,7 +56,7 @@ extension MailStore {
         }
     }
 
-    /// In the order of their names, so that a letter has one form.
+    /// Sorted by name, so that a letter has one form.
     private static func pairs(_ row: Row, _ column: Int) throws(PostgresError) -> [(key: String, value: String)] {
         do {
             return try JSONDecoder().decode([String: String].self, from: Data(try row.json(column)))

@@ -1,7 +1,7 @@
 import Faults
 package import Postgres
 
-/// The mail room's half of the database: one method a door.
+/// The mail service's SQL: one method for each door.
 package struct MailStore: Sendable {
     let pool: Pool
 
@@ -79,7 +79,7 @@ package struct MailStore: Sendable {
         var key: String
     }
 
-    /// - Parameter alone: A request of each; else one of all.
+    /// - Parameter alone: True makes a request for each message; false one for all.
     func open(
         _ ids: [String], alone: Bool, by provider: String, holder: Int64, _ options: MailOptions
     ) async throws -> [Opened] {
@@ -119,7 +119,7 @@ package struct MailStore: Sendable {
         var providerID: String?
     }
 
-    /// - Parameter attempt: whose answer was lost; nil: that of another, who is gone.
+    /// - Parameter attempt: Our attempt whose answer was lost; nil: an attempt of another session, which is gone.
     func again(
         _ batch: Int64, attempt: Int32?, holder: Int64, for hold: Duration
     ) async throws -> Again? {
@@ -148,7 +148,7 @@ package struct MailStore: Sendable {
 
     enum RequestEnd: String, Sendable { case open, settled, split, parked }
 
-    /// What came of one attempt. If another has begun meanwhile, what it says about the messages stands all the same.
+    /// The result of one attempt. What it says about the messages counts even if another attempt has begun meanwhile.
     struct Outcome: Sendable {
         var batch: Int64
         var attempt: Int32
@@ -177,7 +177,7 @@ package struct MailStore: Sendable {
             ])
     }
 
-    /// True for the one who noticed that mail goes another way now.
+    /// True for the one caller that noticed first that mail goes another way now.
     func route(chosen: String, current: String, reason: String?) async throws -> Bool {
         try await ask(
             "select millrace.mail_route_by($1, $2, $3)", [.text(chosen), .text(current), .text(reason)]

@@ -18,12 +18,12 @@ package struct Routes: Sendable {
         self.fallbacks = fallbacks.filter { $0 != chosen }
     }
 
-    /// Who sends what none of ``order(id:address:)`` can carry at all: the chosen one, although the recipient is outside its share.
+    /// The provider for messages that none of ``order(id:address:)`` can send: the chosen one, although the recipient is outside its share.
     package func spare(address: String) -> String? {
         rollout.isOn(address) || fallbacks.isEmpty ? nil : chosen
     }
 
-    /// As the database's flag says; nil: there is none, and the configuration counts. People of the house keep their place.
+    /// The routes with the database flag's roll-out; with nil the configuration counts. Addresses listed in the configuration stay listed.
     package func rolledOut(by flag: Flag?) -> Routes {
         guard let flag else { return self }
         var routes = self

@@ -10,7 +10,7 @@ package struct SendMachine: Sendable {
         /// Attempts of one run.
         package var tries = 3
         package var delay = Duration.seconds(2)
-        /// How much sooner than the provider says its key is taken to be forgotten.
+        /// We stop trusting the provider's key this much sooner than the provider promises.
         package var caution = Duration.seconds(3600)
 
         package init() {}
@@ -53,10 +53,10 @@ package struct SendMachine: Sendable {
     package private(set) var isDoubtful: Bool
 
     /// - Parameters:
-    ///   - holds: how long the same key makes the same request happen once; nil: not at all.
-    ///   - canAsk: the provider can be asked what became of it, and we know under which name.
+    ///   - holds: how long the same key makes the same request happen only once; nil: it does not.
+    ///   - canAsk: the provider can tell the message's status, and we know its id there.
     ///   - mayRepeat: a duplicate is acceptable.
-    ///   - isDoubtful: an earlier attempt ended in nothing.
+    ///   - isDoubtful: an earlier attempt had no certain result.
     package init(
         rules: Rules, count: Int, holds: Duration?, canAsk: Bool, mayRepeat: Bool, isDoubtful: Bool
     ) {
@@ -68,7 +68,7 @@ package struct SendMachine: Sendable {
         self.isDoubtful = isDoubtful
     }
 
-    /// Whether the request may be made (again) at all; nil: it may. `age` counts from its first attempt.
+    /// Whether the request may be made (again); nil: it may. `age` counts from its first attempt.
     package func begin(age: Duration) -> Step? {
         guard isDoubtful, !isHeld(age) else { return nil }
         if canAsk { return .ask }
@@ -76,7 +76,7 @@ package struct SendMachine: Sendable {
             give(Fault(.unknown, "nobody knows whether the provider took it, and it would not know a repetition")))
     }
 
-    /// The provider was asked: it knows the message, or does not.
+    /// The provider has answered the status question: it knows the message, or does not.
     package func asked(found: String?) -> Step {
         if let found { return .rest(Array(repeating: .accepted(id: found), count: count)) }
         return .rest(give(Fault(.unknown, "the provider does not know it, and may have taken it all the same")))
@@ -103,7 +103,7 @@ package struct SendMachine: Sendable {
             })
     }
 
-    /// It was not called: nothing has left this process.
+    /// The call was not made: nothing has left this process.
     package mutating func notCalled(_ refusal: CallRefusal) -> Step {
         let resolution: Resolution =
             if isDoubtful {
@@ -148,14 +148,14 @@ package struct SendMachine: Sendable {
             case .elsewhere: return was ? nil : .elsewhere(fault)
             case .after: return was ? nil : .later(fault, uses: true)
             case .never:
-                // A conflict under our own key says that a first request of ours came through, and not what became of it.
+                // A conflict under our own key says that an earlier request of ours arrived, but not what became of it.
                 if was, holds == nil || fault.kind == .conflict || fault.kind == .cancelled { return nil }
                 return fault.kind == .cancelled ? .later(fault, uses: false) : .failed(fault)
             }
         }
     }
 
-    /// How long to wait when the same request is worth another attempt in this run, for certain not taken.
+    /// How long to wait before the same request is tried again in this run, when it was certainly not taken; nil: do not try again.
     private func pause(_ answers: [SendOutcome]) -> Duration? {
         var longest = Duration.zero
         for answer in answers {

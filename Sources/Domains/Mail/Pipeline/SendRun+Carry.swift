@@ -3,7 +3,7 @@ import Supervision
 import Synchronization
 
 extension SendRun {
-    /// Makes the request until it is over or has to rest, and writes each attempt down.
+    /// Makes the request until it is over or must rest, and records each attempt.
     func carry(
         _ given: SendRequest, _ messages: [RoutedLetter], by provider: any MailProvider, _ first: SendMachine,
         tried: [String: Fault]
@@ -27,7 +27,7 @@ extension SendRun {
                 answers = told
                 step = machine.answered(told, age: age(), left: left)
             case .notCalled(let refusal):
-                // Nothing has left: no attempt to write down, and the request is free unless an earlier one is in doubt.
+                // Nothing has left: there is no attempt to record, and the request is free unless an earlier attempt is in doubt.
                 step = machine.notCalled(refusal)
                 return try await rest(
                     step, [], request, messages, by: provider, machine, took: nil, tried: tried)
@@ -46,7 +46,7 @@ extension SendRun {
             guard
                 let next = try await service.table.again(
                     request.batch, attempt: request.attempt, holder: session, for: options.hold), next.what == .go
-            else { return }  // somebody else is at it, or it is settled by what the provider told meanwhile
+            else { return }  // another worker has it, or an event of the provider has settled it meanwhile
             request.attempt = next.attempt
         }
     }
@@ -67,7 +67,7 @@ extension SendRun {
                 try await provider.status(of: id, call: call)
             }
         } catch {
-            // Not now: it stays as it is.
+            // It cannot be asked now: the request stays as it is.
             let fault = (error as? Fault) ?? (error as? CallRefusal)?.fault ?? Fault(.transient, "\(error)")
             let doubtful = SendMachine.Step.rest(Array(repeating: .doubtful(fault), count: messages.count))
             return try await rest(doubtful, answers, request, messages, by: provider, machine, took: took, tried: tried)
@@ -77,7 +77,7 @@ extension SendRun {
             tried: tried)
     }
 
-    /// Writes down what came of it, and sends on what may go another way.
+    /// Records the results, and sends on what may go another way.
     private func rest(
         _ step: SendMachine.Step, _ answers: [SendOutcome], _ request: SendRequest, _ messages: [RoutedLetter],
         by provider: any MailProvider,
@@ -155,7 +155,7 @@ extension SendRun {
         took: Duration?,
         requestEnd: MailStore.RequestEnd
     ) async throws {
-        // Not called, and nothing in doubt: the request is given up, and no attempt is written.
+        // Nothing was called, and nothing is in doubt: the request is given up, and no attempt is recorded.
         let entries = entries.isEmpty && machine.isDoubtful ? [] : entries
         try await service.recording(
             MailStore.Outcome(
@@ -171,7 +171,7 @@ extension SendRun {
         }
     }
 
-    /// A refusal that stands for more than this message: the provider is not called any more, by us or by itself.
+    /// A refusal that concerns more than this message: the provider is not called any more, by our choice or its own.
     private static func switching(_ fault: Fault) -> Fault? {
         switch fault.kind {
         case .quota: fault.code == "not called: reserve" ? nil : fault
@@ -182,7 +182,7 @@ extension SendRun {
         }
     }
 
-    /// Mail that nobody waits for leaves the last tenth of a quota to what somebody does.
+    /// Non-urgent mail leaves the last tenth of a quota to urgent mail.
     private func reserved(_ provider: any MailProvider, count: Int) -> CallRefusal? {
         guard provider.name == options.routes.chosen, let all = options.quota,
             let quota = service.supervisor.quotaUsed(of: provider.name),
@@ -193,7 +193,7 @@ extension SendRun {
             wait: quota.resets ?? .seconds(60))
     }
 
-    /// An alarm waits for nobody. A breaker that is open may send it another way, if there is one.
+    /// An alarm waits for nothing. Only an open breaker may send it another way, if there is one.
     private func isVital(_ letters: [Letter], by provider: any MailProvider) -> Bool {
         guard let alarm = letters.first(where: \.isAlarm) else { return false }
         let able = ([options.routes.chosen] + options.routes.fallbacks).last { name in
@@ -229,7 +229,7 @@ extension SendRun {
                     place.leave()
                     let answers = await provider.send(letters, key: key, call: call)
                     heard.withLock { $0 = answers }
-                    // What says something of the provider's health is thrown, so that it counts.
+                    // A fault that concerns the provider's health is thrown, so that it counts.
                     if let fault = answers.lazy.compactMap(\.fault).first(where: { $0.kind.bearing != .healthy }) {
                         throw fault
                     }

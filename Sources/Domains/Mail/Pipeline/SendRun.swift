@@ -3,12 +3,12 @@ import Supervision
 import Synchronization
 import Telemetry
 
-/// One call of a worker: some messages on their way. What ends a message is noted once, and the last word counts.
+/// One call by a worker: some messages on their way. A message's ending may be noted several times; the last one counts.
 final class SendRun: Sendable {
     let service: MailService
     let session: Int64
     let began: ContinuousClock.Instant
-    /// As the roll-out is now.
+    /// With the present roll-out.
     let routes: Routes
     private let state = Mutex(State())
 
@@ -26,7 +26,7 @@ final class SendRun: Sendable {
     }
 
     var options: MailOptions { service.options }
-    /// What is left of this run's time.
+    /// The time left for this run.
     var left: Duration { options.total - (ContinuousClock.now - began) }
 
     func note(_ id: String, index: Int, _ job: MailJob) {
@@ -49,7 +49,7 @@ final class SendRun: Sendable {
     /// A job without a recorded ending comes back in a second.
     func ending(_ index: Int) -> MailJobEnd { state.withLock { $0.endings[index] } ?? .later(.seconds(1)) }
 
-    /// Sends what is certain not to have been sent. `tried` have refused each of these.
+    /// Sends messages that have certainly not been sent. The providers in `tried` have refused each of them.
     func dispatch(
         _ messages: [RoutedLetter], isUrgent: Bool, tried: [String: Fault] = [:], alone: Bool = false
     ) async throws {
@@ -83,7 +83,7 @@ final class SendRun: Sendable {
         }
     }
 
-    /// nil: nobody can be asked, and the message has its ending.
+    /// nil: no provider can be called, and the message has its ending.
     private func choose(_ message: RoutedLetter, tried: [String: Fault]) async throws -> (any MailProvider)? {
         let address = message.letter.to.first?.address.lowercased() ?? ""
         let inTurn = routes.order(id: message.id, address: address)
@@ -91,7 +91,7 @@ final class SendRun: Sendable {
         let order = inTurn + [spare].compactMap { $0 }
         var objections: [String] = []
         for name in order {
-            // Outside its share the chosen one sends only what nobody else could ever carry.
+            // Outside its share the chosen provider sends only what no other could ever send.
             if name == spare, inTurn.contains(where: { tried[$0] != nil }) { continue }
             guard let provider = service.providers[name] else { continue }
             if name == "supabase", !message.mayUseSupabase {
@@ -106,7 +106,7 @@ final class SendRun: Sendable {
             }
         }
         if let fault = order.lazy.compactMap({ tried[$0] }).first {
-            // Each that could have sent it has said no, for a while.
+            // Every provider that could send it has refused for now.
             let wait = order.compactMap { tried[$0]?.wait }.min() ?? .seconds(10)
             service.log.debug("no provider takes a message now", [("error", fault.description)])
             end(message.id, .later(min(max(wait, .milliseconds(200)), .seconds(60))))
@@ -122,7 +122,7 @@ final class SendRun: Sendable {
         return nil
     }
 
-    /// A new request: frozen first, made then.
+    /// A new request: frozen first, then made.
     private func hand(
         _ messages: [RoutedLetter], to provider: any MailProvider, isUrgent: Bool, tried: [String: Fault]
     ) async throws {
@@ -142,7 +142,7 @@ final class SendRun: Sendable {
         guard let first = opened.first(where: { $0.what == .go || $0.what == .fewer }) else { return }
         if !other.isEmpty {
             let read = try await service.table.messages(going.map(\.id))
-            // One that was erased in between: the request is taken up as any other that is left behind.
+            // A message was erased in between: the request is taken over later like any other abandoned one.
             guard read.count == going.count else { return }
             going = read
         }
@@ -161,13 +161,13 @@ final class SendRun: Sendable {
         return try await service.table.open(ids, alone: false, by: provider, holder: session, options)
     }
 
-    /// A request that was left behind: it goes on as it is, by the same provider.
+    /// An abandoned request: it continues unchanged, through the same provider.
     func resume(_ batch: Int64) async throws {
         guard let found = try await service.table.again(batch, attempt: nil, holder: session, for: options.hold) else {
             return
         }
         switch found.what {
-        case .settled: return  // its messages come back in a second, and are told
+        case .settled: return  // its messages come back in a second and are ended then
         case .wait:
             for id in found.messages { end(id, .later(.seconds(max(0.2, found.seconds)))) }
             return
@@ -203,7 +203,7 @@ struct SendRequest: Sendable {
     var batch: Int64
     var key: String
     var attempt: Int32
-    /// Since its first attempt, when we took it up.
+    /// The time since its first attempt, when we took it over.
     var age: Duration
     var providerID: String?
     var isUrgent: Bool
