@@ -2,16 +2,16 @@ import Queues
 
 extension Model {
     /// millrace.claim: nil when the session is gone, which the lease's reference to it refuses.
-    func claim(_ token: Token, take: Int?, from stretches: [ClaimRange], in base: inout Base) -> (
+    func claim(_ token: Token, take: Int?, from ranges: [ClaimRange], in base: inout Base) -> (
         jobs: [Int], places: [Int]
     )? {
         guard base.sessions.contains(token.session) else { return nil }
         var jobs: [Int] = []
         var places: [Int] = []
         if scope.late {
-            for stretch in stretches {
-                let here = base.ready.filter { $0.value > stretch.floor && $0.value <= stretch.ceiling }
-                for (job, place) in here.sorted(by: { $0.value < $1.value }).prefix(Int(stretch.limit))
+            for range in ranges {
+                let here = base.ready.filter { $0.value > range.floor && $0.value <= range.ceiling }
+                for (job, place) in here.sorted(by: { $0.value < $1.value }).prefix(Int(range.limit))
                 where jobs.count < scope.batch && !jobs.contains(job) {
                     jobs.append(job)
                     places.append(place)

@@ -79,7 +79,7 @@ extension World {
         if case .looked(let run) = cancelling { cancelling = .looked(renamed(run)) }
         strays = strays.map { stray in
             switch stray {
-            case .claim(let token, let stretches): .claim(renamed(token), from: stretches)
+            case .claim(let token, let ranges): .claim(renamed(token), from: ranges)
             case .finish(let flush): .finish(renamed(flush))
             }
         }
@@ -92,8 +92,8 @@ extension World {
             process.going = process.going.map { Process.Going(run: renamed($0.run), isOwed: $0.isOwed) }
             process.pending = renamed(process.pending)
             process.halves = process.halves.map { renamed($0) }
-            if case .answered(let token, let jobs, let places, let stretches) = process.claiming {
-                process.claiming = .answered(renamed(token), jobs: jobs, places: places, from: stretches)
+            if case .answered(let token, let jobs, let places, let ranges) = process.claiming {
+                process.claiming = .answered(renamed(token), jobs: jobs, places: places, from: ranges)
             }
             switch process.flushing {
             case .idle: break

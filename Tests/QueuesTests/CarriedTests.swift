@@ -29,7 +29,7 @@ import Testing
         return (300, large)
     }
 
-    private func stretches(_ connection: Connection) async throws -> [ClaimRange] {
+    private func ranges(_ connection: Connection) async throws -> [ClaimRange] {
         try await connection.column("select id from millrace.queue order by id").compactMap { Int32($0) }.map {
             ClaimRange(lane: Lane(queue: $0, code: 17), floor: 0, limit: 2000)
         }
@@ -40,7 +40,7 @@ import Testing
     {
         let kinds = try await connection.column("select id from millrace.kind").compactMap { Int32($0) }
         let found = try await Queue.claim(
-            on: connection, session: 1, number: 8, kinds: kinds, from: try await stretches(connection), wanted: wanted,
+            on: connection, session: 1, number: 8, kinds: kinds, from: try await ranges(connection), wanted: wanted,
             shortQueues: [], longQueues: [], limited: limited, loose: apart, carry: carry)
         guard apart else { return found.jobs }
         #expect(found.jobs.isEmpty)

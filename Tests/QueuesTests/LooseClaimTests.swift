@@ -61,9 +61,9 @@ import Testing
             try await connection.openSession(2)
             let kind = Int32(try await connection.int("select id from millrace.kind"))
             let queue = Int32(try await connection.int("select id from millrace.queue where keyed"))
-            let stretch = ClaimRange(lane: Lane(queue: queue, code: 17), floor: 0, limit: 9)
+            let range = ClaimRange(lane: Lane(queue: queue, code: 17), floor: 0, limit: 9)
             let found = try await Queue.claim(
-                on: connection, session: 1, number: 8, kinds: [kind], from: [stretch], wanted: 9, shortQueues: [],
+                on: connection, session: 1, number: 8, kinds: [kind], from: [range], wanted: 9, shortQueues: [],
                 longQueues: [], limited: true, loose: true)
             let lane = Lane(queue: queue, code: 17)
             let id = Int64(try await connection.int("select id from millrace.job"))
@@ -103,14 +103,14 @@ import Testing
                 """)
             let kinds = try await connection.column("select id from millrace.kind").compactMap { Int32($0) }
             let queues = try await connection.column("select id from millrace.queue").compactMap { Int32($0) }
-            let stretches = queues.flatMap { queue in
+            let ranges = queues.flatMap { queue in
                 (0..<40).map { ClaimRange(lane: Lane(queue: queue, code: $0), floor: 0, limit: 20) }
             }
             var answers: [[[String]]] = []
             for isApart in [false, true] {
                 try await connection.run("begin")
                 let found = try await Queue.claim(
-                    on: connection, session: 1, number: 8, kinds: kinds, from: stretches, wanted: 20, shortQueues: [],
+                    on: connection, session: 1, number: 8, kinds: kinds, from: ranges, wanted: 20, shortQueues: [],
                     longQueues: [queues[0]], limited: true, loose: isApart)
                 let jobs =
                     isApart ? try await Queue.readLeases(on: connection, session: 1, of: found.parcels) : found.jobs

@@ -22,7 +22,7 @@ package struct BlobKeeper: Sendable {
             do {
                 try await turn()
             } catch {
-                log.warning("blobs could not be swept", [("error", "\(error)")])
+                log.warning("cannot sweep blobs", [("error", "\(error)")])
             }
         }
     }
@@ -38,7 +38,7 @@ package struct BlobKeeper: Sendable {
         }
         guard isOurs else { return nil }
         let swept = try await store.sweep(grace: Self.grace)
-        log.debug("blobs were swept", [("blobs", "\(swept.blobs)"), ("bytes", "\(swept.bytes)")])
+        log.debug("swept blobs", [("blobs", "\(swept.blobs)"), ("bytes", "\(swept.bytes)")])
         return swept
     }
 

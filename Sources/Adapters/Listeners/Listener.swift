@@ -124,7 +124,7 @@ package final class Listener: Sendable {
             response = ErrorAnswer(.unavailable, "the request was cancelled").response
         } catch {
             log.error("a request failed", [("http.path", route.pattern), ("error", "\(error)")])
-            response = ErrorAnswer(.internal, "this went wrong here; the log says what").response
+            response = ErrorAnswer(.internal, "the server failed; its log says why").response
         }
         let isHead = exchange.note.withLock { $0.method == "HEAD" }
         exchange.offer(response)

@@ -91,7 +91,7 @@ package final class CheckInService: Sendable {
                 let step = try await self.step(on: open)
                 note(step)
                 pause = .milliseconds(100)
-                if isAway { log.info("the check-ins are watched again") }
+                if isAway { log.info("check-ins are served again") }
                 isAway = false
                 if step.wait == nil { isWanted = options.glance == nil }
                 await rest(after: step)
@@ -99,10 +99,10 @@ package final class CheckInService: Sendable {
                 guard !Task.isCancelled else { break }
                 // Logged once per outage, and only if there are watches as far as we know; else the worker's other logs are enough.
                 if isWanted, !isAway {
-                    log.warning("the check-ins cannot be watched for now", [("reason", "\(error)")])
+                    log.warning("check-ins cannot be served now", [("reason", "\(error)")])
                     isAway = true
                 } else {
-                    log.debug("the check-ins cannot be watched for now", [("reason", "\(error)")])
+                    log.debug("check-ins cannot be served now", [("reason", "\(error)")])
                 }
                 await connection?.close()
                 connection = nil
@@ -144,7 +144,7 @@ package final class CheckInService: Sendable {
         }
         if step.failed > 0 {
             log.error(
-                "watches or alarms could not be dealt with; each says why, and is tried again within a minute",
+                "some watches or alarms failed; each has its reason, and is tried again within a minute",
                 [("count", "\(step.failed)")])
         }
         if step.expired > 0 { log.debug("check-ins were missed", [("alarms", "\(step.expired)")]) }
@@ -157,11 +157,11 @@ package final class CheckInService: Sendable {
             if gauge.isWell(within: max(.seconds(10), options.poll * 3), now: .now) {
                 do {
                     try await ping()
-                    if !wasHeard { log.info("the dead-man service hears us again") }
+                    if !wasHeard { log.info("the dead-man service answers again") }
                     wasHeard = true
                 } catch {
                     if wasHeard, !Task.isCancelled {
-                        log.warning("the dead-man service does not hear us", [("reason", "\(error)")])
+                        log.warning("the dead-man service does not answer", [("reason", "\(error)")])
                     }
                     wasHeard = false
                 }

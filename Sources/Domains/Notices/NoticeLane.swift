@@ -124,7 +124,7 @@ final class NoticeLane: Sendable {
         leave()
         if sending.isAlarm, let fault = delivery.fault {
             log.warning(
-                "an alarm was not taken by its provider",
+                "the provider did not take an alarm",
                 [("notice.id", sending.id), ("provider", provider), ("error", "\(fault)")])
         }
     }
@@ -217,7 +217,7 @@ final class NoticeLane: Sendable {
         }
         if isFirst {
             log.warning(
-                "notices cannot be sent for now; they are kept",
+                "cannot send notices now; they are kept",
                 [("lane", options.isAlarm ? "alarms" : "plain"), ("error", "\(error)")])
         }
     }

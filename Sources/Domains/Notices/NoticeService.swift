@@ -81,7 +81,7 @@ package final class NoticeService: Sendable {
                 }
                 tally.saw(state)
             } catch {
-                log.debug("the state of notices cannot be told", [("error", "\(error)")])
+                log.debug("cannot read the state of notices", [("error", "\(error)")])
             }
             try? await Task.sleep(for: .seconds(5))
         }

@@ -67,7 +67,7 @@ final class NoticeSleepLock: Sendable {
                 await connection.close()
             } catch {
                 forget()
-                log.debug("nobody at the door of notices for now", [("error", "\(error)")])
+                log.debug("no notifications of notices now; polling", [("error", "\(error)")])
                 try? await Task.sleep(for: backoff.next(using: &random))
             }
         }

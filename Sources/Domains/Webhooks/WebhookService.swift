@@ -136,7 +136,7 @@ package final class WebhookService: Sendable {
             }
         } catch {
             log.warning(
-                "what came of a webhook could not be written down; it is sent again under the same id",
+                "cannot record the result of a webhook; it is sent again under the same id",
                 [("webhook.id", batch.webhook), ("error", "\(error)")])
         }
         state.withLock { state in
@@ -170,7 +170,7 @@ package final class WebhookService: Sendable {
         } catch {
             if state.withLock({ $0.complained.insert(batch.webhook).inserted }) {
                 log.warning(
-                    "a webhook's secret cannot be read here; it is left to other workers",
+                    "cannot read a webhook's secret; leaving it to other workers",
                     [("webhook.id", batch.webhook), ("error", "\(error)")])
             }
             return try await record(batch, batch.items, .later(.seconds(60), "a worker lacks the key of its secret"))
@@ -230,7 +230,7 @@ package final class WebhookService: Sendable {
         }
         if isNew {
             log.warning(
-                "a webhook's target is left to other workers: this one's settings do not let it go there",
+                "this worker's settings forbid a webhook's target; leaving it to other workers",
                 [("webhook.id", webhook), ("reason", why)])
         }
     }

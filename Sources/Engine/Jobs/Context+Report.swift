@@ -17,8 +17,8 @@ extension Context {
         abilities.line(self, LogLine(text, level))
     }
 
-    /// Sets what the job's caller can read once this run has ended with ``Verdict/done``; the last call counts. At most 1 MiB of
-    /// JSON. A handler that answers ``Verdict/recorded`` gives its result to `millrace.complete` instead.
+    /// Sets the result that the job's caller can read once this run has ended with ``Verdict/done``; the last call counts. At most 1 MiB of
+    /// JSON. A handler that returns ``Verdict/recorded`` passes its result to `millrace.complete` instead.
     public func result(_ value: some Encodable) throws(ResultError) {
         do throws(Recorded.Unfit) {
             keep(try Recorded.json(value))

@@ -1,4 +1,4 @@
-/// How far a run has come, as it says itself.
+/// How far a run has come, by its own report.
 public struct JobProgress: Sendable, Equatable {
     /// From 0 to 1; nil when it cannot tell.
     public var fraction: Double?
@@ -7,7 +7,7 @@ public struct JobProgress: Sendable, Equatable {
     /// A line for people, of at most 1,000 characters.
     public var note: String?
 
-    /// Brings everything within its bounds.
+    /// Cuts every value to its bounds.
     public init(fraction: Double? = nil, stage: String? = nil, note: String? = nil) {
         self.fraction = fraction.flatMap { $0.isNaN ? nil : min(max($0, 0), 1) }
         self.stage = stage.map { Bounded.text($0, most: 128) }
@@ -23,7 +23,7 @@ public struct LogLine: Sendable, Equatable {
         case debug
         /// What happened.
         case info
-        /// What somebody should look at.
+        /// Something that needs attention.
         case warning
         /// What went wrong.
         case error

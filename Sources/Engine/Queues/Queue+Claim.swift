@@ -12,12 +12,12 @@ package struct QueuePosition: Sendable, Equatable {
     }
 }
 
-/// Jobs that a claim took from a lane for a lease and did not bring: `Queue.readLeases` does.
+/// A lease whose jobs a claim took from a lane but did not bring: `Queue.readLeases` does.
 package struct UnreadLease: Sendable, Equatable {
     package var number: Int64
     package var lane: Lane
     package var ids: [Int64]
-    /// The place of each in its lane.
+    /// The place of each job in its lane.
     package var seqs: [Int64]
 
     package init(number: Int64, lane: Lane, ids: [Int64], seqs: [Int64]) {
@@ -28,18 +28,18 @@ package struct UnreadLease: Sendable, Equatable {
     }
 }
 
-/// What a claim brought, and what limits kept from it.
+/// What a claim brought, and what limits held back.
 package struct ClaimResult: Sendable {
     package var jobs: [Claimed] = []
-    /// What it took and did not bring.
+    /// Leases that it took without bringing their jobs.
     package var parcels: [UnreadLease] = []
     /// Places that were emptied without a claim: their jobs are parked, or back in line.
     package var turnedAway: [QueuePosition] = []
     /// The gates that jobs were parked at.
     package var parkedAt: Set<Int64> = []
-    /// Queues of which less was taken than was asked for.
+    /// Queues of which it took fewer jobs than wanted.
     package var heldBack: Set<Int32> = []
-    /// Gates at which each of the jobs holds a slot, beside its own.
+    /// Gates at which each of the jobs holds a slot, in addition to its own.
     package var gates: [Int64] = []
 
     package init() {}
@@ -68,7 +68,7 @@ package struct ClaimRange: Sendable, Hashable {
     }
 }
 
-/// What the sequence had given out at a moment, and the writers that may still commit some of it.
+/// The sequence's value at a moment, and the writers that may still commit lower numbers.
 package struct Horizon: Sendable, Hashable {
     package var seq: Int64
     package var writers: Set<UInt64>
@@ -85,8 +85,7 @@ extension Queue {
     /// - `limited`: whether the queues have limits; it saves the database finding that out.
     /// - `patience`: for this long another claimer of the lane of the range at `turn` may go first.
     /// - `loose`: does not wait for the disk, so a crash of the server may forget the claim. The jobs of a limited loose claim must not
-    /// start before
-    ///   their leases are on disk, so the claim does not bring them: `readLeases` does.
+    ///   start before their leases are on disk, so the claim does not bring them: `readLeases` does.
     /// - `carry`: the most bytes of a job's contents that the answer may have; a job with more comes unread.
     package static func claim(
         on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from ranges: [ClaimRange],
@@ -124,8 +123,8 @@ extension Queue {
         return found
     }
 
-    /// The next job of a lane, when somebody has woken us for it: cheaper to ask for than by `claim`. Nil: there is none, or limits or a pause
-    /// may have a say, and `claim` is to be asked. `number` is that of the lease, with its class.
+    /// The next job of a lane, after a notification for it: cheaper than `claim`. nil: there is none, or limits or a pause may apply, and
+    /// the caller must use `claim`. `number` is the lease's number, including its class.
     package static func claimOne(
         on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from range: ClaimRange, loose: Bool,
         carry: Int? = nil
@@ -157,18 +156,18 @@ extension Queue {
         case unread(UnreadLease)
         case turnedAway(QueuePosition, gate: Int64?)
         case heldBack(Int32)
-        /// What the rows of jobs leave out.
+        /// The values that the rows of jobs leave out.
         case usual
     }
 
-    /// What a row leaves out is as in the first, or as it mostly is: see `claim`. `limited`: the answer of `claim_limited`, which has a
-    /// column more.
+    /// A value that a row leaves out is that of the first row, or the usual one: see `claim`. `limited`: an answer of `claim_limited`,
+    /// which has one more column.
     private static func answer(_ row: Row, number: Int64, limited: Bool) throws(PostgresError) -> Answer {
-        // Only a job says when it was enqueued.
+        // Only rows of jobs have a time of enqueuing.
         guard let enqueuedAt = try row.optionalDate(8) else {
             if !row.isNull(17) { return .usual }
             if let number = try row.optionalInt(2) {
-                let jobs = try row.ints(18)  // behind the ids as many places
+                let jobs = try row.ints(18)  // the ids, followed by as many places
                 return .unread(
                     UnreadLease(
                         number: number, lane: Lane(queue: Int32(try row.int(4)), code: Int32(try row.int(5))),
@@ -204,7 +203,7 @@ extension Queue {
     package static func readLeases(
         on connection: Connection, session: Int64, of leases: [UnreadLease], carry: Int? = nil
     ) async throws(PostgresError) -> [Claimed] {
-        // Mostly of one lane, where a job's place is its id.
+        // Usually all are of one lane, where a job's place is its id.
         let lane = leases.dropFirst().allSatisfy { $0.lane == leases[0].lane } ? leases.first?.lane : nil
         let usual = leases.allSatisfy { $0.ids == $0.seqs } ? lane : nil
         var places: [Int64: QueuePosition] = [:]
@@ -249,7 +248,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// The lanes that hold anything these kinds could run, with the first and last place of it.
+    /// The lanes that hold jobs of these kinds, with their first and last places.
     package static func lanes(
         on connection: Connection, kinds: [Int32], queues: [Int32]?
     ) async throws(PostgresError) -> [(lane: Lane, first: Int64, last: Int64)] {
@@ -260,7 +259,7 @@ extension Queue {
         }
     }
 
-    /// The same, of these lanes alone and above the given places.
+    /// The same for these lanes only, above the given places.
     package static func lanes(
         on connection: Connection, kinds: [Int32], above floors: [(lane: Lane, place: Int64)]
     ) async throws(PostgresError) -> [(lane: Lane, first: Int64, last: Int64)] {
@@ -275,7 +274,7 @@ extension Queue {
         }
     }
 
-    /// The same, of every lane of these queues, or of all, between two places.
+    /// The same for every lane of these queues, or of all, between two places.
     package static func lanes(
         on connection: Connection, kinds: [Int32], queues: [Int32]?, above: Int64, upTo: Int64
     ) async throws(PostgresError) -> [(lane: Lane, first: Int64, last: Int64)] {

@@ -46,7 +46,7 @@ package final class Coalescer<Key: Hashable & Sendable, Value: Sendable>: Sendab
         return try result.get()
     }
 
-    /// A task of its own: it belongs to all who wait, and outlives each of them.
+    /// An unstructured task, because it belongs to all waiting callers and outlives each of them.
     private func start(_ flight: Int64, _ load: @escaping @Sendable () async throws -> Value) {
         let task = Task {
             let result: Result<Value, any Error>

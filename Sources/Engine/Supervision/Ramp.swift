@@ -20,7 +20,7 @@ package struct Ramp: Sendable, Equatable {
         self.stepLength = stepLength
     }
 
-    /// nil: it is over.
+    /// nil: the ramp is over.
     package func step(at now: Moment) -> Int? {
         let step = max(0, (now - began).nanoseconds) / max(1, stepLength.nanoseconds)
         return step < Self.steps.count ? Int(step) : nil

@@ -5,7 +5,7 @@ import Telemetry
 import Threads
 
 extension Supervisor {
-    /// Agrees with the fleet until cancelled; then gives back what it was lent. Opens no connection before the first call.
+    /// Exchanges state with the fleet until cancelled; then returns its probes. Opens no connection before the first call.
     package func run() async {
         guard options.database != nil else { return }
         await withTaskGroup(of: Void.self) { group in
@@ -21,7 +21,7 @@ extension Supervisor {
             if hasWork {
                 let began = Moment.now
                 await flush()
-                // A burst of news is one flush; and a database that is away is not asked in a spin.
+                // A burst of news becomes one flush, and a database that is away is not asked in a tight loop.
                 let pause: Duration = isAway ? .milliseconds(250) : .milliseconds(50)
                 try? await Task.sleep(for: max(.zero, pause - (Moment.now - began)))
             }
@@ -33,7 +33,7 @@ extension Supervisor {
         hasAsked || flags.withLock { $0.isWanted } || !allDesks.isEmpty
     }
 
-    /// Tells what is new and hears what is new, in one statement.
+    /// Sends our news and receives the fleet's, in one statement.
     private func flush() async {
         let now = Moment.now
         let gates = allDesks
@@ -65,7 +65,7 @@ extension Supervisor {
             lastAnswer = received
             if isAway {
                 isAway = false
-                log.info("the fleet can be asked again about providers")
+                log.info("the fleet's view of providers is back")
             }
         } catch {
             connection = nil
@@ -76,7 +76,7 @@ extension Supervisor {
             if !isAway {
                 isAway = true
                 log.warning(
-                    "the fleet cannot be asked about providers; this worker decides for itself", [("error", "\(error)")]
+                    "cannot read the fleet's view of providers; this worker decides on its own", [("error", "\(error)")]
                 )
             }
         }
@@ -103,14 +103,14 @@ extension Supervisor {
         return opened
     }
 
-    /// Hears of changes at once, where notifications come through.
+    /// Hears of changes at once, as long as notifications arrive.
     private func listenLoop() async {
         while !hasWork, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(200)) }
         await hearing?.run()
     }
 }
 
-/// What the fleet's rules go by, as this process has them set.
+/// The settings of this process that the fleet's rules use.
 struct FlushSettings: Encodable {
     var quorum: Int
     var probes: Int

@@ -4,8 +4,8 @@ import Synchronization
 package import Telemetry
 import Threads
 
-/// Stands between every room and every provider. Decides in memory, call by call; agrees with the rest of the fleet once a second,
-/// and goes on alone when there is no database.
+/// Every call from a room to a provider goes through the supervisor. It decides in memory, call by call; it agrees with the rest of the
+/// fleet once a second, and goes on alone without a database.
 package actor Supervisor {
     package struct Options: Sendable {
         package struct Provider: Sendable, Equatable {
@@ -25,11 +25,11 @@ package actor Supervisor {
         package var quorum = 2
         package var retryShare = 0.2
         package var slots = 64
-        /// By provider, and by what stands before the colon of one.
+        /// By provider, or by the part of a provider's name before the colon.
         package var providers: [String: Provider] = [:]
-        /// None: this process is on its own.
+        /// nil: this process is on its own.
         package var database: ConnectionOptions?
-        /// What the process hears by; none: a connection of its own, once a provider is called.
+        /// The process's LISTEN connection; nil: the supervisor opens its own once a provider is called.
         package var hearing: NotificationHub?
         package var name = "?"
 
@@ -43,7 +43,7 @@ package actor Supervisor {
     private nonisolated let gates = Mutex<[String: ProviderGate]>([:])
     nonisolated let reads = Coalescer<String, any Sendable>()
     nonisolated let flags = Mutex<FlagTable>(FlagTable())
-    /// Which of the fleet we are.
+    /// This process's number in the fleet.
     nonisolated let member = Int64.random(in: 1 ... .max)
     var connection: Connection?
     var lastAnswer: Moment?
@@ -66,11 +66,11 @@ package actor Supervisor {
         gate(of: provider).quotaUsed(at: .now)
     }
 
-    /// Calls `body` if the provider is to be called now. `deadline` bounds the whole: waiting for its turn, and the call, which is
-    /// cancelled then.
+    /// Calls `body` if the provider may be called now. `deadline` bounds both the wait for its turn and the call, which is cancelled at the
+    /// deadline.
     ///
-    /// - Parameter isVital: A person's safety may hang on it: it is called now, and its outcome counts like any other.
-    /// - Throws: a ``Refusal`` when it was not called; what `body` throws, which is a ``Fault`` if it is to count.
+    /// - Parameter isVital: A person's safety may depend on it: it is called now, and its outcome counts like any other.
+    /// - Throws: a ``CallRefusal`` when the call was not made; otherwise what `body` throws, which counts if it is a ``Fault``.
     package nonisolated func call<Value: Sendable>(
         _ provider: String, class name: String = "default", deadline: Duration? = nil, isRetry: Bool = false,
         isVital: Bool = false, _ body: @Sendable (Call) async throws -> Value
@@ -106,12 +106,13 @@ package actor Supervisor {
         }
     }
 
-    /// How many wait for a read.
+    /// How many callers wait for a read.
     package nonisolated var waitingForReads: Int { reads.waiting }
 
-    /// One read for all who ask for the same thing at the same time: a token, a template, a flag, a probe. Never for what changes anything.
+    /// One read for all callers that want the same thing at the same time: a token, a template, a flag, a probe. Never for a call that
+    /// changes something.
     ///
-    /// - Parameter key: Names the thing and its type: `flag:mail.rollout`.
+    /// - Parameter key: Names the kind of thing and the thing: `flag:mail.rollout`.
     package nonisolated func read<Value: Sendable>(
         _ key: String, _ load: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
@@ -148,7 +149,7 @@ package actor Supervisor {
                 }
             case .refused(let why, let until, let reason):
                 if let place { gate.leave(hasSlot: false, place: place) }
-                if why == .open, until == nil { wake.fire() }  // due: a probe is to be had, if we ask
+                if why == .open, until == nil { wake.fire() }  // a probe is due, and we get one if we ask
                 throw CallRefusal(
                     provider: gate.name, why: why, reason: reason, wait: until.map { max(.zero, $0 - .now) })
             }
@@ -201,7 +202,7 @@ package actor Supervisor {
 
     nonisolated var allDesks: [ProviderGate] { gates.withLock { Array($0.values) } }
 
-    /// Whether a flag is on for a key, as last heard: an unknown one is off.
+    /// Whether a flag is on for a key, as this process last heard. An unknown flag is off.
     package nonisolated func isOn(_ flag: String, for key: String) -> Bool {
         let (found, isFirst): (Flag?, Bool) = flags.withLock { table in
             defer { table.isWanted = true }
@@ -214,11 +215,11 @@ package actor Supervisor {
 
 struct FlagTable: Sendable {
     var flags: [String: Flag] = [:]
-    /// Nobody fetches what nobody has asked for.
+    /// Flags are fetched only after the first question about one.
     var isWanted = false
 }
 
-/// What the fleet's clock is ahead of ours, from the quickest of the last answers.
+/// How far the fleet's clock is ahead of ours, judged by the fastest of the last answers.
 struct FleetClock: Sendable {
     private(set) var ahead: Int64 = 0
     private var best = Int64.max
@@ -239,7 +240,7 @@ package struct Call: Sendable {
     package let deadline: Moment?
     let wake: Signal
 
-    /// What the answer's headers say about the pace, good answer or bad.
+    /// Takes what the answer's headers say about the pace, for good and bad answers alike.
     package func heard(_ notes: RateNotes) {
         if gate.heard(notes, at: .now) { wake.fire() }
     }

@@ -2,7 +2,7 @@ package import Postgres
 import Synchronization
 import Threads
 
-/// Mail templates by name and locale: what is published in the database, else what is built in. Compiled ones are kept.
+/// Mail templates by name and locale: the published one in the database, else the built-in one. Compiled templates are cached.
 package struct TemplateStore: Sendable {
     private struct Key: Hashable {
         var name: String
@@ -14,7 +14,7 @@ package struct TemplateStore: Sendable {
     }
     private struct State {
         var entries: [Key: Entry] = [:]
-        /// Moves with every notification: what was read before it is not kept.
+        /// Grows with every notification: what was read before it is not cached.
         var generation = 0
         var hears = false
     }
@@ -38,14 +38,14 @@ package struct TemplateStore: Sendable {
     private let cache = Cache()
     private let read: Reading
 
-    /// One read for all who ask for the same key at the same time.
+    /// One read for all callers that want the same key at the same time.
     package typealias Reading =
         @Sendable (String, @escaping @Sendable () async throws -> MailSource?) async throws -> MailSource?
 
-    /// As many as a fleet of apps may have; beyond, everything is forgotten once.
+    /// As many as a fleet of apps may have. At more, the whole cache is cleared once.
     private static let mostEntries = 1_000
 
-    /// - Parameter hearing: what the process hears by; none: a connection of its own, when it runs.
+    /// - Parameter hearing: the process's LISTEN connection; nil: the store opens its own when it runs.
     package init(
         pool: Pool, hearing: NotificationHub? = nil, defaultLocale: String = "en",
         read: @escaping Reading = { _, load in try await load() }
@@ -54,7 +54,7 @@ package struct TemplateStore: Sendable {
         self.pool = pool
         self.hearing = hearing ?? NotificationHub(pool.options)
         self.defaultLocale = defaultLocale
-        // What changed before it begins is forgotten as well.
+        // The start clears the cache, too, because changes before it were not heard.
         self.hearing.heed(["millrace_templates"]) { [cache] news in cache.forget(hears: news != .ended) }
     }
 
@@ -62,16 +62,17 @@ package struct TemplateStore: Sendable {
     package func template(_ name: String, locale: String? = nil) async throws -> MailTemplate {
         let key = Key(name: name, locale: locale ?? defaultLocale)
         let (known, generation, hears) = cache.state.withLock { ($0.entries[key], $0.generation, $0.hears) }
-        // Without notifications a change is seen within two seconds; with them, one that was lost within a minute.
+        // Without notifications a change is seen within two seconds. With them, a change whose notification was lost is seen within a
+        // minute.
         if let known, ContinuousClock.now - known.checked < (hears ? .seconds(60) : .seconds(2)) {
             return known.template
         }
         let asked = ContinuousClock.now
         let chain = LocaleChain.of(key.locale, fallback: defaultLocale)
-        // A read that began before the last change answers nobody who asks after it.
+        // A read that began before the last change must not answer a caller that comes after it.
         let source = try await read("template:\(generation):\(key.locale):\(name)") { [pool] in
             try await pool.withConnection { connection in
-                // Nobody else may have the compiler at hand.
+                // Perhaps no other process with the compiler is running.
                 try await Self.checkUnchecked(on: connection)
                 return try await Self.live(name, locales: chain, on: connection)
             }
@@ -99,7 +100,7 @@ package struct TemplateStore: Sendable {
         try await template(name, locale: locale).render(data)
     }
 
-    /// Hears of changes until cancelled, where notifications come through, and compiles what was published.
+    /// Hears of changes until cancelled, as long as notifications arrive, and compiles newly published versions.
     package func run() async {
         async let _: Void = hearing.run()
         while !Task.isCancelled {

@@ -50,7 +50,7 @@ extension Variables {
         return variable
     }
 
-    /// The declared values alone, each fit for its type; a refusal names the variable and never its value.
+    /// Only the declared values, each checked against its type. An error names the variable and never its value.
     package func check(_ data: TemplateValue) throws(TemplateError) -> TemplateValue {
         guard case .object(let given) = data else {
             throw TemplateError(.data, "the data are not an object", hint: #"such as {"user_name": "Ada"}"#)

@@ -80,7 +80,7 @@ extension CompleteWorker.Options {
         composer.log = (log ?? .init(settings.logLevel)).log(to: logHandler)
         if log == nil, logHandler == nil { composer.log = settings.log }
         for warning in settings.warnings {
-            composer.log.warning("a setting should be looked at", [("warning", warning)])
+            composer.log.warning("a setting needs attention", [("warning", warning)])
         }
         return composer
     }

@@ -141,7 +141,7 @@ extension DocumentService {
     func warn(_ refusedLayers: UInt32) {
         guard refusedLayers != 0 else { return }
         log.warning(
-            "the kernel refuses layers of the cage that documents are read in; see millrace doctor",
+            "the kernel refuses layers of the sandbox that reads documents; see millrace doctor",
             [("sandbox.refused", "\(refusedLayers)")])
     }
 }

@@ -54,7 +54,7 @@ package final class DocumentService: Sendable {
         fileCache = FileCache(directory: options.cacheFolder)
         let patience = EnginePriority {
             log.info(
-                "others leave the engines next to no time: for ten minutes they stand back less", [("niceness", "5")])
+                "OCR is starved of CPU; raising its priority for ten minutes", [("niceness", "5")])
         }
         idleEngines = IdleEngines(most: options.engines) { label in
             var own = workshop
@@ -104,10 +104,10 @@ package final class DocumentService: Sendable {
             do {
                 let ended = try await table.check()
                 if ended > 0 {
-                    log.warning("documents or pages whose jobs were gone have ended", [("count", "\(ended)")])
+                    log.warning("ended documents or pages whose jobs were gone", [("count", "\(ended)")])
                 }
             } catch {
-                log.warning("documents could not be looked after", [("error", "\(error)")])
+                log.warning("cannot check the documents", [("error", "\(error)")])
             }
         }
         await idleEngines.close()
@@ -122,7 +122,7 @@ package final class DocumentService: Sendable {
 
     func fail(_ job: DocumentJob, _ failure: DocumentFailure, cpu: Duration = .zero) async throws -> Verdict {
         log.info(
-            "a document can not be read",
+            "a document cannot be read",
             [("document.id", job.document), ("reason", failure.reason.rawValue), ("sentence", failure.sentence)])
         return try await table.end(
             job, failure, isFailed: true, outputs: Array("[]".utf8), cpu: cpu + failure.usage.cpu)

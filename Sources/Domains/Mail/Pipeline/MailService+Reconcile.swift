@@ -51,7 +51,7 @@ extension MailService {
             try row.int(0)
         }
         if let count = forsaken.first, count > 0 {
-            log.warning("jobs of messages ended without a word to them", [("messages", "\(count)")])
+            log.warning("ended messages whose jobs had ended without recording it", [("messages", "\(count)")])
         }
         guard let keep = options.keep else { return }
         var isMore = true
@@ -70,7 +70,7 @@ extension MailService {
         } catch  where Task.isCancelled {
             return  // the worker itself reports why it did not start
         } catch {
-            log.warning("what templates can be filled with could not be told to the database", [("error", "\(error)")])
+            log.warning("cannot store the templates' default data in the database", [("error", "\(error)")])
         }
         while !Task.isCancelled {
             do { try await Task.sleep(for: pause) } catch { return }
@@ -78,10 +78,11 @@ extension MailService {
                 try await tidy()
                 let sum = try await reconcile(olderThan: age)
                 if sum.asked > 0 {
-                    log.info("asked about silent messages", [("asked", "\(sum.asked)"), ("told", "\(sum.told)")])
+                    log.info(
+                        "asked providers about silent messages", [("asked", "\(sum.asked)"), ("told", "\(sum.told)")])
                 }
             } catch {
-                log.warning("silent messages could not be asked about", [("error", "\(error)")])
+                log.warning("cannot ask providers about silent messages", [("error", "\(error)")])
             }
         }
     }

@@ -191,7 +191,7 @@ package final class MailService: Sendable {
             }
         } catch {
             route.withLock { $0 = RouteNote() }
-            log.warning("a switch of the mail service could not be written down", [("error", "\(error)")])
+            log.warning("cannot record a switch of the mail service", [("error", "\(error)")])
         }
     }
 }

@@ -23,7 +23,7 @@ package struct BlobWiring: Sendable {
             do {
                 try await BlobRoutes(links: links, store: store, largest: largest, log: log).tellDatabase()
             } catch {
-                log.warning("the database was not told how links are signed", [("error", "\(error)")])
+                log.warning("cannot tell the database how links are signed", [("error", "\(error)")])
             }
         }
         if sweeps { await BlobKeeper(store, log: log).run() }

@@ -37,7 +37,7 @@ extension Composer {
             return listener
         } catch .taken(let place) where !settings.isListenAsked {
             log.warning(
-                "the address to listen on is taken: this worker has no /livez, /readyz and /metrics",
+                "the listen address is in use: this worker has no /livez, /readyz and /metrics",
                 [("address", place), ("hint", "give each worker of a machine its own MILLRACE_LISTEN, or off")])
             return nil
         } catch {

@@ -51,7 +51,7 @@ package final class NoticePhrases: Sendable {
             do {
                 try await read()
             } catch {
-                log.debug("the words of notices cannot be read for now", [("error", "\(error)")])
+                log.debug("cannot read the words of notices now", [("error", "\(error)")])
             }
         }
     }
@@ -132,7 +132,7 @@ package final class NoticePhrases: Sendable {
         }
         guard isNew else { return }
         log.warning(
-            "a notice's template cannot be used; its usual words are sent",
+            "cannot use a notice's template; sending the built-in words",
             [("template", what), ("reason", "\(error)")])
     }
 }

@@ -15,15 +15,16 @@ extension Composer {
             let tally = try await QuestService(pool: pool).run()
             if tally.failed > 0 {
                 log.warning(
-                    "families could not be taken over their midnight; each says why, and is tried again",
+                    "some families could not be rolled over midnight; each has its reason, and is tried again",
                     [("families", "\(tally.failed)")])
             }
             if tally.moved > 0 {
                 log.warning(
-                    "the time-zone database has changed; days end at other times", [("families", "\(tally.moved)")])
+                    "the time-zone database has changed; some days end at other times", [("families", "\(tally.moved)")]
+                )
             }
             log.debug(
-                "families were taken over their midnight",
+                "rolled families over midnight",
                 [("families", "\(tally.families)"), ("days", "\(tally.days)")])
             return .done
         }

@@ -26,7 +26,7 @@ extension Composer {
         let place = ("mail.outbox", settings.outboxDirectory)
         if settings.lacksMailService {
             log.warning(
-                "no service for mail is configured: messages become files and reach nobody",
+                "no mail service is configured: messages are written to files and reach nobody",
                 [
                     place,
                     (
@@ -35,7 +35,7 @@ extension Composer {
                     ),
                 ])
         } else {
-            log.info("messages become files, as EMAIL_SERVICE_PROVIDER says", [place])
+            log.info("messages are written to files, as EMAIL_SERVICE_PROVIDER says", [place])
         }
     }
 
@@ -46,7 +46,7 @@ extension Composer {
                 try await Queue.measures(on: connection, deadline: .seconds(2))
             }
         } catch {
-            log.debug("jobs were not counted for /metrics", [("error", "\(error)")])
+            log.debug("cannot count jobs for /metrics", [("error", "\(error)")])
             return nil
         }
     }

@@ -294,10 +294,10 @@ struct Bulk {
             while !isOver {
                 let ids: [Int64]
                 if isWide {
-                    let stretch = try await stretch(of: state, search, after: after, on: connection)
-                    ids = stretch.ids
-                    isOver = stretch.next == nil
-                    after = stretch.next
+                    let part = try await part(of: state, search, after: after, on: connection)
+                    ids = part.ids
+                    isOver = part.next == nil
+                    after = part.next
                 } else {
                     ids = try await page(of: JobState(rawValue: state) ?? .dead, after: after, on: connection)
                     isOver = ids.isEmpty
@@ -368,9 +368,9 @@ struct Bulk {
         return .done
     }
 
-    private func stretch(
+    private func part(
         of state: String, _ search: JobSearch, after: Int64?, on connection: Connection
-    ) async throws -> JobStretch {
+    ) async throws -> JobSearchPart {
         try Task.checkCancellation()
         return try await Queue.find(
             state, search, after: after, limit: min(rate ?? Queue.page, Queue.page), on: connection,

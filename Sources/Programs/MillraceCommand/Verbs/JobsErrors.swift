@@ -35,7 +35,7 @@ extension Command {
     }
 }
 
-/// All jobs that a search finds, a stretch at a time, with progress.
+/// All jobs that a search finds, part by part, with progress.
 struct FoundJobs {
     let state: String
     let search: JobSearch
@@ -68,11 +68,11 @@ struct FoundJobs {
         var looked = 0
         repeat {
             try Task.checkCancellation()
-            let stretch = try await Queue.find(state, search, after: after, on: connection, deadline: Self.patience)
-            looked += stretch.looked
+            let part = try await Queue.find(state, search, after: after, on: connection, deadline: Self.patience)
+            looked += part.looked
             if shows { region.update(["looked at \(Humane.count(looked, "\(state) job"))"]) }
-            after = stretch.next
-            if !stretch.ids.isEmpty, try await !body(stretch.ids) { break }
+            after = part.next
+            if !part.ids.isEmpty, try await !body(part.ids) { break }
         } while after != nil
         if shows { region.update([]) }
     }
@@ -122,14 +122,14 @@ extension Invocation {
                 var count = 0
                 repeat {
                     try Task.checkCancellation()
-                    let stretch = try await Queue.find(
+                    let part = try await Queue.find(
                         state, search, after: next, limit: limit - count, on: connection)
-                    for id in stretch.ids {
+                    for id in part.ids {
                         // A job that moved meanwhile is shown where it is now.
                         if let job = try await Queue.job(id, on: connection) { found[id] = job }
                     }
-                    count += stretch.ids.count
-                    next = stretch.next
+                    count += part.ids.count
+                    next = part.next
                 } while next != nil && count < limit
             }
             return Array(found.values.sorted { $0.id > $1.id }.prefix(limit))
