@@ -1,4 +1,4 @@
--- Blobs: what the Blobs room calls, and what rooms call that keep one.
+-- Blobs: the functions of the Blobs room, and those of rooms that keep blobs.
 
 create or replace function millrace.blob(the_id bytea)
 returns table (id bytea, size bigint, stored_at timestamptz, refs bigint)
@@ -129,7 +129,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
      order by b.id limit least(page, 500)
 $$;
 
--- Deletes it if it still may be: the lock first, then a look of its own at who refers to it.
+-- Deletes the blob if it may still be deleted: it takes the lock first, and then checks again whether anything refers to the blob.
 create or replace function millrace.blob_forget(the_id bytea, grace interval) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -159,8 +159,8 @@ begin
     return cardinality(gone);
 end $$;
 
--- Whether what was given to this role and tenant is given to the caller. As elsewhere: claims keep a caller within its tenant, and one without
--- claims has what is its role's.
+-- Whether a grant to this role and tenant applies to the caller. As elsewhere, claims keep a caller within its tenant, and a caller without
+-- claims has what its role has.
 create or replace function millrace.blob_grant_is_for(the_owner text, the_tenant text, me text, my_tenant text) returns boolean
 language sql immutable parallel safe as $$
     select coalesce(case when the_owner is null then the_tenant = my_tenant

@@ -70,7 +70,7 @@ begin
     return verified;
 end $$;
 
--- A running watch keeps somebody to be told.
+-- Refuses a change that would leave a running watch without anybody to tell.
 create or replace function millrace.watch_must_reach(the_person text) returns void
 language plpgsql volatile as $$
 begin

@@ -1,6 +1,6 @@
--- How somebody leaves: a contact, a person, an address. Nobody who was told of an alarm is left to believe that it is open.
+-- How a contact, a person or an address leaves. Everybody who was told of an alarm learns that it is over for them.
 
--- What is said at the end. With `why` the person is not named: it is being erased, and the time says which alarm is meant.
+-- The words at the end. With `why` the person is not named, because it is being erased; the time says which alarm is meant.
 create or replace function millrace.alarm_farewell_words(a millrace.alarm, why text) returns jsonb
 language plpgsql stable as $$
 declare
@@ -56,14 +56,14 @@ begin
     for a in select x.* from millrace.alarm x where x.person = checkins_erase_person.person and x.state <> 'resolved' order by x.id for no key update loop
         perform millrace.alarm_farewell(a, null, '{}', why, millrace.now());
     end loop;
-    -- What is still to be sent of an end goes out, without the name; all else that was sent about this person goes.
+    -- Unsent notices of an end are sent, without the name; all other notices about this person are deleted.
     with gone as (
         delete from millrace.alarm_event e using millrace.alarm x, millrace.notice m
          where x.person = checkins_erase_person.person and e.alarm = x.id and e.what = 'told_left' and m.id = e.notice and m.status in ('pending', 'attempting')
         returning e.notice, x as alarm
     )
     update millrace.notice m set data = m.data || millrace.alarm_farewell_words(g.alarm, why) from gone g where m.id = g.notice;
-    -- What others were sent about this person, by whatever ways.
+    -- All notices to others about this person.
     delete from millrace.notice m using millrace.alarm_event e, millrace.alarm a
      where a.person = checkins_erase_person.person and e.alarm = a.id and m.parent = e.notice;
     get diagnostics n = row_count; gone := gone + n;
@@ -81,14 +81,14 @@ begin
     get diagnostics n = row_count; gone := gone + n;
     delete from millrace.watch w where w.person = checkins_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
-    -- Who looked after somebody does so no more: the others are told again.
+    -- Where this person looked after somebody's alarm, the other contacts are told again.
     for a in
         select x.* from millrace.alarm x
          where x.acknowledged_by = checkins_erase_person.person and x.state = 'acknowledged' order by x.id for no key update
     loop
         perform millrace.alarm_let_go(a, checkins_erase_person.person, millrace.now());
     end loop;
-    -- In others' alarms somebody was told, and it is not said who.
+    -- Others' alarms keep the record that somebody was told, but not who.
     update millrace.alarm_event e set contact = 'erased' where e.contact = checkins_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
     update millrace.alarm_event e set by = 'erased' where e.by = checkins_erase_person.person;
@@ -100,7 +100,7 @@ begin
     return gone;
 end $$;
 
--- An address that is erased reaches nobody any more, here as elsewhere.
+-- An erased address gets nothing any more, from check-ins or anything else.
 create or replace function millrace.checkins_erase_address(address text) returns int
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare

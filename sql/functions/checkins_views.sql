@@ -1,4 +1,4 @@
--- What is seen of the room, its feed, and how a person leaves it.
+-- The views of check-ins, their feed, and how a person is erased from them.
 
 create or replace function millrace.watch_contacts(the_person text) returns jsonb
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
@@ -47,7 +47,7 @@ begin
           from millrace.checkin_change c where c.seq > coalesce(since, 0) order by c.seq limit page;
 end $$;
 
--- For status and doctor. What is overdue is counted up to ten thousand.
+-- For status and doctor. At most ten thousand overdue ones are counted.
 create or replace function millrace.check_in_state(
     out watches bigint, out overdue bigint, out oldest float8, out beat float8, out open bigint, out unreachable bigint, out broken bigint
 )

@@ -194,7 +194,7 @@ begin
     end if;
 
     if not taken and (keyed_lines is not null or not roomy or not uniform) then
-        -- The jobs are locked first and counted by gate. One that came back in line without its gate is asked for its key.
+        -- The jobs are locked first and counted by gate. For a job that came back in line without its gate, the key is looked up.
         with held as materialized (
             select f.ctid as place, f.queue, f.job,
                    case when f.queue = any (keyed_lines) then

@@ -52,7 +52,7 @@ declare
     d millrace.document;
     p millrace.document_page;
 begin
-    -- A page's run does not lock the document: others of its pages run beside it.
+    -- A page's run does not lock the document, because runs of its other pages work beside it.
     select * into d from millrace.document x where x.id = document_take.id;
     if not found or d.status <> 'processing' or d.round <> document_take.round then
         return;
@@ -116,7 +116,7 @@ begin
     return 'taken';
 end $$;
 
--- What the probe has found; its pages come to be. refused: [{page, reason, sentence}], pages that can not be read.
+-- Stores what the probe found, and creates the pages. refused: [{page, reason, sentence}], pages that cannot be read.
 create or replace function millrace.document_inspected(token text, id uuid, round int, seen jsonb, mime text, pages int, signed boolean, encrypted boolean, refused jsonb, cpu_ms int) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
     set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
@@ -286,7 +286,7 @@ begin
     end if;
 end $$;
 
--- Ended, well or badly; the password goes, and the world is told.
+-- Ends the document, well or badly; deletes its password, and publishes the end.
 create or replace function millrace.document_end(the_id uuid, the_status text, the_reason text, the_sentence text) returns void
 language plpgsql volatile as $$
 declare
@@ -302,7 +302,7 @@ begin
         jsonb_build_object('document_id', the_id, 'lesson_id', d.lesson_id, 'status', the_status, 'pages', coalesce(d.pages, 0), 'failed_pages', d.pages_failed));
 end $$;
 
--- The run ends with it. outputs: [{kind, blob (hex), size}]. A reason beside completed says what could not be made.
+-- Ends the document and the run. outputs: [{kind, blob (hex), size}]. A reason together with completed says what could not be made.
 create or replace function millrace.document_ended(token text, id uuid, round int, status text, reason text, sentence text, outputs jsonb, spent int) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
     set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$

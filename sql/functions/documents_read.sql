@@ -1,4 +1,4 @@
--- Documents as they are looked at: views, text, search, the feed.
+-- Reading documents: views, text, search, the feed.
 
 create or replace view millrace.documents as
 select d.id, d.title, d.mime_type, d.size, encode(d.blob, 'hex') as sha256, d.lesson_id, d.tenant, d.owner, d.status, d.stage, d.pages, d.pages_done, d.pages_failed, d.cached,
@@ -19,7 +19,7 @@ begin
       where d.id = document.id and millrace.document_sees(d, me, document.caller);
 end $$;
 
--- The newest first, behind `after`.
+-- The newest first, after `after`.
 create or replace function millrace.document_list(
     status text default null, lesson_id text default null, tenant text default null, since timestamptz default null, after text default null, page int default 50,
     actor text default null, caller millrace.caller_name default current_user
@@ -58,7 +58,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
       from millrace.documents v join millrace.document d on d.id = v.id where d.id = the_id
 $$;
 
--- Which pages have changed since: what a watcher asks for again and again. The clock it gives is for the next look.
+-- The pages that have changed since; watchers call it repeatedly. The returned clock is for the next call.
 create or replace function millrace.document_progress(the_id uuid, since timestamptz default null) returns table (page int, status text, reason text, words int, at timestamptz)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select p.page, p.status, p.reason, p.words, p.changed_at from millrace.document_page p
@@ -128,7 +128,7 @@ begin
              where c.document = d.id and c.page >= coalesce(document_text.first, 1) and (document_text.last is null or c.page <= document_text.last));
 end $$;
 
--- The query in every configuration there is, for the index; each page is then asked in its own.
+-- The query in every text configuration, for the index; each page is then matched in its own.
 create or replace function millrace.document_query(query text) returns tsquery
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -144,8 +144,8 @@ begin
     return whole;
 end $$;
 
--- Words, "phrases", or, -without, as people write them. The newest document first; what was found stands between ⟦ and ⟧. `next` of the last
--- row is the `after` of the next call.
+-- Words, "phrases", or, -without, as people write them. The newest document first; matches stand between ⟦ and ⟧. `next` of the last row is
+-- the `after` of the next call.
 create or replace function millrace.document_search(query text, tenant text default null, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
 returns table (document uuid, number int, title text, lesson_id text, highlight text, next text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -211,7 +211,7 @@ begin
     return gone;
 end $$;
 
--- What status says of documents.
+-- The documents' part of status.
 create or replace function millrace.document_state(out processing bigint, out waiting_pages bigint, out failed_today bigint, out oldest timestamptz)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 begin

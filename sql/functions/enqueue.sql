@@ -4,11 +4,11 @@ language sql immutable parallel safe as $$
     select (the_lane & ~3) | case when the_crashes >= 3 then 3 when the_crashes = 2 then 2 when put_back then 0 else 1 end
 $$;
 
--- What enqueue is for the caller, behind its door. plain_lane: where the job goes if it asks for nothing special, null if it does.
--- Most jobs ask for nothing special, and every statement and expression here costs each call: those whose route is known
--- go the short way. It does what enqueue_one does for them; whatever it cannot take, or would be refused, goes there.
--- It runs with the owner's rights on the caller's search_path, for a setting of its own would cost each call more than its checks: so
--- every function, type and operator is written in full, and a test sets a trap for each that is not.
+-- The inside of enqueue, behind its door. plain_lane: the job's lane if it asks for nothing special, else null. Most jobs ask for nothing
+-- special, and every statement and expression here costs each call, so jobs with a known route take a short way. It does for them what
+-- enqueue_one does; everything that it cannot take, or that would be refused, goes to enqueue_one.
+-- It runs with the owner's rights but on the caller's search_path, because a setting of its own would cost each call more than its checks.
+-- So every function, type and operator is written with its schema, and a test sets a trap for each that is not.
 create or replace function millrace.enqueue_as(
     kind text, args jsonb, queue text, priority int, run_at timestamptz, unique_key text, on_conflict text,
     limit_key text, tenant text, max_attempts int, tags text[], metadata jsonb, options jsonb, plain_lane int,
@@ -48,7 +48,7 @@ begin
     return new_id;
 end $$;
 
--- For enqueue_as: whatever goes no short way, and the note that makes the next of its kind go there.
+-- For enqueue_as: jobs that cannot take the short way. It notes the route, so that the next job of this kind can.
 create or replace function millrace.enqueue_fully(
     kind text, args jsonb, queue text, priority int, run_at timestamptz, unique_key text, on_conflict text,
     limit_key text, tenant text, max_attempts int, tags text[], metadata jsonb, options jsonb, plain_lane int, caller name
@@ -64,9 +64,9 @@ begin
     return new_id;
 end $$;
 
--- In SQL and without settings of its own, so that the planner puts its one expression in the caller's place: what is left out, or is the
--- same in each call, is then judged once, when the caller's statement is planned, and not in each call. It is kept as it was read here,
--- whatever the caller's search_path. The arguments, which may be costly to make, stand in it once.
+-- In SQL and without settings, so that the planner inlines its one expression: parameters that are left out, or are the same in each call,
+-- are then judged once, when the caller's statement is planned, and not in each call. Its meaning is fixed when it is created, whatever the
+-- caller's search_path. It uses the arguments only once, because they may be costly to compute.
 create or replace function millrace.enqueue(
     kind text, args jsonb default '{}', queue text default null, priority int default null,
     run_at timestamptz default null, unique_key text default null, on_conflict text default 'skip',
@@ -81,7 +81,7 @@ return millrace.enqueue_as(kind, args, queue, priority, run_at, unique_key, on_c
               and coalesce(tags = '{}', true) and coalesce(metadata = '{}', true) and coalesce(options = '{}', true)
          then coalesce(priority, 4) * 4 + 1 end, current_user);
 
--- One job: checked, written, put in its place, and somebody woken. created is false when a unique key's holder is returned.
+-- One job: checks it, writes it, gives it its place, and notifies. created is false when a unique key's holder is returned.
 create or replace function millrace.enqueue_one(
     the_kind text, the_args jsonb, the_queue text, the_priority int, the_run_at timestamptz,
     the_key text, the_conflict text, the_limit_key text, the_tenant text, the_max_attempts int,
@@ -351,8 +351,8 @@ begin
         begin
             ids := case when together then millrace.enqueue_together(jobs, caller => enqueue_numbered.caller) end;
             exit when cardinality(ids) = cardinality(news) and array_position(ids, null) is null;
-            -- Unique keys are taken in one order by everybody, or two callers could wait for each other: by what the lock is of,
-            -- which is the key, its scope, and the name within that scope. The rest orders those without a key.
+            -- Every caller takes unique keys in the same order, or two callers could wait for each other. The order is that of the locks:
+            -- key, scope, and the name within that scope. The last part orders jobs without a key.
             for one, n in
                 select j.value, j.ordinality
                   from jsonb_array_elements(jobs) with ordinality j
@@ -374,7 +374,7 @@ begin
             if n is not null then
                 get stacked diagnostics sentence = message_text, explained = pg_exception_detail, advice = pg_exception_hint,
                     code = returned_sqlstate;
-                -- A value that is of no such type is Postgres' own error, and says nothing of its kind.
+                -- The error for a value of a wrong type is Postgres's own, and does not name the field's kind.
                 raise exception using message = format('%s %s: %s', noun, coalesce(numbers[n], n), sentence),
                     detail = case when code like '22%' and explained not like '{%' then '{"error": "invalid", "field": "jobs"}' else explained end, hint = advice, errcode = code;
             elsif not together then
@@ -455,8 +455,8 @@ begin
     return ids;
 end $$;
 
--- What COPY has put into the caller's own temporary table millrace_batch (line bigint, job jsonb). Runs as the caller:
--- the table is the caller's, and so is the risk of what stands behind its name.
+-- Enqueues what COPY has put into the caller's own temporary table millrace_batch (line bigint, job jsonb). It runs as the caller, because
+-- the table is the caller's, and so is the risk of what its name refers to.
 create or replace function millrace.enqueue_copied(chunk int default 2000) returns bigint
 language plpgsql volatile security invoker as $$
 declare

@@ -55,8 +55,8 @@ begin
     execute 'revoke all on all tables in schema millrace from public';
     execute 'revoke all on all sequences in schema millrace from public';
     execute 'revoke all on all routines in schema millrace from public';
-    -- What somebody has promised to everybody beforehand. That everybody may execute new functions cannot be taken back for a schema: nothing
-    -- but a migration makes functions here, and it ends with these lines.
+    -- Revokes default privileges that somebody may have granted to PUBLIC. The right of PUBLIC to execute new functions cannot be revoked
+    -- for a schema; but only a migration creates functions here, and it ends with these lines.
     execute 'alter default privileges in schema millrace revoke all on tables from public';
     execute 'alter default privileges in schema millrace revoke all on sequences from public';
     execute 'alter default privileges in schema millrace revoke all on routines from public';

@@ -1,6 +1,6 @@
 -- Limits: how many of a queue's, a key's or a tenant's jobs may run at once in the whole fleet, and how often they may start.
--- A gate is a rule as it stands before one queue, key or tenant. Claims decide, one at a time for each gate, in a turn (see turns.sql)
--- that lasts until their commit; ends only add a row and wait for nobody.
+-- A gate is a rule as it applies to one queue, key or tenant. Claims decide about a gate one at a time, in a turn (see turns.sql) that
+-- lasts until their commit; ends only add a row and wait for nobody.
 
 create or replace function millrace.gate_of(scope text, name text) returns bigint
 language sql immutable parallel safe as $$ select pg_catalog.hashtextextended(scope || ':' || name, 0) $$;
@@ -86,9 +86,9 @@ language sql stable as $$
      order by r.name = the_key desc, length(r.name) desc limit 1
 $$;
 
--- How many may pass each gate now. spacings: seconds between two starts when the burst is used up; null where there is no rate.
--- Inlined too: it sees what the statement sees that asks, which must be a later one than that which took the lock.
--- A bucket of `burst` starts, refilled one each `spacing`: at no time have more than burst + span / spacing started in any span.
+-- How many jobs may pass each gate now. spacings: seconds between two starts when the burst is used up; null where there is no rate. It is
+-- inlined, too, so it sees what the calling statement sees; that must be a later statement than the one that took the lock. A bucket of
+-- `burst` starts, refilled by one each `spacing`: in every span at most burst + span / spacing have started.
 create or replace function millrace.gate_room(gates bigint[], caps int[], spacings float8[], bursts int[], t timestamptz)
 returns table (place bigint, gate bigint, room int, used_until timestamptz, entries bigint)
 language sql stable as $$
@@ -106,8 +106,8 @@ language sql stable as $$
           from millrace.slot s where s.gate = g.gate and s.seq >= base.seq) s
 $$;
 
--- Who comes to a gate while somebody decides there waits for that one's commit. Buckets, for a transaction can hold only so
--- many locks; in order, or two could wait for each other.
+-- A claim that comes to a gate while another decides there waits for the other's commit. The locks are on buckets, because a transaction
+-- can hold only a limited number of locks; they are taken in order, or two claims could wait for each other.
 create or replace function millrace.gates_lock(the_turn text, gates bigint[]) returns void
 language plpgsql volatile as $$
 begin
@@ -250,7 +250,8 @@ begin
           into moved, queues, lanes from gone g;
     end loop;
 
-    -- What waits before a queue's or tenant's gate has not moved: its lines are told, or the time. Looked at from the end, for the
+    -- Jobs that wait at a queue's or tenant's gate have not moved: the answer names their lines, or the time. Looked at from the end,
+    -- because the
     -- front is where everything was consumed.
     for rule in
         select r.scope, r.name, millrace.gate_of(r.scope, r.name) as gate, r.concurrency, r.per / r.rate as spacing, r.burst
@@ -325,13 +326,14 @@ begin
             return;
         end if;
         at := one + 1;
-        -- Claims wait for the gates that it holds. Where a snapshot keeps what was folded, each costs a walk over all of it.
+        -- Claims wait for the gates that this call has locked. Under a snapshot each gate costs a walk over all that was folded.
         exit when clock_timestamp() > began + interval '20 ms';
     end loop;
     resume := at;
 end $$;
 
--- Every gate with what its rows say is held, and what the leases hold. They agree at every moment; slots_mend makes good where they do not.
+-- Every gate with the slots that its rows count, and the slots that the leases hold. They agree at every moment; if they do not, slots_mend
+-- corrects it.
 create or replace function millrace.slots_audit() returns table (gate bigint, counted bigint, held bigint)
 language sql volatile security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$   -- a look-up in history for each job, and never all of it
@@ -353,8 +355,9 @@ set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off se
      where coalesce(c.n, 0) <> coalesce(h.n, 0) or coalesce(h.n, 0) > 0
 $$;
 
--- Once a minute, by one worker at a time: slots that no lease holds are given back, and those that one holds uncounted are counted. Nothing
--- makes such, so each tells of a fault. One statement sees both sides as they are at one moment, and what commits meanwhile changes both alike.
+-- Once a minute, by one worker at a time: gives back slots that no lease holds, and counts slots that a lease holds uncounted. Neither
+-- should ever happen, so each such slot shows a fault. One statement sees both sides at the same moment; commits meanwhile change both
+-- alike.
 create or replace function millrace.slots_mend() returns table (gate bigint, counted bigint, held bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -370,8 +373,8 @@ begin
     select s.gate, s.counted, s.held from stray s;
 end $$;
 
--- The rules and what they hold back now. running is null for a rule of many keys; parked, for one that is of no key. Parked jobs are counted
--- by the rule that holds for their key, up to 10,000 altogether, as parked_count counts them.
+-- The rules and what they hold back now. running is null for a rule for many keys; parked is null for a rule that is not for a key. Parked
+-- jobs are counted by the rule for their key, up to 10,000 altogether, as parked_count counts them.
 create or replace function millrace.limit_list()
 returns table (scope text, name text, concurrency int, running bigint, parked bigint, rate int, per float8, burst int, weight float8, changed_at timestamptz)
 language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$

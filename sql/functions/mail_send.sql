@@ -1,4 +1,4 @@
--- What is handed in: checked, written down, and a job beside it, in the caller's transaction.
+-- Sending mail: checks the message, stores it, and enqueues its job, in the caller's transaction.
 
 create or replace function millrace.mail_rank(status text) returns int
 language sql immutable parallel safe as $$
@@ -84,7 +84,7 @@ begin
     end loop;
 end $$;
 
--- As they are kept: a tag of a list has the value true.
+-- The stored form of tags: a tag from a list has the value true.
 create or replace function millrace.mail_tags(tags jsonb) returns jsonb
 language sql immutable as $$
     select case when jsonb_typeof(tags) = 'array' then (select coalesce(jsonb_object_agg(t, 'true'), '{}') from jsonb_array_elements_text(tags) t)
@@ -112,7 +112,7 @@ begin
     end if;
 end $$;
 
--- Contents go to the blobs; what is left names them by their hash. The size that counts is that in base64.
+-- Contents become blobs; the message names them by their hash. The size that counts is the one in base64.
 create or replace function millrace.mail_attachments(given jsonb, the_owner text, the_tenant text, caller name) returns jsonb
 language plpgsql volatile as $$
 declare
@@ -172,7 +172,7 @@ begin
                 perform millrace.refuse('blob is no SHA-256 in 64 small hexadecimal digits', 'attachments');
             end if;
             the_id := decode(one ->> 'blob', 'hex');
-            -- A hash opens nothing by itself: for another's blob the answer is that of one that is not there.
+            -- A hash alone opens nothing: for another's blob the answer is the same as for one that does not exist.
             select b.size into the_size from millrace.blob b
              where b.id = the_id and millrace.blob_may_use(the_id, mail_attachments.caller, millrace.is_staff(mail_attachments.caller), the_tenant);
             if not found then
@@ -269,14 +269,14 @@ begin
     return made;
 end $$;
 
--- What the workers and the database's owner have said of the app: its name, and whether there are pages for the links.
+-- What the workers and the database's owner have told about the app: its name, and whether there are pages for the links.
 create or replace function millrace.mail_defaults() returns jsonb
 language sql stable as $$
     select coalesce((select s.value::jsonb from millrace.setting s where s.name = 'mail_worker_defaults'), '{}')
         || coalesce((select jsonb_build_object('app_name', s.value) from millrace.setting s where s.name = 'app_name'), '{}')
 $$;
 
--- A worker says at its start what it can add to a message's data. What it does not know takes nothing away from what another knows.
+-- A worker tells at its start what it can add to a message's data. What it does not know removes nothing that another worker told.
 create or replace function millrace.mail_defaults_tell(app_name text, has_reset_url boolean, has_verify_url boolean) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     insert into millrace.setting as s (name, value)
@@ -287,7 +287,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
       where not s.value::jsonb @> excluded.value::jsonb
 $$;
 
--- The app's name in templates where a call gives none and the worker that renders has none of its own. null: none any more.
+-- The app's name in templates, if neither the call nor the rendering worker has one. null: none any more.
 create or replace function millrace.app_name_set(name text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -303,7 +303,7 @@ begin
     return found;
 end $$;
 
--- What the templates that are built in require.
+-- The variables that the built-in templates require.
 create or replace function millrace.template_built_in_requires(the_template text) returns text[]
 language sql immutable parallel safe as $$
     select case the_template
@@ -473,7 +473,7 @@ begin
     end if;
 
     the_digest := sha256(convert_to(the_kind || chr(31) || (args - 'id')::text || chr(31) || coalesce(the_tenant, ''), 'UTF8'));
-    -- An id of ours is nobody else's: its job can come first, and the message is written once.
+    -- A message's id is ours alone: its job may come first, and the message is still written once.
     is_new := the_id is null;
     the_id := coalesce(the_id, gen_random_uuid());
     if is_new and the_job is null then
@@ -511,7 +511,7 @@ begin
     return the_id;
 end $$;
 
--- Mail that somebody waits for has a queue of its own: a campaign never takes all the places of a worker.
+-- Urgent mail has a queue of its own, so that a campaign never takes all slots of a worker.
 create or replace function millrace.mail_queue(priority text) returns text
 language sql immutable parallel safe as $$ select case when priority in ('high', 'urgent') then 'mail.urgent' else 'mail' end $$;
 
@@ -557,7 +557,7 @@ language plpgsql volatile as $$
 declare
     found_one millrace.mail;
 begin
-    -- The right is part of the statement that locks: nobody is held up by who may not see the message.
+    -- The locking statement checks the right, too, so a caller that may not see the message blocks nobody.
     select * into found_one from millrace.mail m
      where m.id = the_id and millrace.may_see(m.owner, m.tenant, caller => mail_must_see.caller) for update;
     if not found then

@@ -1,4 +1,4 @@
--- Partitions ahead, retention behind. Any worker calls it once a minute; its turn lets one through.
+-- Creates partitions ahead and enforces retention. Every worker calls it once a minute; its turn lets one of them work.
 
 create or replace function millrace.retention_span(class int) returns interval
 language sql immutable as $$ select (array['1 day', '14 days', '365 days'])[class + 1]::interval $$;
@@ -98,7 +98,7 @@ begin
     loop
         class := array_position(array['history_short', 'history_standard', 'history_long'], leaf.parent::text) - 1;
         keep := millrace.retention_span(class) + case class when 2 then interval '1 month' else interval '1 day' end;
-        -- The last finish of a lease counts the others in its leaf, which must still be there however long the lease has lived.
+        -- A lease's last finish counts the lease's other ends in its leaf, so the leaf must stay however long the lease has lived.
         continue when leaf.lower + keep >= t or exists (
             select from millrace.lease l
              where (l.number & 3) = class and l.at >= leaf.lower and l.at < leaf.lower + case class when 2 then interval '1 month' else interval '1 day' end

@@ -11,7 +11,7 @@ begin
         detail = json_build_object('error', class, 'field', field)::text;
 end $$;
 
--- A refusal for a quota's sake: how much is allowed, how much is used, and when it begins again (null: never by itself).
+-- A refusal because of a quota: how much is allowed, how much is used, and when the next period begins (null: never).
 create or replace function millrace.refuse_quota(
     sentence text, field text, hint text, allowed numeric, used numeric, reset_date timestamptz default null
 ) returns void
@@ -114,8 +114,8 @@ begin
     end if;
 end $$;
 
--- A worker makes its kinds known; a kind's queue is where its jobs go when the caller names none. Kinds before queues and each by name, as
--- callers make them, so that nobody waits for one who waits for him.
+-- Registers a worker's kinds; jobs of a kind go to its queue when the caller names none. Kinds come before queues, and each are sorted by
+-- name, in the same order as for callers, so that no two sessions wait for each other.
 create or replace function millrace.register_kinds(the_names text[], the_queues text[]) returns int[]
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,4 +1,4 @@
--- What a person is to be told, and when. A key is used once per person: whatever became of its notice, there is no second one.
+-- Notices to persons, and when they are due. A key is used once per person: however its notice ended, there is no second one.
 
 -- As millrace.wake does for jobs: while a lane sleeps, the one listening worker holds 1297239640 alone, so an attempt to share it fails and
 -- notifies. Notices that are due later are found by the clock.
@@ -61,8 +61,8 @@ begin
     return the_id;
 end $$;
 
--- One sending by one channel, for the rooms above: the address is given, or null for the person's own. A key is used once per person,
--- so a channel that is one of several belongs into it.
+-- One sending by one channel, for other rooms: with a given address, or null for the person's own. A key is used once per person, so if
+-- there are several channels the key must contain the channel.
 create or replace function millrace.notice_put(
     the_person text, the_kind text, the_channel text, the_address text, the_data jsonb, the_key text, the_due timestamptz, the_expiry timestamptz, is_alarm boolean
 ) returns uuid

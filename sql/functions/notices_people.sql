@@ -1,4 +1,4 @@
--- How a person can be reached, and when it wants to be left alone.
+-- How a person can be reached, and its quiet hours.
 
 -- With claims one acts as oneself; a back end may act for anybody.
 create or replace function millrace.notice_acts_as(actor text, person text, caller name) returns void
@@ -63,9 +63,9 @@ begin
 end $$;
 
 -- channels: {"push": true, "mail": "ada@example.org", "sms": "+4930123456", "voice": "+4930123456", "kinds": {"daily_reminder": ["push"], "quest_available": []}}.
--- Without a list for its kind a notice goes by push and mail; sms and voice are for alarms, which go by all there are, at any hour. The same
--- time twice means no quiet hours. Nobody asks whether an address is the person's own: who is signed in gives at most five new ones a day, and an
--- address is given by at most three people a day; for a back end its app vouches.
+-- Without a list for its kind a notice goes by push and mail; sms and voice are for alarms, which use all channels, at any hour. The same
+-- time twice means no quiet hours. Nobody checks that an address is the person's own; so a signed-in person may give at most five new
+-- addresses a day, and at most three people a day may give the same one. For a back end the app is responsible.
 create or replace function millrace.notice_preferences(
     person text, zone text, quiet_from time, quiet_to time, channels jsonb, locale text, actor text default null, caller millrace.caller_name default current_user
 ) returns boolean

@@ -1,4 +1,4 @@
--- How a person is called, and in which language and zone it reads: for alarms, their page, and whatever else names somebody.
+-- A person's name, language and time zone: for alarms, their page, and every other text that names a person.
 
 create or replace function millrace.person_profile(
     person text, display_name text default null, locale text default null, zone text default null, actor text default null,
@@ -35,7 +35,7 @@ language sql stable as $$
     select coalesce((select p.display_name from millrace.profile p where p.person = the_person), the_person)
 $$;
 
--- The language of a person: what its profile says, else its preferences for notices. null: nobody has said.
+-- A person's language: from its profile, else from its preferences for notices. null: not known.
 create or replace function millrace.language_of(the_person text) returns text
 language sql stable as $$
     select lower(split_part(coalesce((select p.locale from millrace.profile p where p.person = the_person),
@@ -48,14 +48,15 @@ language sql stable as $$
                     (select n.zone from millrace.notice_preference n where n.person = the_person))
 $$;
 
--- The account behind a contact, if it has accepted this itself. Anybody may name a contact by another's id: that alone shows nothing of them.
+-- A contact's account, if the contact has accepted this itself. Anybody may name a contact by another person's id, and that alone reveals
+-- nothing.
 create or replace function millrace.contact_account(the_person text, the_contact text) returns text
 language sql stable as $$
     select x.contact from millrace.watch_address x
      where x.person = the_person and x.contact = the_contact and x.channel = 'push' and x.verified_at is not null and x.declined_at is null limit 1
 $$;
 
--- What others read of who answered: a contact, or the person itself.
+-- The name that others see of a contact, or of the person itself, that answered.
 create or replace function millrace.contact_name(the_person text, the_contact text) returns text
 language sql stable as $$
     select coalesce(millrace.display_name(case when the_contact = the_person then the_person else millrace.contact_account(the_person, the_contact) end), the_contact)

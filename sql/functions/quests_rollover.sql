@@ -60,7 +60,7 @@ begin
     return days;
 end $$;
 
--- Of the days that passed while nobody looked there is one summary; reminders are for the day that is open.
+-- Days that passed while no worker looked get one summary; reminders are only for the open day.
 create or replace function millrace.quest_remind(batch text[], firsts date[], rules millrace.quest_rule, t timestamptz) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp
     set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_bitmapscan = off set jit = off as $$

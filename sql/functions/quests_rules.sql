@@ -1,4 +1,4 @@
--- What the other functions of the room stand on: names, who acts, a family's clock, streaks, points.
+-- The rules that the other quest functions use: names, actors, a family's clock, streaks, points.
 
 create or replace function millrace.quest_name(name text, field text) returns void
 language plpgsql immutable as $$
@@ -8,7 +8,7 @@ begin
     end if;
 end $$;
 
--- Where a list goes on: the id, or the day, of the last row.
+-- Where a list continues: the id, or the day, of the last row.
 create or replace function millrace.quest_after(after text) returns uuid
 language plpgsql immutable as $$
 begin
@@ -36,7 +36,7 @@ begin
     end if;
 end $$;
 
--- Who acts. Somebody must: a back end names it, and claims do by themselves.
+-- The acting person. There must be one: a back end names it, and claims name it by themselves.
 create or replace function millrace.quest_actor(actor text, caller name) returns text
 language plpgsql stable as $$
 declare
@@ -132,7 +132,7 @@ begin
     return case when millrace.day_start(d + 1, zone) <= at then d + 1 else d end;
 end $$;
 
--- Nobody is told anything between `from` and `until` on the clock: what falls there is due when it ends.
+-- Nobody is notified between `from` and `until` on the clock: what falls in that time is due when it ends.
 create or replace function millrace.quest_loud(at timestamptz, zone text, quiet_from time, quiet_to time) returns timestamptz
 language sql stable parallel safe as $$
     select case
@@ -158,13 +158,13 @@ $$;
 
 create or replace aggregate millrace.streak_fold(text) (sfunc = millrace.streak_step, stype = int[], initcond = '{0,0,0}');
 
--- What a day's quest is: by the day and the family's own place in the rotation.
+-- A day's quest, by the day and the family's own place in the rotation.
 create or replace function millrace.quest_item_of(family text, day date, rotation int[]) returns int
 language sql immutable parallel safe as $$
     select rotation[1 + ((day - date '2000-01-01') + abs(hashtextextended(family, 0) % 1000)) % cardinality(rotation)]
 $$;
 
--- How many days were lived between two, both excluded. Of a day that was opened its quest says so, of others the calendar.
+-- How many days between two days (both excluded) were lived. For an opened day its quest says so, for others the calendar.
 create or replace function millrace.lived_between(the_family text, zone text, one date, other date) returns int
 language sql stable as $$
     select count(*)::int
@@ -173,7 +173,7 @@ language sql stable as $$
      where coalesce(q.state <> 'not_lived', millrace.day_start(g.d::date, zone) < millrace.day_start(g.d::date + 1, zone))
 $$;
 
--- A family's clock as it stands at `t`, whether or not somebody has taken it over its midnights since.
+-- A family's clock at `t`, whether or not a worker has rolled it over its midnights since.
 create or replace function millrace.quest_clock(f millrace.family, t timestamptz, out today date, out opened_at timestamptz, out ends_at timestamptz, out before date)
 language plpgsql stable as $$
 declare
@@ -287,7 +287,7 @@ end $$;
 create or replace function millrace.points_total(the_person text, since timestamptz default '-infinity') returns bigint
 language sql stable as 'select coalesce(sum(l.delta), 0)::bigint from millrace.points_ledger l where l.person = the_person and l.at >= since';
 
--- What an operator sets; names that are left out stay as they are.
+-- An operator's settings; names that are left out stay as they are.
 create or replace function millrace.quest_rules_set(rules jsonb) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -6,7 +6,7 @@
 -- them. A key must have one row, whatever its round and whatever a caller's snapshot shows. The table unique_key ensures that: it has one
 -- row for each known key, which is inserted and deleted with the key and never updated.
 
--- whose: a client's own scope, for nobody else's key may stand in its way; null for staff.
+-- whose: a client's own scope, so that nobody else's key can block it; null for staff.
 create or replace function millrace.unique_hash(the_key text, the_kind text, the_queue text, the_tenant text, the_scope text, whose text)
 returns bytea
 language plpgsql immutable as $$
@@ -19,7 +19,7 @@ begin
         the_key), 'UTF8')), 1, 16);
 end $$;
 
--- A client's key. One that was taken before clients had keys of their own stays its holder's until it ends.
+-- A client's key. A key that was taken before clients had scopes of their own stays its holder's until it ends.
 create or replace function millrace.unique_hash_own(
     the_key text, the_kind text, the_queue text, the_tenant text, the_scope text, whose text, caller name
 ) returns bytea
@@ -172,7 +172,7 @@ begin
     return swept;
 end $$;
 
--- The keys whose rows stand at these places, which the caller has locked, are known no more.
+-- Deletes the keys whose rows are at these places, which the caller has locked.
 create or replace function millrace.unique_forget(places tid[]) returns void
 language plpgsql set enable_seqscan = off as $$
 begin
@@ -285,7 +285,7 @@ begin
         return;
     end if;
 
-    -- What it was asked to do is new: all its attempts, no step done, and no cancel that meant the old. What it did to workers still counts.
+    -- Its work is new: all attempts, no step done, and no cancel of the old work. Crashes that it caused still count.
     if exists (select from millrace.cancel c where c.job = held.job) or exists (select from millrace.step s where s.job = held.job)
         or exists (select from millrace.progress p where p.job = held.job)
     then
