@@ -29,7 +29,7 @@ package struct CheckInWiring: Sendable {
         return [
             RoomGauge(
                 name: "checkins_oldest_overdue_seconds",
-                help: "How long the oldest check-in or step that is due has waited, as last seen.", value: gauge.oldest),
+                help: "How long the oldest due check-in or step had waited at the last look.", value: gauge.oldest),
             RoomGauge(
                 name: "checkins_looked_seconds", help: "How long ago this worker last looked; -1 for never.",
                 value: gauge.lastStep.map { (ContinuousClock.now - $0) / .seconds(1) } ?? -1),

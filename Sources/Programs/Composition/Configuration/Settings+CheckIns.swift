@@ -23,10 +23,10 @@ extension Setting {
     )
     package static let deadmanEvery = Setting(
         "deadman-every", .duration(.seconds(5) ... .seconds(86_400)), fallback: "60s", valueName: "DURATION",
-        help: "How often it is told.")
+        help: "How often it is pinged.")
     package static let consentAskerDay = Setting(
         "consent-asker-day", .integer(0...999_999), valueName: "N",
-        help: "How many questions for consent one person may cause in a day; 10 until somebody says otherwise.")
+        help: "How many consent requests one person may cause in a day; 10 until it is set.")
     package static let consentAddressDay = Setting(
         "consent-address-day", .integer(0...999_999), valueName: "N",
         help: "How many consent requests one address gets in a day, from all senders together; 3 until it is set."

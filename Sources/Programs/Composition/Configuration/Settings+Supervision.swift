@@ -11,10 +11,10 @@ extension Setting {
         help: "A worker stops calling a provider after this many failures in a row.")
     package static let breakerOpen = Setting(
         "breaker-open", .duration(.milliseconds(100) ... .seconds(86_400)), fallback: "5m", valueName: "DURATION",
-        help: "How long a provider is left alone; each further time in a row twice as long, up to an hour.")
+        help: "How long a provider is not called; twice as long each further time in a row, up to an hour.")
     package static let breakerWindow = Setting(
         "breaker-window", .duration(.seconds(1) ... .seconds(3600)), fallback: "30s", valueName: "DURATION",
-        help: "How far back a provider's health is looked at.")
+        help: "The period over which a provider's health is judged.")
     package static let breakerQuorum = Setting(
         "breaker-quorum", .integer(1...1000), fallback: "2", valueName: "N",
         help: "How many workers must agree before all stop calling a provider; fewer if fewer call it.")
@@ -52,19 +52,19 @@ extension Setting {
             case "SLOTS":
                 return Setting(
                     "provider-\(provider)-slots", environment: variable, .integer(1...100_000), valueName: "N",
-                    help: "Calls of \(provider) at once in a worker.")
+                    help: "Calls of \(provider) that one worker makes at once.")
             case "RATE":
                 return Setting(
                     "provider-\(provider)-rate", environment: variable,
                     .custom(expects: "a count and a span such as 10/1s") { text in
                         RateText.read(text) == nil ? "takes a count and a span such as 10/1s or 100/1m" : nil
                     }, valueName: "N/SPAN",
-                    help: "Calls of \(provider) by all workers together, if it does not say less itself.")
+                    help: "Calls of \(provider) by all workers together; fewer if the provider itself says so.")
             case "TIMEOUT":
                 return Setting(
                     "provider-\(provider)-timeout", environment: variable,
                     .duration(.milliseconds(10) ... .seconds(3600)), valueName: "DURATION",
-                    help: "How long a call of \(provider) may take, with the wait for its turn.")
+                    help: "How long a call of \(provider) may take, including the wait for its turn.")
             default: return nil
             }
         }

@@ -7,7 +7,7 @@ extension Setting {
     package static let webhooks: [Setting] = [webhooksOn, webhookAllow, eventSource]
 
     package static let webhooksOn = Setting(
-        "webhooks", .boolean, fallback: "on", help: "Tell webhooks of events from this worker.")
+        "webhooks", .boolean, fallback: "on", help: "Send events to webhooks from this worker.")
     package static let webhookAllow = Setting(
         "webhook-allow",
         .custom(expects: "hosts such as hooks.example,http://build.internal:8080") { text in

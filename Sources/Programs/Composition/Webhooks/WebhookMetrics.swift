@@ -6,7 +6,7 @@ extension WebhookService.Tally {
         [
             RoomGauge(
                 name: "webhook_events_total", kind: "counter",
-                help: "Events sent to webhooks, by what became of them.",
+                help: "Events sent to webhooks, by outcome.",
                 values: [("delivered", delivered), ("failed", failed), ("throttled", throttled), ("refused", refused)]
                     .map { (labels: "{outcome=\"\($0.0)\"}", value: Double($0.1)) })
         ]

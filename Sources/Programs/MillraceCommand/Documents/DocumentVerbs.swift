@@ -11,10 +11,10 @@ extension Command {
         flags: [
             .single(
                 "status", "STATUS", .choice(["uploading", "processing", "completed", "failed", "deleted"]),
-                environment: .none, help: "Only documents that are so."),
-            .single("lesson", "ID", environment: .none, help: "Only those of a lesson."),
-            .single("tenant", "TENANT", environment: .none, help: "Only those of a tenant."),
-            .single("since", "TIME", .instant, environment: .none, help: "Only those handed in since then."),
+                environment: .none, help: "Only documents with this status."),
+            .single("lesson", "ID", environment: .none, help: "Only documents of this lesson."),
+            .single("tenant", "TENANT", environment: .none, help: "Only documents of this tenant."),
+            .single("since", "TIME", .instant, environment: .none, help: "Only documents submitted since then."),
             .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many."),
             .single("after", "ID", .messageID, environment: .none, help: "Only documents older than this one."),
         ],
@@ -52,7 +52,7 @@ extension Command {
 
     static let documentsShow = Command(
         ["documents", "show"],
-        summary: "Tell all that is known of a document, page by page",
+        summary: "Show everything about a document, page by page",
         arguments: [Argument("id", .one, .messageID, help: "the document's id")],
         examples: [
             Example("millrace documents show 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "which pages failed, and why")
@@ -98,7 +98,7 @@ extension Command {
 
     static let documentsText = Command(
         ["documents", "text"],
-        summary: "Print what has been read of a document so far",
+        summary: "Print the text of a document that has been read so far",
         discussion: "Pages are separated by a form feed. With --json the words, their places and how certain they are.",
         arguments: [Argument("id", .one, .messageID, help: "the document's id")],
         flags: [.single("page", "N", .integer(1...1_000_000), environment: .none, help: "Only this page.")],
@@ -129,7 +129,7 @@ extension Command {
         flags: [
             .single("tenant", "TENANT", environment: .none, help: "Only documents of this tenant."),
             .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many pages."),
-            .single("after", "PLACE", environment: .none, help: "Only those behind it."),
+            .single("after", "PLACE", environment: .none, help: "Only entries after this one."),
         ],
         examples: [Example("millrace documents search mountain railway -timber", "pages with both, and not the third")]
     ) { invocation in
@@ -167,14 +167,14 @@ extension Command {
 
     static let documentsFetch = Command(
         ["documents", "fetch"],
-        summary: "Write what was made of a document to standard output, or to a file",
+        summary: "Write an output of a document to standard output, or to a file",
         discussion:
             "The PDF keeps the original's pages, has their text behind them, and carries nothing that acts. The original stays as it was.",
         arguments: [Argument("id", .one, .messageID, help: "the document's id")],
         flags: [
             .single(
                 "as", "KIND", .choice(["pdf", "text", "json", "report", "preview", "original"]), environment: .none,
-                fallback: "pdf", help: "Which of it."),
+                fallback: "pdf", help: "Which output."),
             .single("output", short: "o", "FILE", .path, environment: .none, help: "Write here; must not exist yet."),
             Setting.blobs.flag,
         ],
@@ -221,7 +221,7 @@ extension Command {
 
     static let documentsRetry = Command(
         ["documents", "retry"],
-        summary: "Read again what could not be read of a document",
+        summary: "Read the failed pages of a document again",
         arguments: [Argument("id", .one, .messageID, help: "the document's id")],
         flags: [
             .repeated(
@@ -242,12 +242,12 @@ extension Command {
 
     static let documentsDelete = Command(
         ["documents", "delete"],
-        summary: "Delete documents, their text and what was made of them",
-        discussion: "By their ids, or all of a lesson; ten at a time. What is being read is stopped.",
+        summary: "Delete documents, their text and their outputs",
+        discussion: "By their ids, or all of a lesson; ten at a time. Reading of them is stopped.",
         arguments: [Argument("id", .any, .messageID, help: "the documents' ids")],
         flags: [
             .single("lesson", "ID", environment: .none, help: "All documents of this lesson."),
-            .toggle("dry-run", environment: .none, help: "Print what would go, and change nothing."),
+            .toggle("dry-run", environment: .none, help: "Print what would be deleted, and change nothing."),
         ],
         examples: [
             Example("millrace documents delete --lesson algebra-7 --dry-run", "what would go"),

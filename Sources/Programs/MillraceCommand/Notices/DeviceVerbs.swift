@@ -10,7 +10,7 @@ extension Command {
             .single("person", "PERSON", environment: .none, help: "Only this person's."),
             .single(
                 "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
-            .single("after", "TOKEN", environment: .none, help: "Only those behind this one."),
+            .single("after", "TOKEN", environment: .none, help: "Only entries after this one."),
         ],
         examples: [Example("millrace devices list --person anna", "by token: platform, app, when it was seen last")]
     ) { invocation in

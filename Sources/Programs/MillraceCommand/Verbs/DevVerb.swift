@@ -10,15 +10,17 @@ extension Command {
         ["dev"],
         summary: "Run everything on this machine: a Postgres, the schema, a worker",
         discussion: """
-            Without DATABASE_URL a private Postgres runs from the system's own programs, in a directory of ours and on a Unix \
-            socket only; the next run finds everything as it was. The worker knows the practice kinds and is started \
-            again when it crashes. Ctrl-C stops it all: the worker is drained, the private Postgres is stopped.
+            Without DATABASE_URL a private Postgres runs from the system's own programs, with a directory of its own \
+            and only a Unix socket; the next run finds everything as it was. The worker knows the practice kinds, and \
+            is restarted when it crashes. Ctrl-C stops everything: the worker is drained, the private Postgres is \
+            stopped.
             """,
         flags: [
             .toggle(
-                "tour", environment: .none, help: "Enqueue a handful of jobs first, and follow them to their ends."),
+                "tour", environment: .none, help: "Enqueue some jobs first, and follow them to their ends."),
             .toggle(
-                "once", environment: .none, help: "End after the tour (or, without it, once all is up), with exit 0."),
+                "once", environment: .none,
+                help: "End with exit 0 after the tour, or once everything runs if there is no tour."),
             Setting.directory.flag, Setting.slots.flag, Setting.listen.flag, Setting.token.flag, Setting.logLevel.flag,
         ],
         examples: [

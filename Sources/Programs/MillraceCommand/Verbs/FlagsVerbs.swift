@@ -4,7 +4,7 @@ import Supervision
 extension Command {
     static let flagsList = Command(
         ["flags", "list"],
-        summary: "List the flags and for how many keys each is on",
+        summary: "List the flags, each with its share of keys",
         examples: [Example("millrace flags list", "shares, and keys that always have it")]
     ) { invocation in
         let flags = try await invocation.withSchema { try await Providers.flags(on: $0) }
@@ -24,7 +24,7 @@ extension Command {
             Argument("percent", .one, .integer(0...100), help: "the share of keys, 0 for off"),
         ],
         flags: [
-            .repeated("always", "KEY", environment: .none, help: "A key that has it in any case."),
+            .repeated("always", "KEY", environment: .none, help: "A key for which it is always on."),
             .single("reason", "TEXT", environment: .none, help: "Why."), .create(.flag),
         ],
         examples: [

@@ -6,10 +6,11 @@ import Queues
 extension Command {
     static let jobsErrors = Command(
         ["jobs", "errors"],
-        summary: "List what jobs failed of, alike errors together",
+        summary: "List the errors of failed jobs, similar ones together",
         discussion: """
-            Dead jobs, and those that wait for a retry, by their last error: how many, since when, until when, and one of them as \
-            an example. Numbers in an error are shown as #, as the same trouble seldom has the same numbers.
+            Groups dead jobs, and jobs that wait for a retry, by their last error: how many, since when, until when, \
+            and one of them as an example. Numbers in an error are shown as #, because the same trouble rarely has the \
+            same numbers.
             """,
         flags: [
             .single("state", "STATE", .choice(["dead", "retrying"]), help: "Only jobs in this state.")

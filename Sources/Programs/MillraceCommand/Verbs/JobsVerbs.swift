@@ -93,8 +93,9 @@ extension Command {
         ["jobs", "watch"],
         summary: "Follow a job to its end",
         discussion: """
-            Its progress is shown as its run reports it. Exit 0 when it succeeded, 8 when it died or was cancelled, 7 when \
-            --timeout passed first. An outage of the database is waited out. With --jsonl every change is a line.
+            Shows the progress that the job's run reports. Exit 0 when it succeeded, 8 when it died or was cancelled, \
+            7 when --timeout passed first. It waits through an outage of the database. With --jsonl every change is a \
+            line.
             """,
         arguments: [Argument("id", .one, .jobID, help: "the job's id")],
         examples: [Example("millrace jobs watch 42 --timeout 5m", "and give up after five minutes")]

@@ -9,7 +9,7 @@ enum Named: String, Sendable {
 extension CommandFlag {
     /// For verbs that would otherwise make what they cannot find.
     static func create(_ what: Named) -> CommandFlag {
-        .toggle("create", environment: .none, help: "Make the \(what.rawValue) if it is not known yet.")
+        .toggle("create", environment: .none, help: "Create the \(what.rawValue) if it does not exist yet.")
     }
 }
 
