@@ -1,7 +1,7 @@
 import Postgres
 package import Telemetry
 
-/// Sweeps once an hour, whichever worker's turn it is.
+/// Sweeps once an hour, if it is this worker's turn.
 package struct BlobKeeper: Sendable {
     private let store: any BlobStore
     private let log: Log

@@ -2,9 +2,9 @@ import CCage
 package import ChildProtocol
 import Glibc
 
-/// A child's side: what it shuts itself in with, and how it is spoken to. A child does nothing with foreign bytes before `enter`.
+/// The child's side: its sandbox and its protocol. A child reads no foreign bytes before `enter`.
 package struct ChildSandbox: Sendable {
-    /// Where a child finds what it is given.
+    /// The descriptors that a child gets.
     package enum Descriptor {
         package static let requests: Int32 = 0
         package static let answers: Int32 = 1
@@ -27,7 +27,7 @@ package struct ChildSandbox: Sendable {
         self.fileSize = fileSize
     }
 
-    /// As its parent wrote it into the arguments: `memory=… cpu=… file=… nice=… parent=…`.
+    /// From the arguments that the parent wrote: `memory=… cpu=… file=… nice=… parent=…`.
     package init(arguments: [String] = CommandLine.arguments) {
         func number(_ name: String) -> UInt64 {
             arguments.lazy.filter { $0.hasPrefix("\(name)=") }.compactMap { UInt64($0.dropFirst(name.utf8.count + 1)) }
@@ -84,7 +84,7 @@ package struct ChildSandbox: Sendable {
         }
     }
 
-    /// Says why it can not be done; the sentence is for an operator.
+    /// Reports why the request failed; the sentence is for an operator.
     package static func fail(_ reason: String, _ sentence: String) {
         answer(.failure, Array("\(reason)\n\(sentence)".utf8))
     }

@@ -165,7 +165,7 @@ final class Daemon: Sendable {
     private func begin(_ exchange: Exchange, _ head: RequestHead, on connection: OpaquePointer) -> Bool {
         exchange.note.withLock { note in
             note.method = head.method
-            // Where the last piece ends is read leniently by some: what comes behind it is never taken for a request.
+            // Some servers read the end of the last chunk leniently: bytes after it are never taken for a request.
             note.isLast = head.isChunked
         }
         if head.hasBody {

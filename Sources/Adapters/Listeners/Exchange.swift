@@ -3,11 +3,11 @@ import Glibc
 import Synchronization
 import Threads
 
-/// One request and its answer, between the library's thread, which must never wait, and a handler, which may. Where one side has
-/// nothing for the other, the connection is suspended.
+/// One request and its answer, between the library's thread, which must never wait, and a handler, which may. While one side has nothing
+/// for the other, the connection is suspended.
 ///
-/// The library is told to suspend and to resume while our lock is held, against the rule: so a resume cannot overtake its
-/// suspend. It takes only a lock of its own then, under which it never calls us.
+/// The calls to suspend and resume are made while our lock is held, contrary to the usual rule, so that a resume cannot overtake its
+/// suspend. The library takes only its own lock then, under which it never calls us.
 package final class Exchange: Sendable {
     private enum Inbound {
         /// → ended, refused
@@ -64,7 +64,7 @@ package final class Exchange: Sendable {
         var method = ""
         var pattern: String?
         var status = 0
-        /// The connection closes behind the answer.
+        /// The connection closes after the answer.
         var isLast = false
     }
 
@@ -79,7 +79,7 @@ package final class Exchange: Sendable {
         state.withLock { $0.connection = held }
     }
 
-    // What the library's thread says.
+    // Called on the library's thread.
 
     /// True for the first call of a request.
     func begins() -> Bool {
@@ -166,7 +166,7 @@ package final class Exchange: Sendable {
         return step
     }
 
-    /// How many bytes of a streamed answer were put there; 0 when there are none yet.
+    /// Puts bytes of a streamed answer there and returns how many; 0 when there are none yet.
     func fill(_ space: UnsafeMutableBufferPointer<UInt8>) -> Int {
         let count = state.withLock { state -> Int in
             guard !state.isOver else { return millrace_mhd_end_with_error }
@@ -202,7 +202,7 @@ package final class Exchange: Sendable {
         end(forgetting: true)
     }
 
-    // What the handler says.
+    // Called by the handler.
 
     func nextChunk() async throws -> [UInt8]? {
         while true {

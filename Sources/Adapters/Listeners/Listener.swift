@@ -13,7 +13,7 @@ package final class Listener: Sendable {
         package var connections = 1000
         /// At once from one address that is not this machine.
         package var perAddress = 100
-        /// How long requests may go on when it stops.
+        /// How long requests may continue when it stops.
         package var grace = Duration.seconds(10)
         package var headPatience = Duration.seconds(15)
         package var stallPatience = Duration.seconds(20)
@@ -24,7 +24,7 @@ package final class Listener: Sendable {
         }
     }
 
-    /// What has been answered, by the first digit of the status.
+    /// Counts of answers by the first digit of the status.
     package struct Counts: Sendable {
         package var answered: [Int: Int] = [:]
         /// Clients that went, or that used up their time, before they had their answer.
@@ -87,7 +87,7 @@ package final class Listener: Sendable {
             if await stopping.wait(for: .milliseconds(500)) { break }
             sweep()
         }
-        // Awaited here: a cancelled caller must not cut short what others wait for.
+        // Awaited in a task of its own: a cancelled caller must not cut short what others wait for.
         await Task { await self.close() }.value
     }
 

@@ -76,7 +76,7 @@ final class OpenConnections: Sendable {
         }
     }
 
-    /// Whom to tell when the client goes while we work.
+    /// The exchange to notify when the client goes away while we work.
     func attach(_ exchange: Exchange?, to key: Int) {
         table.withLock { $0[key]?.exchange = exchange }
     }

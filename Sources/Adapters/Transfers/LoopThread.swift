@@ -78,7 +78,7 @@ final class LoopThread {
             }
         case .goOn(let transfer):
             if let one = running[ObjectIdentifier(transfer)] {
-                // What stands still for us is tried again; it may stand still again at once.
+                // A transfer that waits for us is tried again; it may have to wait again at once.
                 _ = curl_easy_pause(one.easy.raw, CURLPAUSE_CONT)
             }
         case .close:
@@ -210,7 +210,7 @@ final class LoopThread {
         if what & CURL_POLL_IN != 0 { events |= 1 }
         if what & CURL_POLL_OUT != 0 { events |= 4 }
         if what == CURL_POLL_REMOVE { events = 0 }
-        // A socket that is closed already has left the list by itself.
+        // A closed socket has already left the list.
         let failed = millrace_epoll_watch(epoll, descriptor, events, known ? 1 : 0) != 0
         if events != 0, !known, !failed {
             _ = curl_multi_assign(multi, descriptor, Unmanaged.passUnretained(self).toOpaque())

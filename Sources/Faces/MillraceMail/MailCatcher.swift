@@ -10,8 +10,8 @@ import Synchronization
 import Telemetry
 import Templates
 
-/// For the tests of code that sends mail: takes the place of the provider, and keeps what it is given. Everything before that is the
-/// real thing: addresses are checked, templates rendered, who is suppressed gets nothing.
+/// For tests of code that sends mail: replaces the provider, and keeps the messages. Everything before that is real: addresses are checked,
+/// templates are rendered, and suppressed addresses get nothing.
 ///
 /// ```swift
 /// let mails = try MailCatcher(database: database)
@@ -54,7 +54,7 @@ public final class MailCatcher: Sendable {
             supervisor: Supervisor(Supervisor.Options(), log: .silent), log: .silent)
     }
 
-    /// The worker runs the mail kinds from now on, and what it sends is caught.
+    /// The worker handles the mail kinds from now on, and its messages are caught.
     public func attach(to worker: Worker) {
         worker.handle(MailHandlers.of(service, slots: 2))
     }

@@ -4,8 +4,8 @@ package import Workers
 
 /// The mail room's jobs, as a worker runs them.
 package enum MailHandlers {
-    /// One for each kind. Company is waited for a moment: a provider takes a hundred in one request as fast as one, and those that
-    /// take the places of a request's messages are claimed in parts. A call that holds all the places it may have waits for nobody.
+    /// One handler for each kind. A call waits a moment for more jobs, because a provider takes a hundred messages in one request as fast
+    /// as one, and jobs are claimed in parts. A call with all the slots that it may have does not wait.
     package static func of(_ service: MailService, slots: Int) -> [Handler] {
         let size = min(100, bounds(slots: slots)["mail"] ?? slots)
         return MailService.kinds.map { kind in
@@ -27,7 +27,7 @@ package enum MailHandlers {
         }
     }
 
-    /// Mail that nobody waits for leaves some of a worker's slots to others; it has places for whole requests, if there are many.
+    /// Non-urgent mail leaves some of a worker's slots to other jobs; if there are many slots, it has enough for whole requests.
     package static func bounds(slots: Int) -> [String: Int] {
         guard slots > 1 else { return [:] }
         let most = slots - max(1, slots / 10)

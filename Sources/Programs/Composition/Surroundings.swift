@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Glibc
 
-/// The world around the process, as closures, so that a test needs neither files nor an environment of its own.
+/// The environment of the process as closures, so that a test needs neither files nor real variables.
 package struct Surroundings: Sendable {
     package var environment: [String: String]
     package var workingDirectory: String

@@ -38,7 +38,7 @@ enum Application {
         return settled
     }
 
-    /// Of a line that could not be understood: whether its author is a program.
+    /// For a line that could not be parsed: whether its author is a program.
     private static func wantsJSON(_ arguments: [String], _ environment: [String: String]) -> Bool {
         let flags = arguments.prefix { $0 != "--" }
         if flags.contains("--json") || flags.contains("--jsonl") { return true }
@@ -88,16 +88,16 @@ enum Application {
         }
     }
 
-    /// An error without a description of its own would be printed with everything it carries, payloads included.
+    /// An error without its own description would be printed with all its contents, payloads included.
     private static func sentence(for error: any Error) -> String {
         if let described = error as? any CustomStringConvertible { return described.description }
         return "\(type(of: error))"
     }
 
-    /// Results that nobody got are no success: a full disk, for instance.
+    /// A command whose results could not be written has failed, for instance on a full disk.
     private static func settled(_ code: ExitCode, _ console: Console) -> ExitCode {
         guard let failure = console.output.failure else { return code }
-        // Who closed a pipe has seen enough, and needs no telling.
+        // A reader that closed its pipe has seen enough, and needs no error.
         if failure != Descriptor.sentence(EPIPE) { console.failure("the results could not be written: \(failure)") }
         return code == .done ? .failed : code
     }
@@ -111,8 +111,9 @@ enum Main {
         // Pages and files go through by the megabyte, on many threads. What is never part of a heap goes back when it is freed; the heaps would
         // keep it in pieces (after 25 dense pages 140 MB, and 60 without).
         mallopt(M_MMAP_THRESHOLD, 1 << 20)
-        // Each of a worker's connections has a thread, and would have a heap of its own that keeps what a large claim once took: eight for each
-        // core may be. As many as can run at once do: 42.5 and 40.9 MB at the end of a drain, and 48.4 and 43.7 without.
+        // Each of a worker's connections has a thread, and each thread would get its own heap, which keeps what a large claim once took; up
+        // to eight per core are allowed. As many as cores are enough: 42.5 and 40.9 MB at the end of a drain, and 48.4 and 43.7 without
+        // this limit.
         mallopt(M_ARENA_MAX, Int32(max(2, sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
         let arguments = Array(CommandLine.arguments.dropFirst())
         let code = await Application.run(arguments: arguments, surroundings: .live(), console: .standard())

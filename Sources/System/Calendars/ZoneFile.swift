@@ -1,5 +1,5 @@
-/// Reads TZif (RFC 8536, versions 1 to 4). By hand, because Foundation's ICU would add tens of megabytes to a static binary, with zone
-/// data of its own age.
+/// Reads TZif (RFC 8536, versions 1 to 4). Our own, because Foundation's ICU would add tens of megabytes to a static binary, with zone data
+/// of another age than the system's.
 enum ZoneFile {
     /// Why a file is no zone.
     struct Malformed: Error, Equatable {
@@ -67,7 +67,7 @@ enum ZoneFile {
                 line.append(change.offset, from: change.time)
             }
         }
-        // Two years on, so that both neighbours of whatever is looked up are the rule's own.
+        // Two years further, so that both neighbours of every looked-up time come from the rule.
         return from + 2 * 366 * 86_400 + Zone.cycle
     }
 
@@ -134,7 +134,7 @@ private struct ByteReader {
         return Int(count)
     }
 
-    /// What stands between two line feeds at the end.
+    /// The text between two line feeds at the end.
     mutating func footer() -> String? {
         let rest = bytes[place...]
         guard rest.first == 10, let end = rest.dropFirst().firstIndex(of: 10) else { return nil }

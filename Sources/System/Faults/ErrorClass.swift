@@ -1,4 +1,4 @@
-/// What kind of thing went wrong, in the words that all rooms, the database and the command line share.
+/// The class of an error, in the words that all rooms, the database and the command line share.
 package enum ErrorClass: String, Sendable, CaseIterable, Codable {
     /// A hiccup that is likely to be over in a moment.
     case transient
@@ -84,7 +84,7 @@ package enum ErrorClass: String, Sendable, CaseIterable, Codable {
         }
     }
 
-    /// What an app's sign-in makes of it (`toAuthenticationError`).
+    /// The corresponding error of an app's sign-in (`toAuthenticationError`).
     package var authenticationError: String {
         switch self {
         case .transient: "networkFailed"
@@ -96,7 +96,7 @@ package enum ErrorClass: String, Sendable, CaseIterable, Codable {
         }
     }
 
-    /// What the rest of an app makes of it (`toAppError`).
+    /// The corresponding error in the rest of an app (`toAppError`).
     package var appError: String {
         switch self {
         case .transient, .unavailable: "unavailable"
@@ -120,7 +120,7 @@ package enum ErrorClass: String, Sendable, CaseIterable, Codable {
         case refusing
         /// Only the pace was wrong.
         case pacing
-        /// Says nothing.
+        /// It says nothing about the provider.
         case neutral
     }
 

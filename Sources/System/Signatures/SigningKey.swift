@@ -46,7 +46,7 @@ package final class SigningKey: Sendable, CustomStringConvertible, CustomReflect
         algorithm = .es256
     }
 
-    /// A new key that nobody else knows.
+    /// A new private key.
     package static func newP256() -> SigningKey {
         var key: OpaquePointer?
         let context = EVP_PKEY_CTX_new_id(EVP_PKEY_EC, nil)

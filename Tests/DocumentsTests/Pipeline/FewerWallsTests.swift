@@ -26,7 +26,7 @@ import Testing
                 #expect(try await bench.connection.int("select count(*) from millrace.history where outcome = 4") == 0)
             }
         }
-        #expect(warnings.contains("layers of the cage", "sandbox.refused=24"))
+        #expect(warnings.contains("layers of the sandbox", "sandbox.refused=24"))
     }
 
     @Test(arguments: Walls.allCases)

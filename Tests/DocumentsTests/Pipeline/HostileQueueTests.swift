@@ -90,7 +90,7 @@ import Testing
                 #expect(try await bench.read(hello()).ended == "completed", "the worker stands still: \(walls)")
             }
         }
-        #expect(warnings.contains("layers of the cage") == (walls.refused != 0))
+        #expect(warnings.contains("layers of the sandbox") == (walls.refused != 0))
         if walls.refused != 0 { #expect(warnings.contains("sandbox.refused=\(walls.refused)")) }
     }
 

@@ -116,7 +116,7 @@ final class Lanes: Sendable {
 
 /// Lets waiting threads through, one for each signal.
 ///
-/// `@unchecked`: the semaphore is made for use from any thread, and stays at its place until nobody holds it.
+/// `@unchecked`: a semaphore may be used from any thread, and this one does not move while anybody holds it.
 final class ThreadSemaphore: @unchecked Sendable {
     private let semaphore: UnsafeMutablePointer<sem_t>
 

@@ -4,7 +4,7 @@ import ChildProtocol
 import ChildSandbox
 import Pages
 
-// Draws a page of a PDF, or says what text it has of its own. Fonts that a file does not bring are read from where the system has them.
+// Draws a page of a PDF, or reports its own text. Fonts that the file does not contain are read from the system.
 
 var cage = ChildSandbox()
 cage.readable = [

@@ -4,7 +4,7 @@ import ChildSandbox
 import Glibc
 import Pages
 
-// Sets a report in whatever script it is written in. Its fonts are the system's.
+// Typesets a report in any script. Its fonts are the system's.
 
 var cage = ChildSandbox()
 cage.readable = [

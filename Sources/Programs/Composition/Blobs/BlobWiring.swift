@@ -3,11 +3,11 @@ package import Listeners
 package import Postgres
 package import Telemetry
 
-/// What a worker does for blobs beside its jobs.
+/// A worker's work on blobs, besides its jobs.
 package struct BlobWiring: Sendable {
     package let store: any BlobStore
     package let links: BlobLinks?
-    /// How many bytes a document may have.
+    /// The most bytes of a document.
     package let largest: Int
     package let sweeps: Bool
     package let log: Log

@@ -42,7 +42,7 @@ package struct CheckInWiring: Sendable {
 }
 
 extension Composer {
-    /// Puts what was set for this process where all callers see it.
+    /// Stores this process's settings in the database, where all callers see them.
     package func applyCheckInRules() async throws {
         guard let rules = settings.checkInRules?.compact else { return }
         _ = try await withSchema { connection in try await CheckInAdmin.setRules(rules, on: connection) }
@@ -79,7 +79,7 @@ extension Composer {
                     do throws(TransferError) {
                         response = try await client.send(request)
                     } catch {
-                        // Neither the address nor what came back is said: both may hold secrets.
+                        // Neither the address nor the answer is logged: both may contain secrets.
                         throw Fault(.unavailable, "the dead-man service cannot be reached: \(error.sentence)")
                     }
                     if let kind = ErrorClass(http: response.head.status) {

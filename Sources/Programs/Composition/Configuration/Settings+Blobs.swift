@@ -30,7 +30,7 @@ extension Setting {
 }
 
 extension Settings {
-    /// Where blobs lie.
+    /// The configured storage of blobs.
     package func blobStore(pool: Pool) -> any BlobStore {
         (BlobPlace(string(.blobs)) ?? .postgres).store(pool: pool, s3: s3Options)
     }
@@ -42,7 +42,7 @@ extension Settings {
             token: text(.s3Token))
     }
 
-    /// What would fail with the first blob is told before.
+    /// Reports mistakes that would otherwise show with the first blob.
     package mutating func judgeBlobs() {
         guard let place = text(.blobs), place.hasPrefix("s3:") else { return }
         for setting in [Setting.s3AccessKey, .s3SecretKey] where text(setting) == nil {
@@ -50,7 +50,7 @@ extension Settings {
         }
     }
 
-    /// nil: nobody has said where we are reached, or with what links are signed.
+    /// nil: the public address, or the secret of links, is not set.
     package var blobLinks: BlobLinks? {
         guard let url = text(.publicURL), let secret = text(.secret) else { return nil }
         return BlobLinks(publicURL: url, secrets: [secret] + (text(.secretPrevious).map { [$0] } ?? []))

@@ -34,13 +34,13 @@ extension Setting {
 }
 
 extension Settings {
-    /// nil: nobody has said; it watches while there is anybody to watch over.
+    /// nil: not set; the worker serves check-ins while there are any.
     package var runsCheckIns: Bool? {
         guard case .boolean(let isOn)? = entry(.checkInsOn)?.value else { return nil }
         return isOn
     }
 
-    /// What somebody has set, for all callers; what nobody has stays as it is in the database.
+    /// The rules that are set here, for all callers; the others stay as they are in the database.
     package var checkInRules: JSONValue? {
         let rules = [("asker_day", Setting.consentAskerDay), ("address_day", .consentAddressDay)]
             .filter { text($0.1) != nil }

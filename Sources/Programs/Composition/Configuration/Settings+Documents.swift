@@ -70,14 +70,14 @@ package enum AmountText {
 }
 
 extension Settings {
-    /// How many bytes a document may have, and what a link takes at most.
+    /// The most bytes of a document, and of an upload by a link.
     package var largestDocument: Int { AmountText.read(string(.documentBytes)) ?? 100_000_000 }
 
     package var documentDirectories: DocumentDirectories {
         text(.documentDirectories).flatMap { DocumentDirectories($0) } ?? DocumentDirectories()
     }
 
-    /// - Parameter program: this very one, beside which the others are looked for.
+    /// - Parameter program: this program; the others are looked for beside it.
     package func workshop(beside program: String) -> DocumentPrograms {
         var environment = ["MILLRACE_TESSDATA": string(.tessdata)]
         environment["MILLRACE_CHILDREN"] = text(.children)

@@ -187,10 +187,10 @@ extension Settings {
         return ("outbox", "no other service is configured")
     }
 
-    /// The flag counts only when it is exactly true, whatever else is set.
+    /// The flag counts only if it is exactly true, whatever else is set.
     private var isResendSwitchedOff: Bool { text(.resendEnabled) != "true" }
 
-    /// Some recipients are meant to go by the fallbacks.
+    /// The share of the chosen service; below 100 some recipients go by the fallbacks.
     private var rolloutPercent: Int { text(.mailRollout).flatMap { Int($0) } ?? 100 }
 
     package var outboxDirectory: String { text(.mailOutbox) ?? (text(.directory) ?? ".millrace") + "/outbox" }
@@ -214,7 +214,7 @@ extension Settings {
         }
     }
 
-    /// What somebody may have meant otherwise; a mistake that would stop mail is a problem.
+    /// Warns of settings that may be meant differently; a mistake that would stop mail is a problem.
     package mutating func judgeMail() {
         if text(.resendKey) != nil, text(.resendEnabled) != "true" {
             warnings.append(
@@ -275,7 +275,7 @@ extension Settings {
         }
     }
 
-    /// What the mail room goes by.
+    /// The options of the mail service.
     package var mailOptions: MailOptions {
         var options = MailOptions()
         let choice = mailChoice.provider

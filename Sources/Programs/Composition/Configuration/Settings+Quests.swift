@@ -66,7 +66,7 @@ extension Setting {
 extension Settings {
     package var runsQuests: Bool { isOn(.questsOn) }
 
-    /// What somebody has set; what nobody has stays as it is in the database, where all callers see it.
+    /// The rules that are set here; the others stay as they are in the database, where all callers see them.
     ///
     /// - Parameter catalogue: the content of the file, as JSON.
     package func questRules(catalogue: JSONValue?) -> JSONValue? {

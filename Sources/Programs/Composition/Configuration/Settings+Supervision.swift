@@ -72,7 +72,7 @@ extension Setting {
 }
 
 extension Settings {
-    /// What a supervisor goes by; it opens connections of its own.
+    /// The options of a supervisor; it opens its own connections.
     package var supervision: Supervisor.Options {
         var options = Supervisor.Options()
         options.breaker.failures = integer(.breakerFailures)

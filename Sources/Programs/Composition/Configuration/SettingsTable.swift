@@ -159,7 +159,7 @@ package struct QueueSlots: Sendable, Equatable {
         return found.isEmpty ? nil : found
     }
 
-    /// As the schema has it: letters, digits and _ . / - behind a letter or digit.
+    /// The schema's rule: a letter or digit, followed by letters, digits and _ . / -.
     package static func isName(_ text: Substring) -> Bool {
         func isPlain(_ byte: UInt8) -> Bool {
             switch byte {

@@ -45,7 +45,7 @@ package struct DocumentWiring {
     }
 }
 
-/// A file's pieces, as they are asked for.
+/// A file's pieces, read on demand.
 package struct FilePieces: AsyncSequence, Sendable {
     package let chunks: FileChunks
 
@@ -66,7 +66,7 @@ package struct FilePieces: AsyncSequence, Sendable {
 }
 
 extension DocumentPrograms {
-    /// What is not there of the programs and of the model that is needed most.
+    /// Which of the programs and the most important model are missing.
     package var missing: [String] {
         var missing = Stage.allCases.map { program($0).path }.filter { access($0, X_OK) != 0 }
         let model = "\(models)/\(languages.first ?? "eng").traineddata"

@@ -1,7 +1,7 @@
 package import Queues
 package import Workers
 
-/// What `/metrics` says of jobs: how runs ended in this process, and what the whole database has to do.
+/// The jobs' part of `/metrics`: how runs ended in this process, and the work in the whole database.
 package struct JobMetrics: Sendable {
     package var runs: [NamedRunCounts] = []
     /// nil: the database did not say, or not lately.

@@ -1,7 +1,7 @@
 import Mail
 
 extension MailTally {
-    /// What became of this worker's messages.
+    /// The outcomes of this worker's messages.
     package var gauges: [RoomGauge] {
         [
             RoomGauge(

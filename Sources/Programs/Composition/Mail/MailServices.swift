@@ -22,7 +22,7 @@ extension Composer {
             log: log)
     }
 
-    /// Every service that the configuration names, those that are asked when another fails among them.
+    /// Every service in the configuration, including the fallbacks.
     private func providers(pool: Pool) throws -> [any MailProvider] {
         let blobs = BlobSource.whereverTheyLie(settings, pool: pool)
         let client = HTTPClient()
@@ -56,7 +56,7 @@ extension Composer {
 }
 
 extension BlobSource {
-    /// What was handed in with `mail_send` itself lies in the database; the rest where blobs are configured to lie.
+    /// Attachments that came with `mail_send` itself are in the database; others are in the configured blob storage.
     fileprivate static func whereverTheyLie(_ settings: Settings, pool: Pool) -> BlobSource {
         let database = BlobPlace.postgres.store(pool: pool)
         let place = BlobPlace(settings.string(.blobs)) ?? .postgres

@@ -20,7 +20,7 @@ package struct MailWiring {
             supervisor: supervisor, log: log)
     }
 
-    /// What goes on beside the jobs, until cancelled: silent messages are asked about, and templates that change are heard of.
+    /// The work beside the jobs, until cancelled: asks about silent messages, and follows changes of templates.
     package func run() async {
         async let _: Void = templates.run()
         await service.watch()

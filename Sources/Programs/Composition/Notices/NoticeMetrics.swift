@@ -1,7 +1,7 @@
 import Notices
 
 extension NoticeStanding {
-    /// What a worker has told people, and how far all workers are behind.
+    /// What a worker has sent, and how far all workers are behind.
     package var gauges: [RoomGauge] {
         var gauges = [
             RoomGauge(

@@ -30,7 +30,7 @@ extension Composer {
         }
     }
 
-    /// Puts what was set for this process where all callers see it. The catalogue is read before anything starts.
+    /// Stores this process's settings in the database, where all callers see them. The catalogue is read before anything starts.
     package func applyQuestRules() async throws {
         var catalogue: JSONValue?
         if let path = settings.text(.questCatalogue) {

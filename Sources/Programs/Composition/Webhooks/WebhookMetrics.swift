@@ -1,7 +1,7 @@
 import Webhooks
 
 extension WebhookService.Tally {
-    /// What this worker has told webhooks.
+    /// What this worker has sent to webhooks.
     package var gauges: [RoomGauge] {
         [
             RoomGauge(

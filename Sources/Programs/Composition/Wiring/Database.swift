@@ -67,7 +67,7 @@ package struct DatabaseFailure: CommandFailure {
         }
     }
 
-    /// Postgres says what was refused, and we who may do it.
+    /// Postgres says what was refused; this adds which role may do it.
     private static func missingRight(_ message: String) -> String {
         if message.contains("for schema") {
             return

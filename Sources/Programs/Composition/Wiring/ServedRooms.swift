@@ -8,7 +8,7 @@ extension Settings {
 }
 
 extension Composer {
-    /// What a worker of ours does beside its jobs, each with how: `status` names what nobody does.
+    /// The rooms that this worker serves, each with how: `status` names rooms that nobody serves.
     var servedRooms: [String: String] {
         var rooms: [String: String] = [:]
         if sendsMail {
@@ -20,7 +20,7 @@ extension Composer {
         return rooms
     }
 
-    /// Says at the start where mail goes when no service takes it: as a warning unless that was chosen.
+    /// Logs at the start where mail goes when no service takes it: as a warning, unless that was configured.
     func tellOfMailFiles() {
         guard sendsMail, settings.mailChoice.provider == "outbox" else { return }
         let place = ("mail.outbox", settings.outboxDirectory)
@@ -39,7 +39,7 @@ extension Composer {
         }
     }
 
-    /// What the database has to do, for a collector of numbers; nil when it does not answer soon.
+    /// The database's counts of jobs, for metrics; nil when it does not answer soon.
     func measures(_ pool: Pool) async -> [MeasureRow]? {
         do {
             return try await pool.withConnection { connection throws(PostgresError) in

@@ -205,7 +205,7 @@ extension Command {
 }
 
 extension Invocation {
-    /// Who is told of an alarm; that nobody is, in red.
+    /// Prints who is told of an alarm; in red if nobody is.
     func tellReach(of alarm: JSONValue) {
         guard let sentence = alarm["sentence"]?.text else { return }
         let cause = alarm["cause"]?.text.map { "the alarm (\($0)): " } ?? ""

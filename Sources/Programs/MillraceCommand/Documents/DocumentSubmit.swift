@@ -57,7 +57,7 @@ extension Command {
 }
 
 extension Invocation {
-    /// What the person who types can read goes among the blobs: a worker reads only the files that its operator lets it read.
+    /// A file that the person at the command line can read becomes a blob: a worker reads only files that its operator permits.
     fileprivate func source(_ name: String, isAddress: Bool) async throws -> String {
         guard isAddress else { return "blob:\(try await stored(name))" }
         guard name.hasPrefix("file:/") else { return name }

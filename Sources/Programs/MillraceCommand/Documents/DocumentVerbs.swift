@@ -293,7 +293,7 @@ extension Invocation {
         }
     }
 
-    /// An object whose pages come one after the other: a document may have more of them than memory is large.
+    /// An object whose pages are written one after the other, because a document may have more of them than fit in memory.
     fileprivate func json(of id: String, only: Int?, _ write: (String) throws -> Void) async throws -> ExitCode {
         try await withSchema { connection in
             guard try await DocumentAdmin.find(id, on: connection) != nil else {

@@ -8,7 +8,7 @@ import Queues
 import Supervision
 import Webhooks
 
-/// What a section of the status learnt, or why it could not.
+/// The result of a section of the status, or why there is none.
 enum Section<Value: Sendable>: Sendable {
     case known(Value)
     case unavailable(String)
@@ -50,7 +50,7 @@ struct StatusReport: Sendable {
     var checkIns: Section<CheckInAdmin.State> = .known(.init())
     var notices: Section<NoticeAdmin.State> = .known(.init())
     var webhooks: Section<WebhookAdmin.State> = .known(.init())
-    /// How many more the server takes of those who are no superusers.
+    /// How many more connections the server accepts from roles without superuser rights.
     var connections: Section<Int> = .known(.max)
     /// Kinds that go wrong.
     var troubles: Section<[TroubleRow]> = .known([])
@@ -151,7 +151,7 @@ struct StatusReport: Sendable {
             }, cap: cap)
     }
 
-    /// A login that may not even count what waits is told so, and not that all is in a bad way.
+    /// A login without the right to count jobs is told that, and not that everything is in trouble.
     private static func queues(
         on connection: Connection, cap: Int?, patience: Duration
     ) async throws(PostgresError) -> Section<[QueueDepth]> {

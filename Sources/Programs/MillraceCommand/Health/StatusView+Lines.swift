@@ -11,7 +11,7 @@ import Webhooks
 extension StatusView {
     func lines(width: Int?, colors: Bool) -> [String] {
         var page = StatusPage(lines: head(width: width, colors: colors), width: width, colors: colors)
-        // What needs a person comes first: a window may be too low for the rest.
+        // Findings that need a person come first: a window may be too low for the rest.
         page.title("attention")
         attention.forEach { page.text($0) }
         queues(on: &page)

@@ -20,7 +20,7 @@ enum Wrapping {
         return lines
     }
 
-    /// Names on the left and what they mean on the right; a long name gets a line of its own.
+    /// Names on the left and their meanings on the right; a long name gets its own line.
     static func definitions(_ items: [(name: String, text: String)], columns: Int) -> [String] {
         let longest = items.map { DisplayWidth.of($0.name) }.filter { $0 <= 26 }.max() ?? 0
         let indent = 2 + longest + 2

@@ -1,4 +1,4 @@
-/// Reads a command line against the tree. It never stops at the first mistake: all are told together.
+/// Parses a command line with the command tree. It does not stop at the first mistake: all are reported together.
 struct Parser {
     let tree: CommandTree
     let environment: [String: String]

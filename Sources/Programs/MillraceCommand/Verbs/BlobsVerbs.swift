@@ -185,7 +185,7 @@ extension Command {
     }
 }
 
-/// A file's pieces, as they are asked for.
+/// A file's pieces, read on demand.
 private struct Pieces: AsyncSequence, Sendable {
     let chunks: FileChunks
 

@@ -14,7 +14,8 @@ extension ValueKind {
 }
 
 extension JobFlags {
-    /// What only failed jobs can be chosen by, the dead and those that wait for a retry. Not from the environment: a forgotten variable must not choose what is deleted.
+    /// Filters for failed jobs only: dead ones and those that wait for a retry. Not from the environment: a forgotten variable must not
+    /// decide what is deleted.
     static let ofDead: [CommandFlag] = [
         .single(
             "error", "TEXT", environment: .none,
@@ -34,7 +35,7 @@ extension JobFlags {
 }
 
 extension Invocation {
-    /// The filter of any list, with what it says of dead jobs.
+    /// The filter of any list, with its conditions for dead jobs.
     var deadFilter: DeadFilter {
         get throws {
             DeadFilter(

@@ -32,7 +32,7 @@ extension Command {
     }
 }
 
-/// What `dev` starts and stops, in order.
+/// The parts that `dev` starts and stops, in order.
 struct Development: Sendable {
     let invocation: Invocation
 
@@ -112,7 +112,7 @@ struct Development: Sendable {
                     return nil
                 }
                 if case .some(let ended?) = try await group.next() {
-                    // the worker ended by itself: it has said why
+                    // the worker ended on its own: it has said why
                     group.cancelAll()
                     return ended == 0 ? code : .failed
                 }
@@ -142,7 +142,7 @@ struct Development: Sendable {
         }
     }
 
-    /// We have seen the process end, so nobody need wait until its session has been silent for long enough.
+    /// We have seen the process end, so nobody needs to wait until its session has been silent for long enough.
     private func rescue(after pid: pid_t, on connection: Connection) async {
         do {
             try await connection.execute(
@@ -185,7 +185,7 @@ struct Development: Sendable {
         return ended ? .done : .failed
     }
 
-    /// In the words to type: the program as it was called here, and the embedded Postgres found by itself from this directory.
+    /// With commands to copy: the program as it was called here; it finds the embedded Postgres from this directory.
     private func advise(url: String?) {
         let program = CommandLine.arguments.first ?? "millrace"
         var lines = ["", "What to try next, in another terminal:"]

@@ -42,7 +42,7 @@ extension Command {
 }
 
 enum EnqueueFlags {
-    /// What one job is given, and a batch is not: its lines say it themselves.
+    /// The flags of a single job; the lines of a batch contain these values themselves.
     static let ofOne: [CommandFlag] = [
         .single("queue", "NAME", .queueName, help: "Its queue; the kind's own if not given."),
         .single("priority", "N", .integer(0...9), help: "0 is first, 9 last; 4 if not given."),
@@ -141,7 +141,7 @@ extension Invocation {
         }
     }
 
-    /// JSON text, checked; the text itself is sent, for its numbers may have more digits than we can hold.
+    /// JSON text, checked. The text itself is sent, because its numbers may have more digits than we can hold.
     func arguments() throws -> [UInt8] {
         guard let word = parsed.string("args") else { return Array("{}".utf8) }
         let tooLarge = Failure(

@@ -74,7 +74,7 @@ extension Command {
 }
 
 extension JobFlags {
-    /// Not from the environment: a forgotten variable must not choose what is deleted.
+    /// Not from the environment: a forgotten variable must not decide what is deleted.
     static let bulkFilter: [CommandFlag] = [
         .single("queue", "NAME", .queueName, environment: .none, help: "Only jobs of this queue."),
         .single("kind", "KIND", .kindName, environment: .none, help: "Only jobs of this kind."),
@@ -130,7 +130,7 @@ struct Bulk {
 
     private var isFresh: Bool { deed == .retry && invocation.parsed.isOn("fresh") }
 
-    /// What is cancelled is not dead, and has no flags for it.
+    /// Jobs to cancel are not dead, so the flags for dead jobs do not exist there.
     private var deadFilter: DeadFilter {
         get throws { deed == .cancel ? DeadFilter(invocation.filter) : try invocation.deadFilter }
     }
@@ -145,7 +145,7 @@ struct Bulk {
         }
     }
 
-    /// The states to look in, and `retrying`, which is none of its own.
+    /// The states to look in, and `retrying`, which is not a state of its own.
     private var places: [String] {
         invocation.parsed.string("state") == "retrying" ? ["retrying"] : states.map(\.rawValue)
     }
@@ -332,7 +332,7 @@ struct Bulk {
         return .done
     }
 
-    /// What became of many.
+    /// The results for many jobs.
     private struct Tally {
         var done = 0
         var moved = 0

@@ -78,7 +78,7 @@ private struct LogFollower {
 }
 
 extension Invocation {
-    /// What is known of a job beside itself; nothing for a client, who may not ask.
+    /// Steps, log and progress of a job; nothing for a client, which may not read them.
     func traces(of id: Int64, on connection: Connection) async throws(PostgresError) -> Traces {
         do throws(PostgresError) {
             return Traces(

@@ -170,7 +170,7 @@ extension Invocation {
                 ? try await Queue.deadJobs(deadFilter, after: after, limit: wanted, on: connection)
                 : try await Queue.jobs(state, filter, after: after, limit: wanted, on: connection)
             found += page
-            // A page may come short where jobs moved meanwhile; an empty one is the end.
+            // A page may be short if jobs moved meanwhile; only an empty one is the end.
             guard let last = page.last else { break }
             after = last.id
         }

@@ -85,7 +85,7 @@ extension ValueKind {
 }
 
 extension Invocation {
-    /// Whom the limit concerns; nil when nobody is named.
+    /// The subject of the limit; nil when none is named.
     fileprivate var limitSubject: Limit.Subject? {
         get throws {
             let named = [
@@ -109,7 +109,7 @@ extension Invocation {
             }
     }
 
-    /// What becomes of the limit there is; nil when nothing is left of it.
+    /// The changed limit; nil when nothing is left of it.
     fileprivate var limitChanges: @Sendable (Limit, Limit.Subject) throws -> Limit? {
         get throws {
             let remove = parsed.isOn("remove")

@@ -7,10 +7,10 @@ struct Rotation {
     let keys: Keyring
     let invocation: Invocation
 
-    /// What became of the jobs of one pass.
+    /// The results of one pass.
     struct Pass {
         var changed = 0
-        /// Held by somebody's open transaction, or changed meanwhile: another pass may find them free.
+        /// Held by an open transaction, or changed meanwhile: another pass may find them free.
         var passedOver = 0
         /// Why they could not be opened, and how many for each reason.
         var unreadable: [String: Int] = [:]

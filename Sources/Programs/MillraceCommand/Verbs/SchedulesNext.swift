@@ -51,7 +51,7 @@ extension Command {
     }
 }
 
-/// What is to be shown, from where on.
+/// The times to show, and their start.
 private struct PlanToShow {
     let timetable: Timetable
     let zone: Zone

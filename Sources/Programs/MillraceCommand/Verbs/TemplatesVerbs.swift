@@ -156,7 +156,7 @@ extension Invocation {
             : try await TemplateStore.source(name, locales: [locale], version: version, on: connection)
     }
 
-    /// What --locale and --version ask for.
+    /// The template that --locale and --version select.
     func templateSource(named given: String? = nil) async throws -> MailSource {
         let name = given ?? parsed.string("name") ?? ""
         let fallback = settings.string(.locale)
@@ -221,7 +221,7 @@ extension TemplateRow {
 }
 
 extension MailSource {
-    /// With the columns of its row, where a database was asked. `version` is that of the document here.
+    /// With the columns of its row, if there is a database. `version` is the document's own.
     func json(_ row: TemplateRow?) -> JSONValue {
         [
             "name": .string(name), "locale": .string(locale), "template_version": .int(version),

@@ -1,4 +1,4 @@
-/// The list of everything the executable can do. A new verb is a value in a file beside this one, and a line here.
+/// All commands of the executable. A new verb is a value in a file in this folder, and a line here.
 enum Verbs {
     static let tree = CommandTree(commands: commands.map(\.onItsOwnGround), nouns: nouns)
 

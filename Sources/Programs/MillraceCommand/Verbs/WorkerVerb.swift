@@ -75,19 +75,19 @@ extension Command {
 }
 
 extension Invocation {
-    /// What puts rooms together from the settings of this command.
+    /// Puts rooms together from the settings of this command.
     func composer() throws(Failure) -> Composer {
         Composer(
             settings: settings, surroundings: surroundings, database: try connectionOptions(), direct: directOptions)
     }
 
-    /// What a single verb calls providers through.
+    /// The supervisor through which a single verb calls providers.
     func supervisor(name: String) throws(Failure) -> Supervisor { try composer().supervisor(name: name) }
 
-    /// Where the programs are that read documents.
+    /// The programs that read documents.
     var workshop: DocumentPrograms { settings.workshop(beside: Composer.ownPath) }
 
-    /// Given on to a worker of ours: asked for there if it was asked for here.
+    /// Passed on to a worker of ours: an address that was set here counts as set there.
     var listenArguments: [String] { settings.isListenAsked ? ["--listen", settings.string(.listen)] : [] }
 
     /// How a worker ended, as an exit code.
