@@ -8,7 +8,7 @@ import Testing
 @Suite struct BlobTests {
     enum Kind: CaseIterable { case directory, postgres }
 
-    /// A store of that kind in a database of its own.
+    /// A store of that kind in its own database.
     private func withStore(
         _ kind: Kind, _ body: (any BlobStore, TestDatabase, Connection, String) async throws -> Void
     ) async throws {
@@ -163,7 +163,7 @@ import Testing
         _ kind: Kind
     ) async throws {
         try await withStore(kind) { store, database, _, _ in
-            // No grace at all: only the order of locks protects, and a put whose reference comes too late is put again.
+            // Without any grace period: only the order of locks protects, and a put whose reference comes too late is put again.
             let end = End()
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {

@@ -8,7 +8,7 @@ import Transfers
 @testable import Blobs
 
 @Suite struct S3Tests {
-    /// What Amazon's own documentation works out, step by step.
+    /// The examples of Amazon's own documentation, step by step.
     @Test func `signatures are those of the published examples`() throws {
         let signer = SigV4(
             accessKey: "AKIAIOSFODNN7EXAMPLE", secretKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",

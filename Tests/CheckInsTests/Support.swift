@@ -1,7 +1,7 @@
 import Postgres
 import TestSupport
 
-/// Shorthands for what the tests ask of the room.
+/// Shorthands for the calls of the tests.
 extension Connection {
     func advance(by interval: String) async throws(PostgresError) {
         try await run("select millrace.test_clock_advance('\(interval)')")

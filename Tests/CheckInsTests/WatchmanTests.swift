@@ -83,7 +83,7 @@ import Testing
             #expect(try await owner.alarmState().isEmpty)
             try await owner.advance(by: "61 min")
             try await eventually("the alarm is there") { try await owner.alarmState() == ["open"] }
-            // Back again: what is raised stays raised, and nothing new comes.
+            // The clock goes back: raised alarms stay raised, and nothing new comes.
             try await owner.advance(by: "-3 hours")
             let seen = service.gauge.lastStep
             try await eventually("it has looked again") { service.gauge.lastStep != seen }

@@ -4,12 +4,12 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What two readers could read in two ways. Behind each stands a second request, which nobody may answer.
+/// Requests that two readers could read in two ways. A second request follows each, which nobody may answer.
 @Suite struct AmbiguousTests {
     private static let hidden = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n"
 
     private static let twice: [String] = [
-        // What one reader takes for the name of another header, or for no header at all.
+        // One reader takes it for another header's name, or for no header at all.
         "Transfer-Encoding : chunked\r\nContent-Length: 5\r\n", "Transfer-Encoding\t: chunked\r\nContent-Length: 5\r\n",
         "Content-Length : 5\r\n", ": 5\r\n", "X Y: 5\r\n", "X\u{7f}: 5\r\n",
         // A line that goes on.
@@ -69,7 +69,7 @@ import Testing
         let found = Found()
         try await withListener(routes(found)) { listener in
             let answer = try await ask(listener, "\(head)\r\n\r\n\(Self.hidden)")
-            // What is no request line at all the library answers with a cut.
+            // If there is no request line at all, the library closes the connection.
             guard !answer.isEmpty else { return }
             #expect(answer.hasPrefix("HTTP/1.1 400 ") || answer.hasPrefix("HTTP/1.0 400 "), "\(answer)")
             try expectOneMessage(answer)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import MillraceCommand
 
-/// The judge has to be trusted before what it says of others is: each rule is broken once, and only that is found.
+/// The checker itself is tested first: each rule is broken once, and only that violation is found.
 @Suite struct LedgerCheckerTests {
     /// Two workers, and one job that ran well.
     private var fine: LedgerChecker {

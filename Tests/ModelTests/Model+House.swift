@@ -2,7 +2,7 @@ import Queues
 import Workers
 
 extension Model {
-    /// What keeps the house, and what others do for a worker that is lost.
+    /// The housekeeping, and what other workers do for a lost one.
     func houseEvents(of who: Int, in world: World, into events: inout [Event]) {
         let process = world.processes[who]
         guard !process.isSilent else {
@@ -90,7 +90,7 @@ extension Model {
         }
     }
 
-    /// What it had asked for may still be carried out.
+    /// Its last statement may still be executed.
     private func die(_ who: Int, in world: World, into events: inout [Event]) {
         func kill(_ label: Label, _ leave: (inout World) -> Void) {
             add(label, fault: true, to: &events, world) {

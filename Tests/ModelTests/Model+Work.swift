@@ -101,7 +101,7 @@ extension Model {
         return Process.Flush(ends: ends, complete: complete)
     }
 
-    /// What it asks of the database, and what the database does about it.
+    /// The worker's statements, and their effects in the database.
     func askEvents(of who: Int, in world: World, into events: inout [Event]) {
         let process = world.processes[who]
         guard !process.isSilent else { return }

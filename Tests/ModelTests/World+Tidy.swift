@@ -1,5 +1,5 @@
-/// Two states that differ only in what nobody can ask for any more are one: runs that are over and that no lease, worker, stray
-/// statement or cancel still names, and the names of sessions. Tokens are never reused, so a forgotten one is as good as none.
+/// Two states are one if they differ only in things that nobody can ask for any more: runs that are over and that no lease, worker, stray
+/// statement or cancel still names, and the names of sessions. Tokens are never reused, so a forgotten one does not matter.
 extension World {
     mutating func tidy() {
         let named = namedTokens()

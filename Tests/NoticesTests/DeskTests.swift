@@ -10,7 +10,7 @@ import Testing
 
 /// The lanes at work.
 @Suite struct DeskTests {
-    /// Those of this database: the others of the same server have desks too.
+    /// Only this database's sessions: other databases of the same server have notice services, too.
     private let locks = """
         select count(*) from pg_locks where locktype = 'advisory' and classid = 1297239640 and granted
             and database = (select oid from pg_database where datname = current_database())

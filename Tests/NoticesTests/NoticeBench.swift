@@ -8,13 +8,13 @@ import TestSupport
 
 @testable import Notices
 
-/// A room with a database of its own.
+/// The notices in their own database.
 struct NoticeBench: Sendable {
     let database: TestDatabase
     let connection: Connection
     let pool: Pool
 
-    /// Runs a desk beside `body`, and ends it.
+    /// Runs a notice service beside `body`, and ends it.
     func withService<Value: Sendable>(
         _ providers: [any NoticeProvider], supervisor: Supervisor = NoticeBench.supervisor(),
         _ change: (inout NoticeService.Options) -> Void = { _ in }, _ body: (NoticeService) async throws -> Value
@@ -85,7 +85,7 @@ struct NoticeBench: Sendable {
             on: connection)
     }
 
-    /// "status" and whatever else of a notice.
+    /// "status" and other columns of a notice.
     func look(_ id: String, _ what: String = "status") async throws -> String? {
         try await connection.value("select (\(what))::text from millrace.notices where id = '\(id)'")
     }
@@ -106,7 +106,7 @@ func withNotices<Value: Sendable>(_ body: (NoticeBench) async throws -> Value) a
     }
 }
 
-/// Takes what it is brought, and answers as it is told.
+/// Takes sendings, and answers as scripted.
 final class ScriptedCourier: NoticeProvider {
     let name: String
     private let brought = Mutex<[Sending]>([])

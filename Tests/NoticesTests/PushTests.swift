@@ -199,7 +199,7 @@ import Transfers
                     rules.gone = [:]
                     rules.always = PushAnswer(fate: .lose)
                 }
-                // What nghttpx makes of a back end that breaks off is a 502, which Apple's would be a 5xx, too.
+                // nghttpx answers 502 for a back end that breaks off; Apple would answer with a 5xx, too.
                 let broken = try await Self.send(worker)
                 #expect(broken.fault != nil)
             }

@@ -4,7 +4,7 @@ import Queues
 import TestSupport
 import Testing
 
-/// What a worker is not told twice, and what it does not tell twice.
+/// What the database does not send twice to a worker, and what a worker does not send twice to the database.
 @Suite struct BriefTests {
     private struct Ask {
         var kinds: [Int32]

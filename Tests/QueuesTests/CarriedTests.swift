@@ -11,7 +11,7 @@ import Testing
         let id: Int64
     }
 
-    /// 300 small jobs and, of all in between, some whose contents are large in one way each; the last is small in store and large as text.
+    /// 300 small jobs and, between them, some whose contents are large in one way each; the last is small when stored and large as text.
     private func fill(_ connection: Connection) async throws -> (small: Int, large: [Int]) {
         try await connection.openSession()
         try await connection.run("select millrace.enqueue('test', '{\"n\":1}') from generate_series(1, 300)")

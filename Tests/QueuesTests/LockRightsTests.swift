@@ -49,7 +49,7 @@ import Testing
                 #expect(held == nil, "\(call): \(held?.message ?? "")")
                 try await neighbour.run("rollback")
             }
-            // Who may see it does lock it: the check can fail.
+            // A caller that may see it does lock it, so this test can fail.
             try await client.run("begin")
             try await client.run("select millrace.mail_reschedule('\(mail)', now() + interval '1 hour')")
             #expect(

@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    /// Who knows of them asks for what it claimed before it starts any of it; who does not would not ask.
+    /// A worker that knows about limits checks what it claimed before it starts any of it; an older one would not.
     @Test(arguments: [true, false])
     func `and so does one that meets limits, where its worker does not know of them`(_ knows: Bool) async throws {
         try await withConnection { connection in
@@ -74,7 +74,7 @@ import Testing
             #expect(jobs.map(\.id) == [id] && jobs.map(\.number) == [9])
             #expect(try await connection.bool("select pg_current_wal_flush_lsn() >= '\(written)'"))
             #expect(try await Queue.readLeases(on: connection, session: 2, of: found.parcels).isEmpty)
-            // And again, for an answer may be lost.
+            // And again, because an answer may be lost.
             #expect(try await Queue.readLeases(on: connection, session: 1, of: found.parcels).map(\.id) == [id])
         }
     }

@@ -33,7 +33,7 @@ import Testing
         return least
     }
 
-    /// How many pages it reads to take the key, to replace its holder and to end that.
+    /// How many pages it reads to take the key, to replace its holder, and to end that.
     private static func round(_ connection: Connection) async throws -> [Int] {
         var pages: [Int] = []
         for call in ["millrace.enqueue(\(often))", "millrace.enqueue(\(often), on_conflict => 'replace')"] {

@@ -91,7 +91,7 @@ import Testing
                 let id = Int64(try await connection.enqueue("'test', '\(args)', unique_key => '\(data)'"))
                 jobs.append(SealedJob(id: id, kind: "test", args: Array(args.utf8)))
             }
-            // The first has taken new work meanwhile, and a caller's open transaction is about to give the second some.
+            // The first has taken new work meanwhile, and a caller's open transaction is about to give the second new work.
             try await connection.run(
                 "select millrace.enqueue('test', '{\"n\": 1}', unique_key => 'AAAA', on_conflict => 'replace')")
             try await other.run(

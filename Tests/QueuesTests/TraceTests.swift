@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 extension Connection {
-    /// What a worker reports of one run; the jobs to report again.
+    /// A worker's report of one run; returns the jobs to report again.
     @discardableResult
     func report(
         _ id: Int, session: Int = 1, number: Int = 9, fraction: Double? = nil, lines: [String] = [], skipped: Int = 0

@@ -4,7 +4,7 @@ import Queues
 import TestSupport
 import Testing
 
-/// What a login without any grant can lock decides nothing here. sql/locks.md lists every lock.
+/// The locks that a login without any grant can take decide nothing here. sql/locks.md lists every lock.
 @Suite struct TurnTests {
     /// Statements fail after a second's wait for a lock; what an outsider holds must not make them wait that long.
     private static func withOutsider(_ body: (Connection, Connection) async throws -> Void) async throws {
@@ -28,7 +28,7 @@ import Testing
         await office.close()
     }
 
-    /// Every number that was ever used, alone and for as long as the session lasts, and whatever others hold.
+    /// Takes every number that was ever used, exclusively and for the whole session, whatever others hold.
     private static func takeEverything(_ outsider: Connection) async throws {
         try await outsider.run(
             """

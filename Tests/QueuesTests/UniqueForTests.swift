@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Keys that are held for a while after the end, and what is built on them.
+/// Keys that are held for a while after the end, and features that use them.
 @Suite struct UniqueForTests {
     @Test func `a replacement during a hold is kept, and waits for the hold to end`() async throws {
         try await withConnection(.movableClock) { connection in

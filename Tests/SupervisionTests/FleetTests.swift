@@ -10,7 +10,7 @@ import Testing
 
 /// Several supervisors on one database, as several worker processes are.
 final class Fleet: Sendable {
-    /// What the provider does, for everybody or for one of them.
+    /// The provider's behaviour, for all workers or for one of them.
     struct Script: Sendable {
         var fault: Fault?
         var broken: Int?

@@ -55,7 +55,7 @@ import Testing
                 window.add(counts, took: Int64(dice.below(1_000_000)), at: now)
                 all.append((now, failed))
             }
-            // A slot goes as a whole: what is surely in and surely out.
+            // A slot is dropped as a whole: these calls are certainly in, and certainly out.
             let least = all.count { now - $0.at <= .seconds(28) }
             let most = all.count { now - $0.at <= .seconds(30) }
             #expect((least...most).contains(Int(window.counts.judged)))

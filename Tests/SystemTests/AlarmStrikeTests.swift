@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A short walk of `load checkins --part strike`, whose whole one takes a quarter of an hour, and its neighbours.
+/// A short part of `load checkins --part strike`, whose whole run takes a quarter of an hour, and its neighbours.
 @Suite struct AlarmStrikeTests {
     private struct Report: Decodable {
         struct Cell: Decodable {
@@ -47,7 +47,7 @@ import Testing
         for cell in report.cells {
             #expect(cell.struck?.hasPrefix("strike-") == true && cell.alarms >= 2 && cell.notices >= 8, "\(cell)")
         }
-        // The provider had it, and nobody could know.
+        // The provider had taken it, and nobody could know.
         #expect(report.cells[0].duplicates >= 1)
     }
 

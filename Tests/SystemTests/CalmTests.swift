@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct CalmTests {
-    /// What a claim may not take now is no reason to ask for it again at once: a slot that comes free says so.
+    /// A worker does not ask again at once for what a claim may not take now: a slot that becomes free notifies it.
     @Test func `a worker whose slots for a queue are all taken sleeps although more of it waits`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    /// Each backend that listens is woken by every notification of the database, whatever the channel.
+    /// Every notification of the database wakes each listening backend, whatever the channel.
     @Test func `a worker listens once for all its rooms, and again when that connection is lost`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

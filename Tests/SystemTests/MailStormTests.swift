@@ -20,7 +20,7 @@ import Testing
         defer { fake.stop() }
         try await withDatabase { database in
             let connection = try await database.connect()
-            // A tenth has a file with it, and goes by itself; a message is as urgent as any.
+            // A tenth has an attachment, and is sent alone; a message can have any priority.
             try await connection.run(
                 """
                 select millrace.mail_send(array['reader' || n || '@reader.example'], 'Number ' || n, 'The text of ' || n,

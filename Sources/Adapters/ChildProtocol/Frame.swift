@@ -4,7 +4,7 @@ package struct Frame: Sendable, Equatable {
     package enum Kind: UInt32, Sendable, CaseIterable {
         /// To the child: the request.
         case request = 1
-        /// From the child, first of all: which layers of its cage the kernel has refused.
+        /// From the child, first of all: which layers of its sandbox the kernel has refused.
         case hello = 2
         /// Progress of a request.
         case note = 3

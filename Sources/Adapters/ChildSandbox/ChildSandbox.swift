@@ -45,18 +45,18 @@ package struct ChildSandbox: Sendable {
         let words = readable.map { strdup($0) }
         let refused = words.map { $0.map { UnsafePointer($0) } }.withUnsafeBufferPointer { pointers in
             pointers.withMemoryRebound(to: UnsafePointer<CChar>.self) { folders in
-                var cage = millrace_cage()
-                cage.address_space = memory
-                cage.cpu_seconds = cpuSeconds
-                cage.file_size = fileSize
-                cage.descriptors = descriptors
-                cage.niceness = Int32(niceness)
-                cage.parent = parent
-                cage.opens_files = !readable.isEmpty
-                cage.starts_threads = startsThreads
-                cage.readable = folders.baseAddress
-                cage.readable_count = Int32(folders.count)
-                return millrace_cage_enter(&cage)
+                var layers = millrace_cage()
+                layers.address_space = memory
+                layers.cpu_seconds = cpuSeconds
+                layers.file_size = fileSize
+                layers.descriptors = descriptors
+                layers.niceness = Int32(niceness)
+                layers.parent = parent
+                layers.opens_files = !readable.isEmpty
+                layers.starts_threads = startsThreads
+                layers.readable = folders.baseAddress
+                layers.readable_count = Int32(folders.count)
+                return millrace_cage_enter(&layers)
             }
         }
         Self.answer(.hello, withUnsafeBytes(of: refused.littleEndian, Array.init))

@@ -67,7 +67,7 @@ package final class SandboxedChild: Sendable {
         self.limits = limits
     }
 
-    /// The layers of its cage that the kernel has refused, as the bits of `CCage`.
+    /// The layers of its sandbox that the kernel has refused, as the bits of `CCage`.
     package var refusedLayers: UInt32 { last.withLock { $0.refused } }
 
     /// Starts it, and returns when it is shut in. The files are its descriptors from 3 on.

@@ -122,7 +122,7 @@ func numberedPage(_ number: Int) -> [UInt8] {
     ])
 }
 
-/// What a scanner would make of it.
+/// The page as a scanner would deliver it.
 func scan(_ number: Int) async throws -> Raster {
     try await withFile(numberedPage(number)) { file in
         let inspection = try await workshop.probe(file).value

@@ -14,7 +14,7 @@ import Testing
         var want: String
     }
 
-    /// What the queue and the tables say of a document that has ended.
+    /// The queue's and the tables' state of an ended document.
     private struct Fate: CustomStringConvertible {
         var file: String
         var status: String
@@ -45,7 +45,7 @@ import Testing
         for walls in Walls.allCases { try await play(files, walls) }
     }
 
-    /// What is to be refused is so within 2 s and 200 MB.
+    /// A file that must be refused is refused within 2 s and 200 MB.
     private func costs(of files: [(Case, [UInt8])]) async throws {
         for (one, bytes) in files {
             let probed = try await withFile(bytes) { file in
@@ -124,7 +124,7 @@ import Testing
             file: file, status: row[0], reason: row[1].isEmpty ? nil : row[1], cpu: Int(row[2]) ?? .max, pages: pages)
     }
 
-    /// What ends the same way each time has run once; what may end otherwise, twice.
+    /// A file that ends the same way each time ran once; one that may end differently, twice.
     private func judgeRuns(_ bench: DocumentBench, documents: Int) async throws {
         let connection = bench.connection
         let retried = try await connection.column("select error from millrace.history where outcome = 4")

@@ -5,7 +5,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// What the database does by itself.
+/// The database's part alone.
 @Suite struct RegisterTests {
     @Test func `the same id and content is answered as the first time, another content is refused`() async throws {
         try await withDocuments(works: false) { bench in
@@ -134,7 +134,7 @@ import Testing
                 "select millrace.document_pages_put(\(run), '[{\"page\": 1, \"status\": \"done\"}]', 1, false)",
                 "select millrace.document_ended(\(run), 'completed', null, null, '[]', 1)",
             ]
-            // The blob, what was found out, and the page: each step misses what the last one wrote.
+            // The blob, the inspection, and the page: each step notices that the last one's write is missing.
             for (step, loss) in zip(
                 steps,
                 [

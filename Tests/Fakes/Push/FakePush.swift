@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// What came, as a fake of a provider keeps it.
+/// A request, as a fake provider records it.
 package struct PushRequest: Sendable {
     package var method: String
     package var path: String

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// What the fake remembers. Pure but for the ids it makes up.
+/// The fake's memory. Pure, except for the ids that it makes.
 struct ResendBook {
     struct Answer: Sendable {
         var status: Int

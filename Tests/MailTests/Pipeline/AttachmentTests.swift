@@ -5,7 +5,7 @@ import Testing
 
 @testable import Mail
 
-/// What runs when it is opened does not pass under another name, neither where it is handed in nor where it is sent.
+/// A file that runs when it is opened is refused under every name, both when it is enqueued and when it is sent.
 @Suite struct AttachmentTests {
     static let refused: [(name: String, type: String)] = [
         ("x.exe\u{A0}", "application/octet-stream"), ("x.ex\u{FF45}", "application/octet-stream"),

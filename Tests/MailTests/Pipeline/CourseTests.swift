@@ -3,7 +3,7 @@ import Mail
 import Supervision
 import Testing
 
-/// A request against a provider that may lose, refuse or forget, and what it really took.
+/// A request to a provider that may lose, refuse or forget, and what the provider really took.
 @Suite struct CourseTests {
     struct Provider {
         let holds: Duration?
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    /// For each random life of a request: what it means is never more than what can be known.
+    /// For each random life of a request: its resolution never claims more than can be known.
     @Test func `nobody else is asked in doubt, and nothing is sent twice that must not be`() {
         var random = SplitMix(seed: 7)
         var counts: [String: Int] = [:]

@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Requests of which nobody knows whether they arrived.
+/// Requests whose arrival is unknown.
 @Suite struct PostDoubtTests {
     @Test func `after a lost answer the very same request is made again, and nobody else is asked`() async throws {
         try await withMail { bench in

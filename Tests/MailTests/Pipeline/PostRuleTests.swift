@@ -5,7 +5,7 @@ import Signatures
 import TestSupport
 import Testing
 
-/// Who gets what, and how much of it.
+/// Which recipients get a message, and how many.
 @Suite struct PostRuleTests {
     @Test func `who is suppressed gets nothing, by purpose, and it is looked up when the request is made`() async throws
     {
@@ -118,7 +118,7 @@ import Testing
             }
             #expect(try await bench.status(late) == "sending", "a request was made ready, and not made")
             #expect(try await bench.outcomes(late).isEmpty)
-            // Where there is another way it takes that, and nobody is told of a switch.
+            // If there is another provider the message takes it, and no switch is logged.
             let both = bench.service([first, second]) { $0.quota = 10 }
             let urgent = try await bench.send("priority => 'urgent'")
             #expect(try await both.run(Array(try await bench.jobs().suffix(1))) == [.done])

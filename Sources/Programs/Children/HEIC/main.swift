@@ -6,9 +6,9 @@ import Pages
 
 // Decodes the picture of an HEIC file. A separate program, because the library brings video codecs and even encoders.
 
-var cage = ChildSandbox()
-cage.startsThreads = true  // the codec does
-cage.enter()
+var sandbox = ChildSandbox()
+sandbox.startsThreads = true  // the codec does
+sandbox.enter()
 
 /// Frees what it is told to when it goes.
 final class Held {

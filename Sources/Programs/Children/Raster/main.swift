@@ -6,14 +6,14 @@ import Pages
 
 // Draws a page of a PDF, or reports its own text. Fonts that the file does not contain are read from the system.
 
-var cage = ChildSandbox()
-cage.readable = [
+var sandbox = ChildSandbox()
+sandbox.readable = [
     "/usr/share/fonts", "/usr/local/share/fonts", "/usr/share/poppler", "/usr/share/fontconfig",
     "/usr/share/ghostscript",
     "/etc/fonts", "/var/cache/fontconfig",
 ]
 millrace_document_prepare()
-cage.enter()
+sandbox.enter()
 
 func open(_ password: String?) throws(DocumentRefusal) -> millrace_document_ref {
     let file = try File(ChildSandbox.Descriptor.files)

@@ -6,13 +6,13 @@ import Pages
 
 // Typesets a report in any script. Its fonts are the system's.
 
-var cage = ChildSandbox()
-cage.readable = [
+var sandbox = ChildSandbox()
+sandbox.readable = [
     "/usr/share/fonts", "/usr/local/share/fonts", "/usr/share/fontconfig", "/etc/fonts", "/var/cache/fontconfig",
     "/usr/share/mime", "/usr/lib",
 ]
-cage.startsThreads = true  // pango looks for fonts in one of its own
-cage.enter()
+sandbox.startsThreads = true  // pango looks for fonts in one of its own
+sandbox.enter()
 
 while let bytes = ChildSandbox.request(longest: 256 << 20) {
     do throws(DocumentRefusal) {

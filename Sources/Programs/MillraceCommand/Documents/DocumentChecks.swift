@@ -21,7 +21,7 @@ extension Doctor {
                     : "install tesseract-ocr-eng, or set MILLRACE_TESSDATA")
     }
 
-    /// A program is started and asked which layers of its cage it was refused.
+    /// A program is started and asked which layers of its sandbox the kernel refused.
     static func judgeSandbox(_ workshop: DocumentPrograms) async -> Check.Result {
         guard !workshop.lacksPrograms else { return .ok("nothing to be shut in: no programs that read documents") }
         do throws(ChildFailure) {

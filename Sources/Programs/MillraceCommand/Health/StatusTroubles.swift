@@ -85,7 +85,7 @@ extension StatusReport {
         }
         for room in unservedRooms { say(.unservedRoom, room.sentence) }
         for room in rooms.value ?? [] where room.becomesFiles && room.isUsed {
-            say(.mailFiles, "mail becomes files: no service for mail is configured")
+            say(.mailFiles, "mail becomes files: no mail service is configured")
         }
         return found
     }

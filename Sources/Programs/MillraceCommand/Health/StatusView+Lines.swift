@@ -216,7 +216,7 @@ extension StatusView {
         case .unavailable(let reason): lines.append("jobs that wait for another attempt unavailable: \(reason)")
         }
         if report.rooms.value?.contains(where: \.becomesFiles) ?? false {
-            lines.append("mail becomes files at some worker: no service for mail is configured there")
+            lines.append("mail becomes files at some worker: no mail service is configured there")
         }
         if let reason = report.rooms.reason { lines.append("rooms without worker unavailable: \(reason)") }
         for worker in report.workers.value ?? [] {
