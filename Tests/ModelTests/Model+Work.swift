@@ -76,7 +76,7 @@ extension Model {
         }
     }
 
-    /// Book.flushed.
+    /// WorkerState.flushed.
     private func settle(_ flush: Process.Flush, live: Set<Token>, in process: inout Process) {
         process.flushing = .idle
         var refused: Set<Token> = []
@@ -91,7 +91,7 @@ extension Model {
         process.lose(refused)
     }
 
-    /// Book.flush(of:).
+    /// WorkerState.flush(of:).
     private func group(_ ends: [Process.End], of process: Process) -> Process.Flush {
         var complete: Set<Token> = []
         for entry in process.leases {

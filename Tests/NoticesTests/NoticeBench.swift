@@ -107,7 +107,7 @@ func withNotices<Value: Sendable>(_ body: (NoticeBench) async throws -> Value) a
 }
 
 /// Takes sendings, and answers as scripted.
-final class ScriptedCourier: NoticeProvider {
+final class ScriptedNoticeProvider: NoticeProvider {
     let name: String
     private let brought = Mutex<[Sending]>([])
     private let answer: @Sendable (Sending, Int) async -> NoticeOutcome

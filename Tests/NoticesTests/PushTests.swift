@@ -89,7 +89,7 @@ import Transfers
     @Test func `a connection that breaks in flight leaves the outcome open, and the device shows one`() async throws {
         try await withNotices { bench in
             let fake = try FakeAPNs()
-            fake.change { $0.special = [1: PushAnswer(fate: .lose)] }
+            fake.change { $0.special = [1: PushAnswer(reaction: .lose)] }
             try await bench.addDevice("token-0001")
             let id = try await bench.send("alarm.raised", "alarm => true")
             try await bench.withService([try Self.apns(fake, bench)]) { options in
@@ -197,7 +197,7 @@ import Transfers
                 }
                 fake.change { rules in
                     rules.gone = [:]
-                    rules.always = PushAnswer(fate: .lose)
+                    rules.always = PushAnswer(reaction: .lose)
                 }
                 // nghttpx answers 502 for a back end that breaks off; Apple would answer with a 5xx, too.
                 let broken = try await Self.send(worker)
@@ -255,7 +255,7 @@ import Transfers
             case 3: PushAnswer(500, "")
             case 4: PushAnswer(429, "", headers: ["Retry-After": "5"])
             case 5: PushAnswer(400, "")
-            case 6: PushAnswer(fate: .lose)
+            case 6: PushAnswer(reaction: .lose)
             case 7: PushAnswer(401, "")
             default: PushAnswer(201, #"{"sid": "SM\#(number)"}"#)
             }

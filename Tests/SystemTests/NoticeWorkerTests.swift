@@ -10,7 +10,7 @@ import Testing
         try await withDatabase(.movableClock) { database in
             let owner = try await database.connect()
             let fake = try FakePush { _, number in
-                number == 1 ? PushAnswer(fate: .keepSilent) : PushAnswer(200, #"{"id": "x"}"#)
+                number == 1 ? PushAnswer(reaction: .keepSilent) : PushAnswer(200, #"{"id": "x"}"#)
             }
             defer { fake.stop() }
             let environment = ["MILLRACE_SMS_URL": "\(fake.url)/{{channel}}"]

@@ -1,7 +1,7 @@
 import CResolver
 import Threads
 
-/// Asks the DNS. Tests put an answer book in its place.
+/// Queries the DNS. Tests replace it with prepared answers.
 package struct Resolver: Sendable {
     package enum Failure: Error, Sendable, Equatable {
         /// The question could not be put, or its server failed: nothing is known.

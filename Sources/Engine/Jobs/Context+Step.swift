@@ -70,13 +70,13 @@ extension Context {
     }
 
     /// Reads the job's recorded steps at the first step of the run.
-    nonisolated(nonsending) private func turn(_ name: String) async throws -> StepBook.Turn {
+    nonisolated(nonsending) private func turn(_ name: String) async throws -> RecordedSteps.Turn {
         let first = withSteps { $0.turn(name) }
         guard first == .read else { return first }
         let values = try await abilities.steps(self)
-        return withSteps { book in
-            book.read(values)
-            return book.turn(name)
+        return withSteps { steps in
+            steps.read(values)
+            return steps.turn(name)
         }
     }
 }

@@ -35,7 +35,7 @@ public final class Context: Sendable {
 
     private struct State {
         var reason: CancelReason?
-        var steps = StepBook()
+        var steps = RecordedSteps()
         var result: [UInt8]?
         var reports = false
     }
@@ -58,7 +58,7 @@ public final class Context: Sendable {
         state.withLock { ($0.result, $0.reports) }
     }
 
-    func withSteps<Value: Sendable>(_ body: (inout StepBook) -> Value) -> Value {
+    func withSteps<Value: Sendable>(_ body: (inout RecordedSteps) -> Value) -> Value {
         state.withLock { body(&$0.steps) }
     }
 

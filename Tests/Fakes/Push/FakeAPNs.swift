@@ -55,7 +55,7 @@ package final class FakeAPNs: Sendable {
         let problem = check(request)
         return state.withLock { state in
             if let special = state.rules.special[number] ?? state.rules.always {
-                if special.fate == .lose { show(request, &state) }
+                if special.reaction == .lose { show(request, &state) }
                 return special
             }
             if let problem { return problem }

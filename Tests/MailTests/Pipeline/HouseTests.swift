@@ -21,7 +21,7 @@ import Testing
 
     @Test func `a message is told when its job ended without a word`() async throws {
         try await withMail { bench in
-            let provider = ScriptedCarrier("resend") { _, _ in .lose }
+            let provider = ScriptedMailProvider("resend") { _, _ in .lose }
             let service = bench.service([provider])
             let doubtful = try await bench.send()
             _ = try await service.run(try await bench.jobs())
@@ -51,7 +51,7 @@ import Testing
 
     @Test func `a job that came first tells its message too`() async throws {
         try await withMail { bench in
-            let provider = ScriptedCarrier("resend") { _, _ in .lose }
+            let provider = ScriptedMailProvider("resend") { _, _ in .lose }
             try await bench.connection.run(
                 """
                 select millrace.enqueue('mail.welcome', '{"recipient": "ada@example.org", "user_name": "Ada"}')
@@ -73,7 +73,7 @@ import Testing
 
     @Test func `contents of old messages go, what says that they were sent stays`() async throws {
         try await withMail { bench in
-            let service = bench.service([ScriptedCarrier("resend")]) { $0.keep = .seconds(86_400) }
+            let service = bench.service([ScriptedMailProvider("resend")]) { $0.keep = .seconds(86_400) }
             let attached = #"[{"filename": "a.txt", "content_type": "text/plain", "data": "aGVsbG8="}]"#
             let old = try await bench.send("attachments => '\(attached)'")
             let fresh = try await bench.send()

@@ -119,7 +119,7 @@ import Transfers
             #expect(
                 try await refusal("mail_account_verification('a@b.example', 't')")
                     == "22023 the template account_verification requires url")
-            let service = bench.service([ScriptedCarrier("resend")])
+            let service = bench.service([ScriptedMailProvider("resend")])
             _ = try await service.run(try await bench.jobs())
             #expect(
                 try await bench.connection.int(
@@ -192,8 +192,8 @@ import Transfers
         async throws
     {
         try await withMail { bench in
-            let chosen = ScriptedCarrier("resend")
-            let other = ScriptedCarrier("smtp")
+            let chosen = ScriptedMailProvider("resend")
+            let other = ScriptedMailProvider("smtp")
             func service(_ id: String) async throws -> String? {
                 try await bench.connection.value("select service from millrace.mail_messages where id = '\(id)'")
             }
@@ -219,7 +219,7 @@ import Transfers
         async throws
     {
         try await withMail { bench in
-            let provider = ScriptedCarrier("resend")
+            let provider = ScriptedMailProvider("resend")
             let attachment =
                 #"[{"filename": "a.txt", "content_type": "Text/Plain", "data": "aGVsbG8=", "content_id": "c1"}]"#
             let id = try await bench.send("attachments => '\(attachment)'")
@@ -269,7 +269,7 @@ import Transfers
 
     @Test func `a reset's token is in the link, and nowhere once the message is frozen`() async throws {
         try await withMail { bench in
-            let provider = ScriptedCarrier("resend")
+            let provider = ScriptedMailProvider("resend")
             let id =
                 try await bench.connection.value("select millrace.mail_password_reset('a@b.example', 'to ken', 'u1')")
                 ?? ""
@@ -287,7 +287,7 @@ import Transfers
     @Test func `an attempt and an audit row can be neither changed nor taken away`() async throws {
         try await withMail { bench in
             try await bench.send()
-            _ = try await bench.service([ScriptedCarrier("resend")]).run(try await bench.jobs())
+            _ = try await bench.service([ScriptedMailProvider("resend")]).run(try await bench.jobs())
             try await bench.connection.run("select millrace.mail_suppress('a@b.example', 'asked')")
             for table in ["mail_attempt", "mail_audit"] {
                 for statement in [

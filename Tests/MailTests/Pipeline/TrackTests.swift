@@ -6,7 +6,7 @@ import Testing
 @Suite struct TrackTests {
     private func sent(_ bench: MailBench, to address: String = "ada@example.org") async throws -> String {
         let id = try await bench.send(to: address)
-        _ = try await bench.service([ScriptedCarrier("resend")]).run(try await bench.jobs())
+        _ = try await bench.service([ScriptedMailProvider("resend")]).run(try await bench.jobs())
         return id
     }
 
@@ -40,7 +40,7 @@ import Testing
 
     @Test func `an event that comes before the answer settles what was not known`() async throws {
         try await withMail { bench in
-            let provider = ScriptedCarrier("resend") { call, _ in call == 1 ? .acceptAndLose : .accept }
+            let provider = ScriptedMailProvider("resend") { call, _ in call == 1 ? .acceptAndLose : .accept }
             let id = try await bench.send()
             let service = bench.service([provider]) { $0.sendRules.tries = 1 }
             _ = try await service.run(try await bench.jobs())
@@ -98,7 +98,7 @@ import Testing
 
     @Test func `after an erasure no table holds the address or the words, and it stays suppressed`() async throws {
         try await withMail { bench in
-            let provider = ScriptedCarrier("resend", batch: 10) { _, letters in
+            let provider = ScriptedMailProvider("resend", batch: 10) { _, letters in
                 letters[0].to[0].address.hasPrefix("later") ? .lose : .accept
             }
             let service = bench.service([provider])

@@ -53,8 +53,7 @@ package enum Message {
         case several(String, [Part])
 
         /// - Parameter path: The position of the part. No boundary of a message is a prefix of another, and none can occur in a text,
-        /// because
-        ///   "=" is escaped wherever a line begins like a boundary.
+        ///   because "=" is escaped wherever a line begins like a boundary.
         func write(to wire: inout MessageBytes, path: String, id: String) {
             switch self {
             case .text(let text, let subtype):

@@ -18,7 +18,7 @@ extension Command {
             .single(
                 "source", "PROGRAM", .path, environment: .none,
                 help: "postfix's smtp-source, to measure ours against."),
-        ] + CarrierLoad.flags,
+        ] + ProviderLoad.flags,
         examples: [
             Example("millrace load smtp --port 2525 --sessions 8", "5,000 messages, three times"),
             Example(
@@ -26,7 +26,7 @@ extension Command {
                 "A hundred attachments of 25 MiB at once"),
         ], settings: .unused
     ) { invocation in
-        let load = CarrierLoad(invocation)
+        let load = ProviderLoad(invocation)
         var configuration = MailTransport.Configuration(
             host: invocation.parsed.string("host") ?? "127.0.0.1", port: invocation.parsed.integer("port") ?? 2525,
             security: .none)
@@ -39,7 +39,7 @@ extension Command {
         } catch {
             throw Failure(.misused, error.sentence)
         }
-        let relay = SMTPProvider(transport, blobs: CarrierLoad.blobs)
+        let relay = SMTPProvider(transport, blobs: ProviderLoad.blobs)
         guard let source = invocation.parsed.string("source") else { return try await load.run(relay) }
         return try await load.run(relay, beside: ("smtp-source", 0.5)) { [configuration] in
             try await send(with: source, to: configuration, load)
@@ -48,7 +48,7 @@ extension Command {
 
     /// Messages a second of smtp-source's.
     private static func send(
-        with program: String, to configuration: MailTransport.Configuration, _ load: CarrierLoad
+        with program: String, to configuration: MailTransport.Configuration, _ load: ProviderLoad
     ) async throws -> Double {
         let arguments = [
             program, "-d", "-4", "-s", "\(load.sessions)", "-m", "\(load.messages)", "-l", "\(load.bytes)", "-f",
@@ -81,7 +81,7 @@ extension Command {
             .single(
                 "port", "PORT", .integer(1...65_535), environment: .none, fallback: "8480",
                 help: "The fake's, on this machine.")
-        ] + CarrierLoad.flags,
+        ] + ProviderLoad.flags,
         examples: [Example("millrace load resend --port 8480 --sessions 64", "5,000 messages, three times")],
         settings: .unused
     ) { invocation in
@@ -90,7 +90,7 @@ extension Command {
         configuration.timeout = .seconds(300)
         let client = HTTPClient()
         defer { client.close() }
-        return try await CarrierLoad(invocation).run(
-            ResendProvider(configuration, client: client, blobs: CarrierLoad.blobs))
+        return try await ProviderLoad(invocation).run(
+            ResendProvider(configuration, client: client, blobs: ProviderLoad.blobs))
     }
 }

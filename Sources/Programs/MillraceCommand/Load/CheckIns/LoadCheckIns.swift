@@ -212,7 +212,7 @@ struct CheckInScenario: Sendable {
         }
     }
 
-    /// nil when nobody sends notices.
+    /// nil when no worker sends notices.
     private static func handedOver(
         atMost limit: Duration, on connection: Connection
     ) async throws -> Histogram? {
@@ -322,7 +322,7 @@ struct CheckInScenario: Sendable {
         try await connection.execute("vacuum (analyze) millrace.watch", deadline: .seconds(600))
     }
 
-    /// What was written so far: rows of the queue, and of the watches.
+    /// How many rows of the queue and of the watches were written so far.
     private static func written(
         on connection: Connection
     ) async throws(PostgresError) -> (queue: Int, updates: Int, hot: Int) {

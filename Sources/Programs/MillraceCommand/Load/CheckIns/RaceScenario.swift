@@ -14,7 +14,7 @@ struct RaceScenario: Sendable {
         var inTime = 0
         var late = 0
         var wrong = 0
-        /// Of the late: the timer had raised the alarm before.
+        /// Late check-ins for which the timer had raised the alarm before.
         var raisedBefore = 0
     }
 

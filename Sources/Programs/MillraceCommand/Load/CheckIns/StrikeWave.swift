@@ -3,8 +3,8 @@ import Postgres
 import Synchronization
 import Transfers
 
-/// People of one wave: those whose check-in is missed, and those who check in shortly before it would be. Each has three contacts, two in
-/// the first step and, of those, one by two channels; the third is told when nobody has answered, and answers by the link it was sent.
+/// The people of one wave: those who miss their check-in, and those who check in shortly before the expiry. Each has three contacts: two in
+/// the first step, one of them with two channels; the third is told when nobody has answered, and answers by its link.
 struct StrikeWave: Sendable {
     struct Contact: Sendable {
         var name: String
@@ -18,16 +18,16 @@ struct StrikeWave: Sendable {
     ]
 
     let number: Int
-    /// How long before its expiry a person checks in who is seen.
+    /// How long before the expiry the second group checks in.
     static let margin = 0.6
-    /// Of each sort.
+    /// The number of people in each group.
     let people: Int
     /// How long the first step waits for an answer.
     let wait: Double
 
     var missed: [String] { (0..<people).map { "w\(number)-missed-\($0)" } }
     var seen: [String] { (0..<people).map { "w\(number)-seen-\($0)" } }
-    /// What the names of all begin with, for like.
+    /// The common beginning of all names, for like.
     var stem: String { "w\(number)-%" }
 
     /// Expiring `lead` seconds from now, one a hundredth of a second after the other. Returns when each is due, in seconds since 1970.
@@ -119,7 +119,7 @@ struct StrikeWave: Sendable {
         if early > 0 { try await Task.sleep(for: .seconds(early)) }
     }
 
-    /// The third contacts answer by the links in what they were sent, each until one worker has taken the answer. Ends when cancelled.
+    /// The third contacts answer by the links that they got, each until a worker has taken the answer. Ends when cancelled.
     func answer(_ addresses: Set<String>, in world: StrikeWorld) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             var pressed: Set<String> = []
@@ -153,7 +153,7 @@ struct StrikeWave: Sendable {
             request.limits.total = .seconds(10)
             request.wantsFreshConnection = true
             do throws(TransferError) {
-                // One that was told of by a database that is lost is known to nobody any more.
+                // A link from a lost database is not known to anybody any more.
                 let status = try await client.send(request).status
                 if status < 400 || status == 404 { return }
             } catch {
@@ -163,7 +163,7 @@ struct StrikeWave: Sendable {
         }
     }
 
-    /// Of the contacts who answer.
+    /// The addresses of the contacts who answer.
     func answering(on connection: Connection) async throws(PostgresError) -> Set<String> {
         Set(
             try await connection.query(
@@ -172,7 +172,7 @@ struct StrikeWave: Sendable {
             ) { row throws(PostgresError) in try row.string(0) })
     }
 
-    /// Nothing more will come of it: every alarm is looked after, and every notice has ended.
+    /// Nothing more will happen: every alarm is looked after, and every notice has ended.
     func isAtRest(on connection: Connection) async throws(PostgresError) -> Bool {
         try await connection.query(
             """

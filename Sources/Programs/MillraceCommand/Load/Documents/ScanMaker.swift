@@ -4,7 +4,7 @@ import Pages
 import Postgres
 import Sandbox
 
-/// Scans of pages that nobody wrote: set, drawn, and put into a PDF as a scanner would.
+/// Makes scans of pages: typeset, drawn, and put into a PDF as a scanner would.
 struct ScanMaker: Sendable {
     let workshop: DocumentPrograms
     private let fileCache = FileCache(directory: "/tmp")

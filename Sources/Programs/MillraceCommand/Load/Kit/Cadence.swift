@@ -1,4 +1,4 @@
-/// When calls are due that come at a steady rate, whatever became of the earlier ones. Pure; times are those of `Marks.now()`.
+/// When the calls of a steady rate are due, whatever happened to the earlier ones. Pure; times are those of `PracticeMarks.now()`.
 struct Cadence: Sendable, Equatable {
     /// When the first call is due, in nanoseconds.
     var began: Int64

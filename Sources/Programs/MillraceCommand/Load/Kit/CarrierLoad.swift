@@ -6,7 +6,7 @@ import Supervision
 import Telemetry
 
 /// Many letters through one provider, with a fixed number at a time.
-struct CarrierLoad: Sendable {
+struct ProviderLoad: Sendable {
     static let flags: [CommandFlag] = [
         .single("sessions", "N", .integer(1...1000), environment: .none, fallback: "8", help: "Messages at a time."),
         .single(

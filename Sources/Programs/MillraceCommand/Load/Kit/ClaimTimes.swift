@@ -19,7 +19,7 @@ struct ClaimTimes: Sendable {
         self.init([])
     }
 
-    /// The queues take turns, claim by claim: what else the machine does meanwhile befalls all of them alike.
+    /// The queues take turns, claim by claim, so that everything else on the machine affects all of them alike.
     static func measure(
         _ places: [(queue: String, connection: Connection)], kind: String, batch: Int, rounds: Int
     ) async throws -> [ClaimTimes] {

@@ -49,8 +49,8 @@ struct Failover: Sendable {
         }
     }
 
-    /// The primary crashes and is gone for good; the standby is promoted. Returns when that was done. An asynchronous standby is
-    /// made to lag by a second, as a slow link would: what was committed in that second is lost with the primary.
+    /// The primary crashes and is gone for good; the standby is promoted. Returns when that was done. An asynchronous standby is made to
+    /// lag by a second, as over a slow link: what was committed in that second is lost with the primary.
     func strike() async throws -> Double {
         let receiver = mode == .asynchronous ? try await receiverProcess() : nil
         if let receiver {

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Glibc
 
-/// What /proc says of processes on this machine.
+/// Reads /proc for processes on this machine.
 enum ProcessTable {
     static let ticksPerSecond = Double(sysconf(Int32(_SC_CLK_TCK)))
 

@@ -81,7 +81,7 @@ struct MailLoad {
     let invocation: Invocation
 
     private func with(
-        _ providers: [LoadCarrier], rate: Double?,
+        _ providers: [LoadMailProvider], rate: Double?,
         _ body: @Sendable @escaping (MailWorld, Connection) async throws -> Void
     ) async throws {
         let world = try await MailWorld(invocation, providers, rate: rate)
@@ -113,7 +113,7 @@ struct MailLoad {
     }
 
     func fill(_ bars: inout [Bar], _ figures: inout [(String, JSONValue)]) async throws {
-        let provider = LoadCarrier("resend", batch: 100, latency: .milliseconds(150))
+        let provider = LoadMailProvider("resend", batch: 100, latency: .milliseconds(150))
         let count = 2000
         try await with([provider], rate: 2) { world, connection in
             try await Self.campaign(count, on: connection)
@@ -135,7 +135,7 @@ struct MailLoad {
     func lanes(
         messages: Int, resets: Int, _ bars: inout [Bar], _ figures: inout [(String, JSONValue)]
     ) async throws {
-        let provider = LoadCarrier("resend", batch: 1, latency: .milliseconds(50))
+        let provider = LoadMailProvider("resend", batch: 1, latency: .milliseconds(50))
         let console = invocation.console
         let (waits, before) = try await withCheckedWorld(provider, messages: messages, resets: resets, console)
         let sorted = waits.sorted()
@@ -154,7 +154,7 @@ struct MailLoad {
     }
 
     private func withCheckedWorld(
-        _ provider: LoadCarrier, messages: Int, resets: Int, _ console: Console
+        _ provider: LoadMailProvider, messages: Int, resets: Int, _ console: Console
     ) async throws -> (waits: [Double], waiting: Int) {
         let world = try await MailWorld(invocation, [provider], rate: 10)
         do {
@@ -189,8 +189,8 @@ struct MailLoad {
     }
 
     func down(_ bars: inout [Bar], _ figures: inout [(String, JSONValue)]) async throws {
-        let first = LoadCarrier("resend", batch: 1, latency: .milliseconds(20))
-        let second = LoadCarrier("smtp", batch: 1, latency: .milliseconds(20))
+        let first = LoadMailProvider("resend", batch: 1, latency: .milliseconds(20))
+        let second = LoadMailProvider("smtp", batch: 1, latency: .milliseconds(20))
         // A refusal that does not say whether another would fare better: it is tried again here until the circuit opens.
         first.fail(Fault(.unavailable, code: "503", "the service is down"))
         var switched = 0

@@ -9,7 +9,7 @@ import Supervision
 import Telemetry
 import Workers
 
-/// A Postgres of its own, a worker that knows mail, and providers without a network.
+/// A private Postgres, a worker with the mail kinds, and providers without a network.
 final class MailWorld: Sendable {
     struct Words: Rendering {
         func render(_ template: String, locale: String?, data: [UInt8]) async throws(Fault) -> Rendered {

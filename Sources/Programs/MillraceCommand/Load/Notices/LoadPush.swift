@@ -56,7 +56,7 @@ private struct PushScenario: Sendable {
     private var pushes: Int { invocation.parsed.integer("pushes") ?? 20_000 }
     private var inFlight: Int { invocation.parsed.integer("in-flight") ?? 64 }
 
-    /// A token without a fleet: what is measured is the adapter.
+    /// A token without a fleet, because only the adapter is measured.
     private struct OneToken: TokenSource {
         let text: String
         func current() async throws -> String { text }
@@ -70,7 +70,7 @@ private struct PushScenario: Sendable {
         var configuration = HTTPClient.Configuration()
         configuration.loop.trust = Trust(certificates: invocation.parsed.string("certificates"))
         let client = HTTPClient(configuration)
-        // The server that is asked does not look at the token.
+        // The server does not check the token.
         var apns = APNsProvider.Configuration(
             key: SigningKey.newP256(), keyBytes: Array("load".utf8), keyID: "LOAD123456", team: "LOAD123456",
             topic: "com.example.app")

@@ -6,7 +6,7 @@ import Queues
 import Supervision
 import Telemetry
 
-/// Notices from their rows to the recorded answer, in a Postgres of their own.
+/// Notices from their rows to the recorded answer, in a private Postgres.
 struct PushWay: Sendable {
     let invocation: Invocation
     let provider: @Sendable (Pool) throws -> any NoticeProvider

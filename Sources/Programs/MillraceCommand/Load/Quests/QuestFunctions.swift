@@ -10,7 +10,7 @@ final class Signalled: Sendable {
     func fire() { state.withLock { $0 = true } }
 }
 
-/// What each function of an app takes, one call after the other, each for another family.
+/// The time of each of an app's functions, one call after the other, each for another family.
 struct QuestFunctions {
     var calls: Int
     var families: Int

@@ -2,7 +2,7 @@ import Glibc
 import Supervision
 import Synchronization
 
-/// A provider on loopback that does as it is told: well, failing, refusing, slow, or with a pace that its headers tell.
+/// A provider on loopback with scripted behaviour: well, failing, refusing, slow, or with a pace in its headers.
 final class ScriptedProvider: Sendable {
     struct Script: Sendable {
         var status = 200

@@ -6,7 +6,7 @@ import Queues
 import Supervision
 import Threads
 
-/// A Postgres of its own, a scripted provider, and processes that call it through their supervisors.
+/// A private Postgres, a scripted provider, and processes that call it through their supervisors.
 final class SupervisorWorld: Sendable {
     static let name = "scripted"
 
@@ -82,7 +82,7 @@ final class SupervisorWorld: Sendable {
     }
 }
 
-/// What such a process does until it is killed.
+/// The work of such a process until it is killed.
 struct SupervisorMember: Sendable {
     let supervisor: Supervisor
     let port: UInt16

@@ -5,7 +5,7 @@ import Testing
 @testable import Mail
 @testable import Postgres
 
-@Suite struct GatheringTests {
+@Suite struct StatementBatcherTests {
     /// The contents of each statement; the first waits until it is released.
     private final class Statements: Sendable {
         private let made = Mutex<[[Int]]>([])

@@ -6,10 +6,10 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite struct PostTests {
+@Suite struct MailServiceTests {
     @Test func `a message is frozen, handed over under a key, and told with all its attempts`() async throws {
         try await withMail { bench in
-            let provider = ScriptedCarrier("resend", batch: 100)
+            let provider = ScriptedMailProvider("resend", batch: 100)
             let id =
                 try await bench.connection.value(
                     "select millrace.mail_welcome('Ada <ada@example.org>', 'Ada', '{\"tags\": {\"a\": \"b\"}}')") ?? ""
@@ -33,7 +33,7 @@ import Testing
 
     @Test func `a job that was enqueued by itself makes one message, however often it runs`() async throws {
         try await withMail { bench in
-            let provider = ScriptedCarrier("resend")
+            let provider = ScriptedMailProvider("resend")
             let service = bench.service([provider])
             func job(_ job: Int64, _ args: String) -> MailJob {
                 MailJob(job: job, kind: "mail.welcome", args: Array(args.utf8), session: 7, isLast: false)
@@ -53,8 +53,8 @@ import Testing
 
     @Test func `an alarm goes though every breaker is open, by the other way while there is one`() async throws {
         try await withMail { bench in
-            let first = ScriptedCarrier("resend")
-            let second = ScriptedCarrier("smtp")
+            let first = ScriptedMailProvider("resend")
+            let second = ScriptedMailProvider("smtp")
             let supervisor = bench.supervisor()
             func open(_ provider: String) async throws {
                 do {
@@ -82,10 +82,10 @@ import Testing
         async throws
     {
         try await withMail { bench in
-            let first = ScriptedCarrier("resend") { _, letters in
+            let first = ScriptedMailProvider("resend") { _, letters in
                 .refuse(Fault(letters[0].subject == "bad" ? .invalid : .authentication, code: "x", "no"))
             }
-            let second = ScriptedCarrier("smtp")
+            let second = ScriptedMailProvider("smtp")
             // One after the other: the good one's bad answer shuts the first provider for later mail.
             let service = bench.service([first, second])
             let bad = try await bench.send(subject: "bad")
@@ -101,7 +101,7 @@ import Testing
 
     @Test func `a refused batch is taken apart, so that one bad message fails alone`() async throws {
         try await withMail { bench in
-            let provider = ScriptedCarrier("resend", batch: 100) { _, letters in
+            let provider = ScriptedMailProvider("resend", batch: 100) { _, letters in
                 letters.contains { $0.subject == "bad" } ? .refuse(Fault(.invalid, "422")) : .accept
             }
             for subject in ["one", "bad", "two"] { try await bench.send(subject: subject) }
@@ -118,10 +118,10 @@ import Testing
     @Test func `the switch to the second provider is told once, and so is the way back`() async throws {
         try await withMail { bench in
             let isDown = Mutex(true)
-            let first = ScriptedCarrier("resend") { _, _ in
+            let first = ScriptedMailProvider("resend") { _, _ in
                 isDown.withLock { $0 } ? .refuse(Fault(.unavailable, "refused")) : .accept
             }
-            let second = ScriptedCarrier("smtp")
+            let second = ScriptedMailProvider("smtp")
             let service = bench.service([first, second])
             for number in 0..<6 {
                 let id = try await bench.send(to: "a\(number)@example.org")

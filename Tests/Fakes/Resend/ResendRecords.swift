@@ -1,7 +1,7 @@
 import FoundationEssentials
 
 /// The fake's memory. Pure, except for the ids that it makes.
-struct ResendBook {
+struct ResendRecords {
     struct Answer: Sendable {
         var status: Int
         var body: String

@@ -5,7 +5,7 @@ import Supervision
 import Synchronization
 
 /// A provider with scripted answers, which records what it took.
-final class ScriptedCarrier: MailProvider {
+final class ScriptedMailProvider: MailProvider {
     enum Act: Sendable {
         case accept
         /// Takes it, and the answer is lost.

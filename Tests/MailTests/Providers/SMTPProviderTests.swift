@@ -9,7 +9,7 @@ import Transfers
 
 /// Against aiosmtpd with scripted replies. Addresses decide: gone@ is refused, later@ is at first, big@ after the data, drop@ loses the
 /// connection after the final dot.
-@Suite struct RelayTests {
+@Suite struct SMTPProviderTests {
     private static let program = """
         import asyncio, base64, json, socket, ssl, sys, time
         from aiosmtpd.controller import Controller

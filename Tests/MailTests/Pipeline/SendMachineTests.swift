@@ -4,7 +4,7 @@ import Supervision
 import Testing
 
 /// A request to a provider that may lose, refuse or forget, and what the provider really took.
-@Suite struct CourseTests {
+@Suite struct SendMachineTests {
     struct Provider {
         let holds: Duration?
         var taken = 0

@@ -6,11 +6,11 @@ import TestSupport
 import Testing
 
 /// Which recipients get a message, and how many.
-@Suite struct PostRuleTests {
+@Suite struct MailRuleTests {
     @Test func `who is suppressed gets nothing, by purpose, and it is looked up when the request is made`() async throws
     {
         try await withMail { bench in
-            let provider = ScriptedCarrier("resend", batch: 100)
+            let provider = ScriptedMailProvider("resend", batch: 100)
             let service = bench.service([provider]) { $0.links = Links(publicURL: "https://x.example", secrets: ["s"]) }
             let security = try await bench.send("purpose => 'security'")
             let marketing = try await bench.send("purpose => 'marketing'")
@@ -34,7 +34,7 @@ import Testing
 
     @Test func `marketing mail carries a link that unsubscribes with one click`() async throws {
         try await withMail { bench in
-            let provider = ScriptedCarrier("resend")
+            let provider = ScriptedMailProvider("resend")
             let links = Links(publicURL: "https://x.example/", secrets: ["new", "old"])
             let id = try await bench.send("purpose => 'marketing'")
             _ = try await bench.service([provider]) { $0.links = links }.run(try await bench.jobs())
@@ -62,7 +62,7 @@ import Testing
 
     @Test func `what is late is not sent, and what is early waits`() async throws {
         try await withMail { bench in
-            let provider = ScriptedCarrier("resend")
+            let provider = ScriptedMailProvider("resend")
             let late = try await bench.send("expires_at => millrace.now() + interval '1 hour'")
             let early = try await bench.send("scheduled_at => millrace.now() + interval '1 hour'")
             try await bench.connection.run(
@@ -89,7 +89,7 @@ import Testing
 
     @Test func `a sender and a domain are held to their rates`() async throws {
         try await withMail { bench in
-            let provider = ScriptedCarrier("resend", batch: 100)
+            let provider = ScriptedMailProvider("resend", batch: 100)
             for number in 0..<5 { try await bench.send("sender => 'u1'", to: "a\(number)@d\(number).example") }
             for number in 0..<5 { try await bench.send(to: "b\(number)@same.example") }
             let service = bench.service([provider]) {
@@ -104,8 +104,8 @@ import Testing
 
     @Test func `the last tenth of a quota is for what somebody waits for`() async throws {
         try await withMail { bench in
-            let first = ScriptedCarrier("resend")
-            let second = ScriptedCarrier("smtp")
+            let first = ScriptedMailProvider("resend")
+            let second = ScriptedMailProvider("smtp")
             let alone = bench.service([first]) { $0.quota = 10 }
             for _ in 0..<9 {
                 try await bench.send()

@@ -6,11 +6,11 @@ import TestSupport
 import Testing
 
 /// Requests whose arrival is unknown.
-@Suite struct PostDoubtTests {
+@Suite struct MailDoubtTests {
     @Test func `after a lost answer the very same request is made again, and nobody else is asked`() async throws {
         try await withMail { bench in
-            let first = ScriptedCarrier("resend", batch: 100) { call, _ in call < 3 ? .acceptAndLose : .accept }
-            let second = ScriptedCarrier("smtp")
+            let first = ScriptedMailProvider("resend", batch: 100) { call, _ in call < 3 ? .acceptAndLose : .accept }
+            let second = ScriptedMailProvider("smtp")
             var ids: [String] = []
             for number in 0..<5 { ids.append(try await bench.send(to: "a\(number)@example.org")) }
             let service = bench.service([first, second])
@@ -25,7 +25,8 @@ import Testing
 
     @Test func `when the worker is lost in between, another goes on with the same request`() async throws {
         try await withMail { bench in
-            let provider = ScriptedCarrier("resend", batch: 100) { call, _ in call == 1 ? .acceptAndLose : .accept }
+            let provider = ScriptedMailProvider("resend", batch: 100) { call, _ in call == 1 ? .acceptAndLose : .accept
+            }
             let id = try await bench.send()
             let gone = bench.service([provider]) { $0.sendRules.tries = 1 }
             // Its answer never comes back, and no result is written: the row stays as it was opened.
@@ -45,7 +46,7 @@ import Testing
 
     @Test func `a request that a living worker holds is left to it`() async throws {
         try await withMail { bench in
-            let provider = ScriptedCarrier("resend") { _, _ in .lose }
+            let provider = ScriptedMailProvider("resend") { _, _ in .lose }
             try await bench.send()
             _ = try await bench.service([provider]) { $0.sendRules.tries = 1 }.run(try await bench.jobs(session: 7))
             try await bench.connection.run(
@@ -63,10 +64,10 @@ import Testing
         async throws
     {
         try await withMail { bench in
-            let provider = ScriptedCarrier("smtp", keyHolds: nil) { call, letters in
+            let provider = ScriptedMailProvider("smtp", keyHolds: nil) { call, letters in
                 letters[0].subject == "alarm" && call > 1 ? .accept : .acceptAndLose
             }
-            let other = ScriptedCarrier("supabase")
+            let other = ScriptedMailProvider("supabase")
             let careful = try await bench.send(subject: "careful")
             let service = bench.service([provider, other])
             #expect(try await service.run(try await bench.jobs()) == [.done])
@@ -86,7 +87,7 @@ import Testing
 
     @Test func `a parked message that a human wants again goes as a new request`() async throws {
         try await withMail { bench in
-            let provider = ScriptedCarrier("smtp", keyHolds: nil) { call, _ in call == 1 ? .lose : .accept }
+            let provider = ScriptedMailProvider("smtp", keyHolds: nil) { call, _ in call == 1 ? .lose : .accept }
             let id = try await bench.send()
             let service = bench.service([provider])
             _ = try await service.run(try await bench.jobs())
@@ -100,7 +101,8 @@ import Testing
 
     @Test func `a worker that begins with nothing but what is in doubt may ask again`() async throws {
         try await withMail { bench in
-            let provider = ScriptedCarrier("resend", batch: 100) { call, _ in call == 1 ? .acceptAndLose : .accept }
+            let provider = ScriptedMailProvider("resend", batch: 100) { call, _ in call == 1 ? .acceptAndLose : .accept
+            }
             let id = try await bench.send()
             _ = try await bench.service([provider]) { $0.sendRules.tries = 1 }.run(try await bench.jobs(session: 7))
             #expect(try await bench.status(id) == "unknown")
@@ -118,7 +120,7 @@ import Testing
     @Test func `nothing that a provider lost is lost, whatever goes wrong`() async throws {
         try await withMail { bench in
             let chance = Mutex(SplitMix(seed: 3))
-            let script: @Sendable (Int, [Letter]) -> ScriptedCarrier.Act = { _, _ in
+            let script: @Sendable (Int, [Letter]) -> ScriptedMailProvider.Act = { _, _ in
                 switch chance.withLock({ $0.next(12) }) {
                 case 0: .acceptAndLose
                 case 1: .lose
@@ -127,8 +129,8 @@ import Testing
                 default: .accept
                 }
             }
-            let first = ScriptedCarrier("resend", batch: 10, script)
-            let second = ScriptedCarrier("smtp", script)
+            let first = ScriptedMailProvider("resend", batch: 10, script)
+            let second = ScriptedMailProvider("smtp", script)
             try await bench.connection.run(
                 "select millrace.mail_send(array['a' || n || '@example.org'], 's', 't') from generate_series(1, 150) n")
             for session in 1...60 {

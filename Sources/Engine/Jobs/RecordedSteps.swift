@@ -1,5 +1,5 @@
 /// What one run knows about its job's steps. Pure; the context puts a lock around it.
-struct StepBook: Sendable {
+struct RecordedSteps: Sendable {
     enum State {
         /// Nobody has asked yet. Next: known.
         case unread

@@ -9,7 +9,7 @@ import Testing
 @testable import Notices
 
 /// The lanes at work.
-@Suite struct DeskTests {
+@Suite struct NoticeServiceTests {
     /// Only this database's sessions: other databases of the same server have notice services, too.
     private let locks = """
         select count(*) from pg_locks where locktype = 'advisory' and classid = 1297239640 and granted
@@ -18,7 +18,7 @@ import Testing
 
     @Test func `an alarm is taken when it is committed, not when somebody looks`() async throws {
         try await withNotices { bench in
-            let provider = ScriptedCourier("sms")
+            let provider = ScriptedNoticeProvider("sms")
             try await bench.withService([provider]) { options in
                 options.floor = .seconds(86_400)
             } _: { _ in
@@ -47,7 +47,7 @@ import Testing
             try await other.run(
                 "select millrace.notice_put('ada', 'alarm.raised', 'sms', '+4930123456', '{}', 'early', millrace.now(), null, true)"
             )
-            let provider = ScriptedCourier("sms")
+            let provider = ScriptedNoticeProvider("sms")
             try await bench.withService([provider]) { options in
                 options.floor = .seconds(86_400)
             } _: { _ in
@@ -65,7 +65,7 @@ import Testing
     @Test func `an alarm waits for no reminder, no breaker, no pace and no operator`() async throws {
         try await withNotices { bench in
             let gate = Gate()
-            let provider = ScriptedCourier("sms") { sending, _ in
+            let provider = ScriptedNoticeProvider("sms") { sending, _ in
                 if !sending.isAlarm { await gate.wait() }
                 return .accepted(id: "1")
             }
@@ -98,7 +98,7 @@ import Testing
 
     @Test func `what fails is tried again, and the error is told`() async throws {
         try await withNotices { bench in
-            let provider = ScriptedCourier("sms") { _, number in
+            let provider = ScriptedNoticeProvider("sms") { _, number in
                 number < 3 ? .failed(unavailable) : .accepted(id: "ok")
             }
             try await bench.withService([provider]) { service in
@@ -113,7 +113,7 @@ import Testing
                 try await eventually("it says that there is nobody to call") {
                     try await bench.look(nobody, "error") == "voice is not configured"
                 }
-                try await eventually("the desk counts") {
+                try await eventually("the service counts") {
                     let alarms = service.standing.alarms
                     return alarms.accepted == 1 && alarms.failed >= 3 && service.standing.state != nil
                 }
@@ -124,7 +124,7 @@ import Testing
     @Test func `a service that stops brings home what is under way`() async throws {
         try await withNotices { bench in
             let gate = Gate()
-            let provider = ScriptedCourier("sms") { _, _ in
+            let provider = ScriptedNoticeProvider("sms") { _, _ in
                 await gate.wait()
                 return .accepted(id: "1")
             }
@@ -144,11 +144,11 @@ import Testing
     @Test func `two workers and a lost one send each notice, and count what was sent twice`() async throws {
         try await withNotices { bench in
             let gate = Gate()
-            let first = ScriptedCourier("sms") { _, _ in
+            let first = ScriptedNoticeProvider("sms") { _, _ in
                 await gate.wait()  // as if the process were gone: it does not come back with these
                 return .accepted(id: "1")
             }
-            let second = ScriptedCourier("sms")
+            let second = ScriptedNoticeProvider("sms")
             var options = NoticeService.Options(database: bench.database.options)
             options.alarmLease = .seconds(86_400 * 4)
             options.floor = .seconds(86_400 * 4)

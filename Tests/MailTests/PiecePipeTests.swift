@@ -2,7 +2,7 @@ import Testing
 
 @testable import Mail
 
-@Suite struct HandingTests {
+@Suite struct PiecePipeTests {
     @Test func `pieces come in order, and the end after the last`() async throws {
         for _ in 0..<50 {
             let handing = PiecePipe()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CheckIns
 
-@Suite struct WatchmanTests {
+@Suite struct CheckInServiceTests {
     /// Adds `count` watches, of which some expired in the past and some expire within the next second.
     private func fill(_ count: Int, on connection: Connection) async throws {
         try await connection.run(
