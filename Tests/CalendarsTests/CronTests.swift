@@ -68,9 +68,9 @@ private func fires(_ expression: String, after: String, zone: Zone = .utc, count
         ("0 0 30 2 *", "it never fires"),
         ("0 0 31 4,6,9,11 *", "it never fires"),
         ("@reboot", "\"@reboot\" is unknown; there are @annually, @daily"),
-        ("every 0s", "\"every 0s\" is no interval"),
-        ("every 15", "is no interval"),
-        ("every 5m1h", "is no interval"),
+        ("every 0s", "\"every 0s\" is not an interval"),
+        ("every 15", "is not an interval"),
+        ("every 5m1h", "is not an interval"),
         ("@every 400d", "from 1s to 366d"),
         ("\u{1B}[2J * * * *", "\"?[2J\""),
     ])

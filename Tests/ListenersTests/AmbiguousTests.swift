@@ -83,7 +83,7 @@ import Testing
             let slow = try Wire(to: listener.address.port)
             slow.send("POST /take HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Slow: ")
             let answer = try await ask(listener, "POST /take HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n")
-            #expect(answer.hasPrefix("HTTP/1.1 400 ") && answer.contains("Content-Length is no number"), "\(answer)")
+            #expect(answer.hasPrefix("HTTP/1.1 400 ") && answer.contains("Content-Length is not a number"), "\(answer)")
             try expectOneMessage(answer)
             slow.send("y\r\nContent-Length: 2\r\n\r\nhi")
             #expect(try await slow.readToEnd().hasSuffix("taken 2"))

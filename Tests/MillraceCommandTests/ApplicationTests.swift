@@ -34,7 +34,7 @@ private func tree(_ run: @escaping @Sendable (Invocation) async throws -> ExitCo
         #expect(outcome.code == .misused && outcome.output.isEmpty)
         #expect(
             outcome.errors == """
-                millrace: 'vresion' is no command; did you mean millrace version?
+                millrace: 'vresion' is not a command; did you mean millrace version?
                 usage: millrace <command>
                 see millrace --help
 

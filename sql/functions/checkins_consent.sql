@@ -37,14 +37,14 @@ declare
     changed boolean := false;
 begin
     if rules is null or jsonb_typeof(rules) <> 'object' then
-        perform millrace.refuse('rules is no JSON object', 'rules', 'Give {"asker_day": 10, "address_day": 3}.');
+        perform millrace.refuse('rules is not a JSON object', 'rules', 'Give {"asker_day": 10, "address_day": 3}.');
     end if;
     for one in select e.key, e.value from jsonb_each(rules) e order by 1 loop
         if one.key not in ('asker_day', 'address_day') then
             perform millrace.refuse(format('the rule %L is unknown', left(one.key, 60)), 'rules', 'Known are asker_day and address_day.');
         end if;
         if jsonb_typeof(one.value) <> 'number' or one.value #>> '{}' !~ '^[0-9]{1,6}$' then
-            perform millrace.refuse(format('%s is no whole number from 0 to 999999', one.key), 'rules', 'Give how many questions a day; 0 for none.');
+            perform millrace.refuse(format('%s is not a whole number from 0 to 999999', one.key), 'rules', 'Give how many questions a day; 0 for none.');
         end if;
         insert into millrace.setting as s (name, value) values ('consent_' || one.key, one.value #>> '{}')
             on conflict (name) do update set value = excluded.value where s.value <> excluded.value;

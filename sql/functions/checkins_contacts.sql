@@ -23,7 +23,7 @@ begin
         perform millrace.refuse('step is out of range', 'step', 'Give 1, who is told first, to 20.');
     end if;
     if check_in_contact.channels is null or jsonb_typeof(check_in_contact.channels) <> 'object' or check_in_contact.channels = '{}' then
-        perform millrace.refuse('channels is no object with a channel', 'channels', 'Give {"mail": "a@example.com", "sms": "+4915112345678", "push": true}.');
+        perform millrace.refuse('channels is not an object with a channel', 'channels', 'Give {"mail": "a@example.com", "sms": "+4915112345678", "push": true}.');
     end if;
     for one in select e.key, e.value from jsonb_each(check_in_contact.channels) e loop
         case one.key
@@ -31,7 +31,7 @@ begin
             perform millrace.mail_check_mailbox(one.value #>> '{}', 'channels');
         when 'sms', 'voice' then
             if jsonb_typeof(one.value) <> 'string' or one.value #>> '{}' !~ E'^\\+[1-9][0-9]{6,14}$' then
-                perform millrace.refuse(format('%s is no telephone number', one.key), 'channels', 'Give it with its country, as +4915112345678.');
+                perform millrace.refuse(format('%s is not a telephone number', one.key), 'channels', 'Give it with its country, as +4915112345678.');
             end if;
         when 'push' then
             if one.value <> 'true' then

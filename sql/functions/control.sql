@@ -259,7 +259,7 @@ declare
     tries int := 0;
 begin
     if reschedule.run_at is null or reschedule.run_at in ('infinity', '-infinity') then
-        perform millrace.refuse('run_at is no point in time', 'run_at');
+        perform millrace.refuse('run_at is not a point in time', 'run_at');
     end if;
     perform millrace.must_see(reschedule.id, caller => reschedule.caller);
     perform pg_current_xact_id();

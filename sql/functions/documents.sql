@@ -46,7 +46,7 @@ begin
         perform millrace.refuse(format('options take more than %s bytes', millrace.most('options')), 'options', null, '53400', 'too_large');
     end if;
     if jsonb_typeof(given) is distinct from 'object' then
-        perform millrace.refuse('options is no JSON object', 'options', 'Give an object such as {"languages": ["eng"]}.');
+        perform millrace.refuse('options is not a JSON object', 'options', 'Give an object such as {"languages": ["eng"]}.');
     end if;
     select k into name from jsonb_object_keys(given) k where k not in ('languages', 'policy', 'dpi', 'outputs') limit 1;
     if found then
@@ -55,7 +55,7 @@ begin
     if given ? 'languages' and (jsonb_typeof(given -> 'languages') <> 'array' or jsonb_array_length(given -> 'languages') not between 1 and 8
         or exists (select from jsonb_array_elements(given -> 'languages') e where jsonb_typeof(e) <> 'string' or e #>> '{}' !~ '^[a-z]{3}(_[A-Za-z]{1,12})?$'))
     then
-        perform millrace.refuse('options.languages is no list of 1 to 8 languages', 'options.languages', 'Give names of models such as ["eng", "deu"].');
+        perform millrace.refuse('options.languages is not a list of 1 to 8 languages', 'options.languages', 'Give names of models such as ["eng", "deu"].');
     end if;
     if given ? 'outputs' and (jsonb_typeof(given -> 'outputs') <> 'array'
         or exists (select from jsonb_array_elements(given -> 'outputs') e where coalesce(e #>> '{}', '') not in ('text', 'json', 'pdf', 'preview', 'report')))

@@ -143,7 +143,7 @@ begin
         end if;
     end if;
     if the_metadata is not null and jsonb_typeof(the_metadata) <> 'object' then
-        perform millrace.refuse('metadata is no JSON object', 'metadata', 'Give an object such as {"trace": "…"}.');
+        perform millrace.refuse('metadata is not a JSON object', 'metadata', 'Give an object such as {"trace": "…"}.');
     end if;
     if cardinality(the_tags) > millrace.most('tags') then
         perform millrace.refuse(format('%s tags are more than the %s allowed', cardinality(the_tags), millrace.most('tags')), 'tags', 'Data goes into args.');
@@ -266,19 +266,19 @@ declare
     value jsonb;
 begin
     if jsonb_typeof(the_options) <> 'object' then
-        perform millrace.refuse('options is no JSON object', 'options', 'Give an object such as {"timeout": 30}.');
+        perform millrace.refuse('options is not a JSON object', 'options', 'Give an object such as {"timeout": 30}.');
     end if;
     for name, value in select * from jsonb_each(the_options) loop
         case
             when name = 'timeout' then
                 if jsonb_typeof(value) <> 'number' or value::numeric not between 0.001 and 604800 then
-                    perform millrace.refuse('options.timeout is no number of seconds', 'options.timeout', 'Give 0.001 to 604800.');
+                    perform millrace.refuse('options.timeout is not a number of seconds', 'options.timeout', 'Give 0.001 to 604800.');
                 end if;
             when name = 'expires_at' then
                 begin
                     perform (value #>> '{}')::timestamptz;
                 exception when others then
-                    perform millrace.refuse('options.expires_at is no timestamp', 'options.expires_at',
+                    perform millrace.refuse('options.expires_at is not a timestamp', 'options.expires_at',
                         'Give for example "2030-01-31T12:00:00Z".');
                 end;
             when name = 'unique_scope' then
@@ -287,7 +287,7 @@ begin
                 end if;
             when name = 'backoff' then
                 if jsonb_typeof(value) <> 'object' then
-                    perform millrace.refuse('options.backoff is no object', 'options.backoff', 'Give {"base": seconds, "cap": seconds}.');
+                    perform millrace.refuse('options.backoff is not an object', 'options.backoff', 'Give {"base": seconds, "cap": seconds}.');
                 end if;
                 -- An expression, not a query over its fields: Postgres would prepare the query again in every call.
                 if value - array['base', 'cap'] <> '{}'
@@ -299,11 +299,11 @@ begin
                 end if;
             when name = 'wake' then
                 if jsonb_typeof(value) <> 'boolean' then
-                    perform millrace.refuse('options.wake is no boolean', 'options.wake');
+                    perform millrace.refuse('options.wake is not a boolean', 'options.wake');
                 end if;
             when name = 'unique_for' then
                 if jsonb_typeof(value) <> 'number' or value::numeric not between 1 and 31536000 then
-                    perform millrace.refuse('options.unique_for is no number of seconds', 'options.unique_for', 'Give 1 to 31536000, a year.');
+                    perform millrace.refuse('options.unique_for is not a number of seconds', 'options.unique_for', 'Give 1 to 31536000, a year.');
                 end if;
             when name in ('after', 'fence', 'before') then
                 perform millrace.flow_check(name, value);
@@ -340,7 +340,7 @@ declare
     sentence text; explained text; advice text; code text;
 begin
     if jobs is null or jsonb_typeof(jobs) <> 'array' then
-        perform millrace.refuse('jobs is no JSON array', 'jobs', 'Give [{"kind": "…", "args": {…}}, …].');
+        perform millrace.refuse('jobs is not a JSON array', 'jobs', 'Give [{"kind": "…", "args": {…}}, …].');
     end if;
     if jsonb_array_length(jobs) > millrace.most('jobs') or millrace.true_bytes(jobs) > millrace.most('jobs_bytes') then
         perform millrace.refuse(format('jobs has more than %s entries or %s bytes', millrace.most('jobs'), millrace.most('jobs_bytes')), 'jobs',
@@ -488,7 +488,7 @@ declare
     made record;
 begin
     if jsonb_typeof(one) <> 'object' then
-        perform millrace.refuse('it is no JSON object', 'jobs', 'Give {"kind": "…", "args": {…}}.');
+        perform millrace.refuse('it is not a JSON object', 'jobs', 'Give {"kind": "…", "args": {…}}.');
     end if;
     if not one ? 'kind' then
         perform millrace.refuse('it names no kind', 'kind', 'Give {"kind": "…", "args": {…}}.');

@@ -17,7 +17,7 @@ begin
     -- A URI reference (RFC 3986), checked by its characters only; the reader decides about its meaning.
     if event_publish.source is null or length(event_publish.source) > millrace.most('source')
         or event_publish.source !~ E'^([A-Za-z0-9._~:/?#\\[\\]@!$&''()*+,;=-]|%[0-9A-Fa-f]{2})+$' then
-        perform millrace.refuse(format('the source %L is no URI reference', left(event_publish.source, 60)), 'source',
+        perform millrace.refuse(format('the source %L is not a URI reference', left(event_publish.source, 60)), 'source',
             'Give 1 to 512 characters such as /shop/orders or https://example.com/shop; spaces and the like as %20.');
     end if;
     if length(event_publish.subject) not between 1 and millrace.most('event_subject') or event_publish.subject ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then

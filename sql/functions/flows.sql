@@ -74,7 +74,7 @@ declare
 begin
     if name = 'fence' then
         if jsonb_typeof(value) <> 'string' then
-            perform millrace.refuse('options.fence is no token', field, 'Give the run''s own token, as the handler was given it.');
+            perform millrace.refuse('options.fence is not a token', field, 'Give the run''s own token, as the handler was given it.');
         end if;
         perform millrace.read_token(value #>> '{}');
         return;

@@ -40,7 +40,7 @@ begin
         known := known || 'weight'::text;
     end if;
     if limits is not null and jsonb_typeof(limits) <> 'object' then
-        perform millrace.refuse('limits is no JSON object', 'limits', 'Give an object such as {"concurrency": 3} or {"rate": 10, "per": 1, "burst": 20}.');
+        perform millrace.refuse('limits is not a JSON object', 'limits', 'Give an object such as {"concurrency": 3} or {"rate": 10, "per": 1, "burst": 20}.');
     end if;
     for field, value in select * from jsonb_each(coalesce(limits, '{}')) loop
         if field <> all (known) then
@@ -49,7 +49,7 @@ begin
         elsif jsonb_typeof(value) <> 'number' or value::numeric > 1000000000 or value::numeric < (case field when 'concurrency' then 0 else 0.001 end) then
             perform millrace.refuse(format('limits.%s is out of range', field), 'limits.' || field, 'Give a number above 0; concurrency may be 0, which stops everything.');
         elsif field in ('concurrency', 'rate', 'burst') and value::numeric % 1 <> 0 then
-            perform millrace.refuse(format('limits.%s is no whole number', field), 'limits.' || field, 'A rate below one a second is written with per, in seconds: {"rate": 1, "per": 60}.');
+            perform millrace.refuse(format('limits.%s is not a whole number', field), 'limits.' || field, 'A rate below one a second is written with per, in seconds: {"rate": 1, "per": 60}.');
         end if;
     end loop;
     if not coalesce(limits ? 'rate', false) and (limits ? 'per' or limits ? 'burst') then

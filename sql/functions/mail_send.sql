@@ -47,7 +47,7 @@ begin
         return '{}';
     end if;
     if jsonb_typeof(given) <> 'array' or exists (select from jsonb_array_elements(given) e where jsonb_typeof(e) <> 'string') then
-        perform millrace.refuse(format('%s is no list of texts', field), field, 'Give for example ["ada@example.org"].');
+        perform millrace.refuse(format('%s is not a list of texts', field), field, 'Give for example ["ada@example.org"].');
     end if;
     found := array(select e from jsonb_array_elements_text(given) with ordinality x(e, n) order by n);
     if cardinality(found) > most then
@@ -65,7 +65,7 @@ declare
     value jsonb;
 begin
     if jsonb_typeof(headers) <> 'object' then
-        perform millrace.refuse('headers is no JSON object', 'headers', 'Give for example {"X-Order": "7"}.');
+        perform millrace.refuse('headers is not a JSON object', 'headers', 'Give for example {"X-Order": "7"}.');
     end if;
     if octet_length(headers::text) > millrace.most('headers') then
         perform millrace.refuse(format('headers take more than %s bytes', millrace.most('headers')), 'headers', null, '53400', 'too_large');
@@ -79,7 +79,7 @@ begin
             perform millrace.refuse(format('the header %s is made from the message', left(name, 60)), 'headers', 'Leave it out; there is a parameter for what you may choose.');
         end if;
         if jsonb_typeof(value) <> 'string' or value #>> '{}' ~ E'[\\u0001-\\u001f\\u007f-\\u009f\\u2028\\u2029]' or octet_length(value #>> '{}') > 900 then
-            perform millrace.refuse(format('the value of header %s is no text, too long, or has line breaks or control characters', left(name, 60)), 'headers');
+            perform millrace.refuse(format('the value of header %s is not text, too long, or has line breaks or control characters', left(name, 60)), 'headers');
         end if;
     end loop;
 end $$;
@@ -104,7 +104,7 @@ begin
         return;
     end if;
     if jsonb_typeof(tags) <> 'object' or (select count(*) from jsonb_each(tags)) > 20 then
-        perform millrace.refuse('tags is no JSON object of at most 20 names', 'tags', 'Give for example {"campaign": "spring"}.');
+        perform millrace.refuse('tags is not a JSON object of at most 20 names', 'tags', 'Give for example {"campaign": "spring"}.');
     end if;
     if exists (select from jsonb_each(tags) t(name, value)
                 where name !~ '^[A-Za-z0-9_-]{1,255}$' or jsonb_typeof(value) <> 'string' or value #>> '{}' !~ '^[A-Za-z0-9_-]{1,255}$') then
@@ -128,7 +128,7 @@ declare
     n int;
 begin
     if jsonb_typeof(given) <> 'array' or jsonb_array_length(given) > millrace.most('attachments') then
-        perform millrace.refuse('attachments is no list of at most 50', 'attachments', 'Give [{"filename": "a.pdf", "content_type": "application/pdf", "data": base64}].');
+        perform millrace.refuse('attachments is not a list of at most 50', 'attachments', 'Give [{"filename": "a.pdf", "content_type": "application/pdf", "data": base64}].');
     end if;
     for one in select * from jsonb_array_elements(given) loop
         if jsonb_typeof(one) <> 'object' or exists (select from jsonb_object_keys(one) k where k not in ('filename', 'content_type', 'data', 'blob', 'content_id')) then
@@ -169,7 +169,7 @@ begin
             end if;
         else
             if coalesce(one ->> 'blob', '') !~ '^[0-9a-f]{64}$' then
-                perform millrace.refuse('blob is no SHA-256 in 64 small hexadecimal digits', 'attachments');
+                perform millrace.refuse('blob is not a SHA-256 in 64 small hexadecimal digits', 'attachments');
             end if;
             the_id := decode(one ->> 'blob', 'hex');
             -- A hash alone opens nothing: for another's blob the answer is the same as for one that does not exist.
@@ -206,7 +206,7 @@ begin
     begin
         found := (args ->> field)::timestamptz;
     exception when others then
-        perform millrace.refuse(format('%s is no timestamp', field), field, 'Give for example "2030-01-31T12:00:00Z".');
+        perform millrace.refuse(format('%s is not a timestamp', field), field, 'Give for example "2030-01-31T12:00:00Z".');
     end;
     if found in ('infinity', '-infinity') then
         perform millrace.refuse(format('%s is infinite', field), field, 'Give a point in time.');
@@ -235,7 +235,7 @@ begin
         when 'mail.welcome' then array['recipient', 'user_name']
         when 'mail.account_notification' then array['recipient', 'title', 'body'] end;
     if own is null then
-        perform millrace.refuse(format('%L is no kind of mail', left(kind, 60)), 'kind');
+        perform millrace.refuse(format('%L is not a kind of mail', left(kind, 60)), 'kind');
     end if;
     select o into missing from unnest(own) o where jsonb_typeof(args -> o) is distinct from 'string' and not (o = 'user_id' and coalesce(args -> o, 'null') = 'null') limit 1;
     if missing is not null then
@@ -249,7 +249,7 @@ begin
         perform millrace.refuse('the token is empty or too long', 'token', 'Give the token of your own; Millrace makes none up.');
     end if;
     if jsonb_typeof(options) <> 'object' or options ?| array['recipients', 'template', 'subject', 'body_text', 'body_html'] then
-        perform millrace.refuse('options is no JSON object, or names what the kind decides', 'options', 'recipients, template, subject and body are the kind''s own.');
+        perform millrace.refuse('options is not a JSON object, or names what the kind decides', 'options', 'recipients, template, subject and body are the kind''s own.');
     end if;
     made := jsonb_build_object('recipients', jsonb_build_array(args -> 'recipient'), 'template', substr(kind, 6),
         'data', (args - 'options' - 'recipient') || coalesce(nullif(options -> 'data', 'null'), '{}'));
@@ -385,7 +385,7 @@ begin
         begin
             the_id := coalesce(the_id, (args ->> 'id')::uuid);
         exception when others then
-            perform millrace.refuse('the id is no UUID', 'id');
+            perform millrace.refuse('the id is not a UUID', 'id');
         end;
     end if;
     recipients := millrace.mail_texts(args, 'recipients', millrace.most('recipients')::int);
@@ -418,7 +418,7 @@ begin
     end if;
     foreach name in array array['subject', 'body_text', 'body_html', 'template', 'locale', 'reply_to', 'sender', 'tenant', 'token_from'] loop
         if args ? name and jsonb_typeof(args -> name) <> 'string' then
-            perform millrace.refuse(format('%s is no text', name), name);
+            perform millrace.refuse(format('%s is not text', name), name);
         end if;
     end loop;
     if octet_length(args ->> 'body_text') > millrace.most('body') or octet_length(args ->> 'body_html') > millrace.most('body')
@@ -427,7 +427,7 @@ begin
             'Mail programs cut off long before that.', '53400', 'too_large');
     end if;
     if jsonb_typeof(args -> 'data') <> 'object' then
-        perform millrace.refuse('data is no JSON object', 'data');
+        perform millrace.refuse('data is not a JSON object', 'data');
     end if;
     if args ? 'template' then
         perform millrace.mail_check_data(the_kind, args ->> 'template', args -> 'data', args ? 'expires_at');
@@ -452,7 +452,7 @@ begin
         perform millrace.refuse('token_from is unknown', 'token_from', 'Give app or supabase.');
     end if;
     if args ? 'receipt' and jsonb_typeof(args -> 'receipt') <> 'boolean' then
-        perform millrace.refuse('receipt is no boolean', 'receipt');
+        perform millrace.refuse('receipt is not a boolean', 'receipt');
     end if;
     if length(the_sender) not between 1 and millrace.most('name') or the_sender ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the sender is empty, too long, or has control characters', 'sender', 'It says on whose behalf the message goes.');

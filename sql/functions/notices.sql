@@ -32,7 +32,7 @@ begin
         perform millrace.refuse('the key is empty or too long', 'key', 'Give 1 to 256 characters, or null.');
     end if;
     if notice_send.data is null or jsonb_typeof(notice_send.data) <> 'object' then
-        perform millrace.refuse('data is no JSON object', 'data', 'Give an object, {} for none.');
+        perform millrace.refuse('data is not a JSON object', 'data', 'Give an object, {} for none.');
     end if;
     if octet_length(notice_send.data::text) > 65536 then
         perform millrace.refuse('data takes more than the 65536 bytes allowed', 'data', 'Pass a reference.', '53400', 'too_large');
@@ -112,7 +112,7 @@ create or replace function millrace.notice_move(person text, key text, at timest
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if notice_move.at is null or not isfinite(notice_move.at) then
-        perform millrace.refuse('at is no point in time', 'at', 'Give when the notice is due.');
+        perform millrace.refuse('at is not a point in time', 'at', 'Give when the notice is due.');
     end if;
     update millrace.notice n set due_at = notice_move.at
      where n.person = notice_move.person and n.key = notice_move.key and n.status = 'pending'

@@ -87,7 +87,7 @@ begin
         perform millrace.refuse('the zone or the quiet hours are missing', 'zone', 'For no quiet hours give the same time twice.');
     end if;
     if notice_preferences.channels is null or jsonb_typeof(notice_preferences.channels) <> 'object' or octet_length(notice_preferences.channels::text) > millrace.most('channels') then
-        perform millrace.refuse('channels is no JSON object, or too large', 'channels', hint);
+        perform millrace.refuse('channels is not a JSON object, or too large', 'channels', hint);
     end if;
     for name, value in select * from jsonb_each(notice_preferences.channels) loop
         is_right := case name

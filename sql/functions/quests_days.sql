@@ -99,10 +99,10 @@ declare
     strange text;
 begin
     if items is null or jsonb_typeof(items) <> 'array' or jsonb_array_length(items) > millrace.most('batch') then
-        perform millrace.refuse(format('%s is no list of at most 500 objects', field), field, 'Give a JSON array of objects.');
+        perform millrace.refuse(format('%s is not a list of at most 500 objects', field), field, 'Give a JSON array of objects.');
     end if;
     if exists (select from jsonb_array_elements(items) e where jsonb_typeof(e) <> 'object') then
-        perform millrace.refuse(format('%s holds something that is no object', field), field, 'Give a JSON array of objects.');
+        perform millrace.refuse(format('%s holds something that is not an object', field), field, 'Give a JSON array of objects.');
     end if;
     select k into strange from jsonb_array_elements(items) e, jsonb_object_keys(e) k where k <> all (known) limit 1;
     if strange is not null then

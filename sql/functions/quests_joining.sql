@@ -17,7 +17,7 @@ begin
         perform millrace.refuse(format('there is no family %L', left(quest_lock_as.family, 60)), 'family', null, 'P0002', 'not_found');
     end if;
     if f.family is null or (me is not null and not millrace.quest_is_in(f.family, me, as_parent)) then
-        perform millrace.refuse(case when as_parent then 'only a parent of the family may do this' else 'the actor is no member of this family' end, 'actor',
+        perform millrace.refuse(case when as_parent then 'only a parent of the family may do this' else 'the actor is not a member of this family' end, 'actor',
             case when as_parent then 'Ask a parent.' else 'Only members see and do this.' end, '42501', 'permission');
     end if;
     return f;

@@ -14,18 +14,18 @@ language plpgsql immutable as $$
 begin
     return after::uuid;
 exception when invalid_text_representation then
-    perform millrace.refuse('after is no id', 'after', 'Give the id of the last row.');
+    perform millrace.refuse('after is not an id', 'after', 'Give the id of the last row.');
 end $$;
 
 create or replace function millrace.quest_after_day(after text) returns date
 language plpgsql immutable as $$
 begin
     if after !~ '^[0-9]{4,7}-[0-9]{2}-[0-9]{2}$' then
-        perform millrace.refuse('after is no day', 'after', 'Give the day of the last row, as 2030-01-31.');
+        perform millrace.refuse('after is not a day', 'after', 'Give the day of the last row, as 2030-01-31.');
     end if;
     return after::date;
 exception when datetime_field_overflow then
-    perform millrace.refuse('after is no day', 'after', 'Give the day of the last row, as 2030-01-31.');
+    perform millrace.refuse('after is not a day', 'after', 'Give the day of the last row, as 2030-01-31.');
 end $$;
 
 create or replace function millrace.quest_page(page int) returns void
@@ -64,7 +64,7 @@ declare
 begin
     perform millrace.quest_name(family, 'family');
     if not exists (select from millrace.family_member m where m.person = me and m.family = quest_must_be_in.family) then
-        perform millrace.refuse('the actor is no member of this family', 'actor', 'Only members see and do this.', '42501', 'permission');
+        perform millrace.refuse('the actor is not a member of this family', 'actor', 'Only members see and do this.', '42501', 'permission');
     end if;
     return me;
 end $$;
@@ -307,7 +307,7 @@ begin
     new := jsonb_populate_record(old, rules - 'catalogue');
     if rules ? 'catalogue' then
         if jsonb_typeof(rules -> 'catalogue') <> 'array' or jsonb_array_length(rules -> 'catalogue') not between 1 and 366 then
-            perform millrace.refuse('the catalogue is no list of 1 to 366 quests', 'catalogue', 'Give [{"kind": "share_hobby", "title": "…"}, …].');
+            perform millrace.refuse('the catalogue is not a list of 1 to 366 quests', 'catalogue', 'Give [{"kind": "share_hobby", "title": "…"}, …].');
         end if;
         if exists (select from jsonb_array_elements(rules -> 'catalogue') e
              where coalesce(e ->> 'kind', '') not in ('share_hobby', 'daily_mood', 'family_chat') or length(coalesce(e ->> 'title', '')) not between 1 and 200) then

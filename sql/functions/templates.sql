@@ -40,7 +40,7 @@ begin
         end if;
         if v.value ? 'max' and coalesce(jsonb_typeof(v.value -> 'max') <> 'number' or v.value ->> 'max' !~ '^[0-9]{1,7}$'
                 or (v.value ->> 'max')::int not between 1 and 1000000, true) then
-            perform millrace.refuse(format('max of the variable %s is no whole number from 1 to 1000000', v.key), 'variables', example);
+            perform millrace.refuse(format('max of the variable %s is not a whole number from 1 to 1000000', v.key), 'variables', example);
         end if;
     end loop;
 end $$;

@@ -55,7 +55,7 @@ begin
             'A document may not be larger: MILLRACE_DOCUMENT_BYTES of the workers.', '53400', 'too_large');
     end if;
     if the_type is null or length(the_type) > millrace.most('name') or the_type !~ '^[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+$' then
-        perform millrace.refuse('the type is no media type', 'mime_type', 'Give for example application/pdf, in lower case and without parameters.');
+        perform millrace.refuse('the type is not a media type', 'mime_type', 'Give for example application/pdf, in lower case and without parameters.');
     end if;
     if valid is null or valid not between interval '1 minute' and interval '1 day' then
         perform millrace.refuse('a link is good for a minute to a day', 'valid');

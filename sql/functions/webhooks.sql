@@ -57,7 +57,7 @@ begin
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     if webhook_add.sealed is not null and not millrace.is_sealed(webhook_add.sealed) then
-        perform millrace.refuse('sealed is no encrypted secret', 'sealed', 'Leave it out: a secret is made.');
+        perform millrace.refuse('sealed is not an encrypted secret', 'sealed', 'Leave it out: a secret is made.');
     end if;
     -- Events published before this webhook are not for it, even if they get their numbers later.
     perform millrace.events_number(1000000);
@@ -86,7 +86,7 @@ begin
         perform millrace.refuse('the overlap is out of range', 'overlap', 'Give an interval from 0 to 30 days.');
     end if;
     if webhook_rotate.sealed is not null and not millrace.is_sealed(webhook_rotate.sealed) then
-        perform millrace.refuse('sealed is no encrypted secret', 'sealed', 'Leave it out: a secret is made.');
+        perform millrace.refuse('sealed is not an encrypted secret', 'sealed', 'Leave it out: a secret is made.');
     end if;
     delete from millrace.webhook_secret s where s.webhook = one.id and s.until <= t;
     if (select count(*) from millrace.webhook_secret s where s.webhook = one.id) >= 5 then

@@ -42,7 +42,7 @@ extension HeadRules {
         }
         if let length = lengths.first {
             guard !length.isEmpty, length.utf8.allSatisfy({ $0 &- 48 < 10 }) else {
-                return Self.closing(.invalid, "Content-Length is no number")
+                return Self.closing(.invalid, "Content-Length is not a number")
             }
             guard Int(length) != nil else { return Self.closing(.tooLarge, "the body is too large") }
         }

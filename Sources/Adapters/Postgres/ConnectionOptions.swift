@@ -127,7 +127,7 @@ package struct ConnectionOptions: Sendable {
             throw .misconfigured(reason: "the database URL holds an @ in a \(place): write it as %40 in a password")
         }
         if let port = found["port"], !port.allSatisfy({ ($0.isASCII && $0.isNumber) || $0 == "," }) {
-            throw .misconfigured(reason: "the port in the database URL is no number")
+            throw .misconfigured(reason: "the port in the database URL is not a number")
         }
         return found
     }

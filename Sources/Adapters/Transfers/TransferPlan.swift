@@ -16,7 +16,7 @@ struct TransferPlan: Sendable {
 
     init(_ request: HTTPRequest, to target: Target, by client: HTTPClient.Configuration) throws(TransferError) {
         guard (1...64).contains(request.method.utf8.count), request.method.utf8.allSatisfy(isTokenByte) else {
-            throw TransferError(.invalid, .unsent, "the method is no token")
+            throw TransferError(.invalid, .unsent, "the method is not a token")
         }
         if let complaint = request.headers.complaint { throw TransferError(.invalid, .unsent, complaint) }
         try client.policy.check(target)

@@ -4,12 +4,12 @@ extension CloudEvent {
         for (name, value) in [("id", id), ("source", source), ("type", type)] where value.isEmpty {
             return CloudEventError("\(name) is empty")
         }
-        if !Rules.isReference(source) { return CloudEventError("source is no URI reference") }
+        if !Rules.isReference(source) { return CloudEventError("source is not a URI reference") }
         if let subject, subject.isEmpty { return CloudEventError("subject is empty") }
-        if let time, !Rules.isTimestamp(time) { return CloudEventError("time is no timestamp of RFC 3339") }
+        if let time, !Rules.isTimestamp(time) { return CloudEventError("time is not a timestamp of RFC 3339") }
         if let dataSchema, !Rules.isURI(dataSchema) { return CloudEventError("dataschema is no URI") }
         if let dataContentType, !Rules.isMediaType(dataContentType) {
-            return CloudEventError("datacontenttype is no media type")
+            return CloudEventError("datacontenttype is not a media type")
         }
         for (name, value) in attributes {
             if case .string(let text) = value, !Rules.isString(text) {

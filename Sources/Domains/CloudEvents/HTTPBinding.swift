@@ -98,7 +98,7 @@ package struct ReceivedEvents: Sendable, Equatable {
                 throw CloudEventError("the header of \(name) is there twice")
             }
             guard let value = HeaderText.decode(field.value) else {
-                throw CloudEventError("the header of \(name) is no text in UTF-8")
+                throw CloudEventError("the header of \(name) is not text in UTF-8")
             }
             if Rules.taken.contains(name) {
                 texts[name] = value

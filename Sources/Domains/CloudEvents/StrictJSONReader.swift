@@ -34,7 +34,7 @@ struct StrictJSONReader {
     static func object(_ bytes: [UInt8]) throws(CloudEventError) -> [Member] {
         var text = StrictJSONReader(bytes)
         text.skip()
-        guard text.peek == UInt8(ascii: "{") else { throw CloudEventError("it is no JSON object") }
+        guard text.peek == UInt8(ascii: "{") else { throw CloudEventError("it is not a JSON object") }
         var members: [Member] = []
         try text.members(depth: 1) { members.append($0) }
         try text.end()

@@ -11,7 +11,7 @@ package enum Timetable: Sendable, Equatable {
         if first == "every" || first == "@every" {
             guard words.count == 2, let seconds = Self.seconds(words[1]) else {
                 throw ExpressionError(
-                    "\(ExpressionError.quoted(text)) is no interval; write for example every 90s, every 15m, every 1h30m, every 2d or every 1w, from 1s to 366d"
+                    "\(ExpressionError.quoted(text)) is not an interval; write for example every 90s, every 15m, every 1h30m, every 2d or every 1w, from 1s to 366d"
                 )
             }
             self = .every(seconds: seconds)

@@ -81,7 +81,9 @@ enum ZoneFile {
         let characters: Int
 
         init(_ reader: inout ByteReader) throws(Malformed) {
-            guard try reader.take(4).elementsEqual("TZif".utf8) else { throw Malformed(reason: "it is no zone file") }
+            guard try reader.take(4).elementsEqual("TZif".utf8) else {
+                throw Malformed(reason: "it is not a zone file")
+            }
             let digit = try reader.take(1).first ?? 0
             guard digit == 0 || (UInt8(ascii: "2")...UInt8(ascii: "9")).contains(digit) else {
                 throw Malformed(reason: "its version is unknown")

@@ -105,7 +105,7 @@ package enum WebhookError: Error, Sendable, Equatable, CustomStringConvertible {
         switch self {
         case .badSecret: "the secret is not of the form whsec_<base64 of 24 to 64 bytes>"
         case .missingHeader: "the headers of the signature are missing or incomplete"
-        case .badTimestamp: "the timestamp is no number of seconds"
+        case .badTimestamp: "the timestamp is not a number of seconds"
         case .tooOld: "the timestamp is more than five minutes old"
         case .tooNew: "the timestamp is more than five minutes ahead"
         case .noMatch: "no signature matches"

@@ -81,7 +81,7 @@ package struct HTTPHeaders: Sendable, ExpressibleByDictionaryLiteral {
             let place = "header \(index + 1)"
             let name = bytes[Int(field.start)..<Int(field.colon)]
             if name.isEmpty || !name.allSatisfy(isTokenByte) {
-                return "the name of \(place) is no token (letters, digits and !#$%&'*+-.^_`|~)"
+                return "the name of \(place) is not a token (letters, digits and !#$%&'*+-.^_`|~)"
             }
             let value = bytes[Int(field.colon)..<Int(field.end)]
             if value.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7f }) {

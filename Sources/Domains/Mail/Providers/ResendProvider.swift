@@ -84,7 +84,7 @@ package struct ResendProvider: MailProvider {
 
     package func status(of id: String, call: Call) async throws(Fault) -> String? {
         guard (1...64).contains(id.utf8.count), id.utf8.allSatisfy({ isLetterOrDigit($0) || $0 == UInt8(ascii: "-") })
-        else { throw Fault(.invalid, "this is no id of Resend's") }
+        else { throw Fault(.invalid, "this is not an id of Resend's") }
         let response: HTTPResponse
         do throws(TransferError) {
             response = try await client.send(request("GET", "/emails/\(id)"))

@@ -157,7 +157,7 @@ package struct GoogleCredentials: Sendable, CustomStringConvertible, CustomRefle
         }
         guard let file = try? JSONDecoder().decode(File.self, from: Data(json)) else {
             throw SigningKey.Unusable(
-                description: "it is no service account: it needs project_id, client_email and private_key")
+                description: "it is not a service account: it needs project_id, client_email and private_key")
         }
         guard (1...128).contains(file.project_id.utf8.count),
             file.project_id.utf8.allSatisfy({

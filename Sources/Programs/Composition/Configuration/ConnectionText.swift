@@ -102,7 +102,8 @@ package struct ConnectionText: Sendable, Equatable {
             if host.first == "[", !host.contains("]") { throw ValueRefusal(complaint: "has a [ without its ]") }
             guard !behind.isEmpty else { continue }
             guard behind.first == ":", behind.count == 1 || isPort(Substring(behind.dropFirst())) else {
-                throw ValueRefusal(complaint: "has a port that is no number from 1 to 65535, or \(ambiguous.complaint)")
+                throw ValueRefusal(
+                    complaint: "has a port that is not a number from 1 to 65535, or \(ambiguous.complaint)")
             }
         }
     }

@@ -260,7 +260,7 @@ extension Settings {
     }
 
     private mutating func judgeRollout() {
-        let percent = rolloutPercent  // what is no number is a problem already
+        let percent = rolloutPercent  // what is not a number is a problem already
         guard percent < 100 else { return }
         let choice = mailChoice.provider
         let fallbacks = mailFallbackNames.filter { $0 != choice }

@@ -29,12 +29,14 @@ package struct Settings: Sendable {
     package func text(_ setting: Setting) -> String? { entry(setting)?.text }
 
     package func string(_ setting: Setting) -> String {
-        guard case .text(let text)? = value(setting) else { preconditionFailure("\(setting.name) is no text") }
+        guard case .text(let text)? = value(setting) else { preconditionFailure("\(setting.name) is not text") }
         return text
     }
 
     package func integer(_ setting: Setting) -> Int {
-        guard case .integer(let number)? = value(setting) else { preconditionFailure("\(setting.name) is no number") }
+        guard case .integer(let number)? = value(setting) else {
+            preconditionFailure("\(setting.name) is not a number")
+        }
         return number
     }
 

@@ -44,11 +44,11 @@ package struct DocumentDirectories: Sendable, Equatable {
         guard file >= 0 else {
             let isNoWay = errno == ELOOP || errno == ENOTDIR
             throw FileProblem(
-                complaint: isNoWay ? "has a link on its way, or what is no directory" : Descriptor.sentence(errno))
+                complaint: isNoWay ? "has a link on its way, or what is not a directory" : Descriptor.sentence(errno))
         }
         guard Self.isRegular(file) else {
             close(file)
-            throw FileProblem(complaint: "is no regular file")
+            throw FileProblem(complaint: "is not a regular file")
         }
         return file
     }

@@ -82,7 +82,7 @@ extension MailRoutes {
                 secrets = try Webhook.Secret.list(text)
             } catch {
                 throw Failure(
-                    .misused, "\(setting.environment) is no secret: it takes whsec_… as the provider shows it")
+                    .misused, "\(setting.environment) is not a secret: it takes whsec_… as the provider shows it")
             }
             return { body, headers in
                 let signed = Webhook.Signed { name in headers.first { $0.name.lowercased() == name }?.value }
