@@ -1,10 +1,10 @@
-"""A receiver of webhooks that trusts nobody: it checks signatures and events by code of its own, or of PyPI's packages.
+"""A receiver of webhooks that checks every signature and event, by its own code or by packages from PyPI.
 
 Usage: check-webhooks.py SECRETS [--packages]
 
-SECRETS is a file with lines of a path and a secret; it is read anew for each request. Prints its port, then a JSON line for each
-request: method, path, webhook-id, the events' ids, whether all of it is as it should be, and what is not. A path that begins
-with /slow is answered late.
+SECRETS is a file with lines of a path and a secret; each request reads it again. Prints its port, then a JSON line for each
+request: method, path, webhook-id, the events' ids, whether everything is correct, and what is not. A path that begins with
+/slow is answered late.
 """
 
 import base64

@@ -16,7 +16,7 @@ fail() {
     exit 1
 }
 
-# What must be undone however the script ends: one command line each, the last one first.
+# Commands that undo what the script did, however it ends: one command line each, the last one runs first.
 undo=()
 undo_all() {
     local i
@@ -55,7 +55,7 @@ quietly() {
 
 is_installed() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
 
-# The programs of a Postgres server 14 or newer, whoever installed them; the binary looks in the same places.
+# The programs of a Postgres server 14 or newer, from any package; the binary looks in the same places.
 has_postgres() {
     local directory major
     [[ -n ${MILLRACE_POSTGRES_BIN:-} ]] && return 0 # wrong or right, the binary says it better
@@ -112,7 +112,7 @@ need_packages() {
     fi
 
     say "Installing what is missing: ${missing[*]}"
-    # Cheap when the lists are there: asks nobody but the cache.
+    # Cheap when the lists are there: it reads only the cache.
     for package in "${missing[@]}"; do
         apt-cache show "$package" >/dev/null 2>&1 && continue
         update_lists
@@ -121,12 +121,12 @@ need_packages() {
     local i
     for i in "${!missing[@]}"; do
         [[ ${missing[i]} == postgresql-[0-9]* ]] || continue
-        # A system that has another version has it under the plain name.
+        # On a system with another version it has the plain name.
         apt-cache show "${missing[i]}" >/dev/null 2>&1 || missing[i]=postgresql
     done
     without_services
     if [[ " ${missing[*]} " == *" postgresql"* ]]; then
-        # First alone, because it brings the file that keeps the server's package from making a cluster of its own.
+        # Installed first and alone, because it brings the file that keeps the server's package from creating a cluster.
         apt_install postgresql-common
         without_main_cluster
     fi
@@ -143,16 +143,16 @@ need_packages() {
 update_lists() { quietly "apt-get update" "${as_root[@]}" apt-get update -q; }
 
 apt_install() {
-    # Another apt-get may be at work, on a fresh machine the automatic upgrade.
+    # Another apt-get may be running; on a fresh machine that is the automatic upgrade.
     local command=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300
         install --no-install-recommends "$@")
-    # Lists grow old: what they name may be gone from the archive. So a first failure is only the reason to update.
+    # Old lists name packages that the archive no longer has. So after a first failure we update the lists and try again.
     "${command[@]}" >/dev/null 2>&1 && return
     update_lists
     quietly "Installing $*" "${command[@]}"
 }
 
-# Debian starts what it installs. We only want the programs, so until the end every start is refused.
+# Debian starts the services it installs. We want only the programs, so every start is refused until the script ends.
 without_services() {
     local policy=/usr/sbin/policy-rc.d
     [[ -e $policy ]] && return 0 # somebody decided already
@@ -187,7 +187,7 @@ build() {
     options=(--package-path "$root" -c "$configuration" --explicit-target-dependency-import-check error)
     if [[ $configuration == release ]]; then
         directory=$(dirname "$(dirname "$(readlink -f "$(command -v swift)")")")
-        # The binary then runs where no Swift is; not every toolchain brings the archives.
+        # The binary then runs on machines without Swift; not every toolchain has the archives.
         [[ -d $directory/lib/swift_static ]] && options+=(--static-swift-stdlib)
     fi
     if [[ -n $product ]]; then
@@ -218,7 +218,7 @@ is_current() {
     [[ -x $1 ]] || return 1
     local sources=("$root/Package.swift") part newer
     for part in Sources sql; do [[ -d $root/$part ]] && sources+=("$root/$part"); done
-    # Directories too: their time tells of a file that is gone.
+    # Directories too: their time changes when a file is deleted.
     newer=$(find "${sources[@]}" -newer "$1" -print -quit)
     [[ -z $newer ]]
 }

@@ -8,7 +8,7 @@ import Testing
 @Suite struct BlobTests {
     enum Kind: CaseIterable { case directory, postgres }
 
-    /// A store of that kind in a database of its own.
+    /// A store of that kind in its own database.
     private func withStore(
         _ kind: Kind, _ body: (any BlobStore, TestDatabase, Connection, String) async throws -> Void
     ) async throws {
@@ -163,7 +163,7 @@ import Testing
         _ kind: Kind
     ) async throws {
         try await withStore(kind) { store, database, _, _ in
-            // No grace at all: only the order of locks protects, and a put whose reference comes too late is put again.
+            // Without any grace period: only the order of locks protects, and a put whose reference comes too late is put again.
             let end = End()
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
@@ -187,7 +187,8 @@ import Testing
                                     break
                                 } catch let error as PostgresError where ["P0002", "55000"].contains(error.sqlState) {}
                             }
-                            // Without any grace a file may be gone whose row another put has made anew, until that one's file comes.
+                            // Without any grace period a file may be missing while another put has already written its row again, until
+                            // that put's file comes.
                             if kind == .postgres { #expect(try await store.get(id) == bytes) }
                             try await BlobReferences.release(id, owner: owner, on: connection)
                         }

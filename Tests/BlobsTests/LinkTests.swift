@@ -30,7 +30,8 @@ import Testing
         #expect(stranger.openDownload(token, at: 0) == .foreign)
     }
 
-    @Test func `SQL makes the links that we open, and what came by one is kept for whoever takes it over`() async throws
+    @Test func `SQL makes the links that we open, and an uploaded blob is kept until its owner takes it over`()
+        async throws
     {
         try await withDatabase(.movableClock) { database in
             let connection = try await database.connect()
@@ -67,7 +68,7 @@ import Testing
                 Self.links.openDownload(Self.token(down), at: 0)
                     == .open(BlobLinks.Download(id: one, type: "text/plain", name: "ä.txt")))
 
-            // A day later nobody misses the other; two days later nobody has taken over what came.
+            // A day later the other blob is deleted; two days later the upload that nobody has taken over is, too.
             let keepers = (0..<2).map { _ in BlobKeeper(store, log: .silent) }
             try await connection.run("select millrace.test_clock_advance('25 h')")
             #expect(try await keepers[0].turn()?.blobs == 1)
@@ -102,7 +103,7 @@ import Testing
             await #expect(throws: UploadHold.Refused.busy) { _ = try await reserve() }
             await first.release()
             let second = try await reserve()
-            // The one that was given up does nothing to the one that goes on.
+            // The abandoned put does not affect the one that goes on.
             await first.release()
             await #expect(throws: UploadHold.Refused.used) { try await first.arrived(blob) }
             await #expect(throws: UploadHold.Refused.busy) { _ = try await reserve() }
@@ -119,7 +120,7 @@ import Testing
             #expect(try await connection.int("select count(*) from millrace.blob") == 1)
             try await third.arrived(blob)
             await #expect(throws: UploadHold.Refused.used) { _ = try await reserve() }
-            // It stays used when what came has been taken over.
+            // The link stays used after the upload has been taken over.
             try await connection.run("select millrace.blob_release('\\x\(blob)', 'upload:\(id)')")
             await #expect(throws: UploadHold.Refused.used) { _ = try await reserve() }
             try await connection.run("select millrace.test_clock_advance('3 days')")
@@ -148,7 +149,7 @@ import Testing
                 await #expect(throws: BlobError.wrongSize(expected: 300_000)) {
                     _ = try await store.put(hold.counted(body, size: 300_000), limit: 300_000)
                 }
-                // As soon as it is too much it is read no further.
+                // Reading stops as soon as there is too much.
                 #expect(await taken.count <= 31, "\(pieces)")
             }
             for table in ["blob", "blob_piece", "blob_upload", "blob_reference"] {

@@ -8,7 +8,7 @@ import Transfers
 @testable import Blobs
 
 @Suite struct S3Tests {
-    /// What Amazon's own documentation works out, step by step.
+    /// The examples of Amazon's own documentation, step by step.
     @Test func `signatures are those of the published examples`() throws {
         let signer = SigV4(
             accessKey: "AKIAIOSFODNN7EXAMPLE", secretKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
@@ -124,7 +124,7 @@ import Transfers
         }
     }
 
-    @Test func `whoever has a signed address may do that one thing`() async throws {
+    @Test func `a signed address allows that one operation and no other`() async throws {
         try await withS3 { store, fake, _ in
             let bytes = content(1000)
             let id = try await store.put(bytes)

@@ -68,9 +68,9 @@ private func fires(_ expression: String, after: String, zone: Zone = .utc, count
         ("0 0 30 2 *", "it never fires"),
         ("0 0 31 4,6,9,11 *", "it never fires"),
         ("@reboot", "\"@reboot\" is unknown; there are @annually, @daily"),
-        ("every 0s", "\"every 0s\" is no interval"),
-        ("every 15", "is no interval"),
-        ("every 5m1h", "is no interval"),
+        ("every 0s", "\"every 0s\" is not an interval"),
+        ("every 15", "is not an interval"),
+        ("every 5m1h", "is not an interval"),
         ("@every 400d", "from 1s to 366d"),
         ("\u{1B}[2J * * * *", "\"?[2J\""),
     ])
@@ -107,7 +107,7 @@ private func fires(_ expression: String, after: String, zone: Zone = .utc, count
                 last += 3600
             }
         }
-        // Nothing extra for what a gap swallows: 02:30 does not exist that day.
+        // A time that a gap skips is not caught up: 02:30 does not exist that day.
         #expect(
             try fires("30 * * * *", after: "2026-03-29T00:00", zone: berlin)
                 == ["2026-03-29T01:30", "2026-03-29T03:30", "2026-03-29T04:30"])
@@ -144,7 +144,7 @@ private func fires(_ expression: String, after: String, zone: Zone = .utc, count
         #expect(every.next(after: anchor, in: berlin, anchor: anchor) == anchor + 5400)
         #expect(every.next(after: anchor + 5400, in: berlin, anchor: anchor) == anchor + 10_800)
         #expect(every.next(after: anchor + 12_345, in: .utc, anchor: anchor) == anchor + 16_200)
-        // Not before the anchor, not at it.
+        // Neither before the anchor nor at it.
         #expect(every.next(after: anchor - 1_000_000, in: .utc, anchor: anchor) == anchor + 5400)
     }
 

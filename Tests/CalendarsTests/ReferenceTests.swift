@@ -141,7 +141,7 @@ import Testing
                 totals.fires += ours.count
                 same = Array(ours.map(String.init).joined(separator: " ").utf8) == Array(parts[4])
             } else {
-                // Python sends a sum here, for the fires of all zones over all the years are too many to send.
+                // Python sends a checksum here, because the fires of all zones over all years are too many to send.
                 let ours = fires(of: expression, after: from, until: until, in: zone)
                 totals.fires += ours.count
                 let modulus: Int64 = (1 << 61) - 1
@@ -169,7 +169,7 @@ import Testing
         return found
     }
 
-    /// Long work has a thread of its own, which gives way: other tests run at the same time, and watch the clock.
+    /// Long work runs on its own low-priority thread, because other tests run at the same time and depend on the clock.
     private static func aside<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread {

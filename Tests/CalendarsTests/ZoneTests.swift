@@ -63,7 +63,7 @@ let zones = ZoneFiles(directory: "/usr/share/zoneinfo")
         #expect(try zones.zone("America/Havana").instants(showing: wall("2025-11-02T00:30")).count == 2)
     }
 
-    /// All zones at a time far beyond what the files list, and where it is listed: Postgres has code of its own for both.
+    /// All zones, at times far beyond the lists in the files, and at listed ones: Postgres has its own code for both.
     @Test func `Postgres shows the same times in every zone`() async throws {
         try await withConnection { connection in
             let instants = stride(

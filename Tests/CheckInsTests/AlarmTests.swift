@@ -32,13 +32,13 @@ import Testing
                     "alarm.acknowledged mum mail", "alarm.acknowledged mum sms", "alarm.acknowledged eve mail",
                 ])
             let count = try await connection.told().count
-            // Said twice, or by another as well: nobody is bothered again, and nothing goes on.
+            // A second answer, by the same contact or another, notifies nobody again, and changes nothing.
             try await connection.run("select millrace.check_in_respond('\(alarm)', 'bob', 'on_my_way')")
             try await connection.run("select millrace.check_in_respond('\(alarm)', 'eve', 'acknowledged')")
             try await connection.advance(by: "3 hours")
             try await connection.watch()
             #expect(try await connection.told().count == count)
-            // Bob cannot after all, but eve does; then eve cannot either: it goes on at once.
+            // Bob cannot after all, but eve can; then eve cannot either: the next step starts at once.
             try await connection.run("select millrace.check_in_respond('\(alarm)', 'bob', 'cannot')")
             #expect(try await connection.value("select acknowledged_by from millrace.alarms") == "eve")
             #expect(
@@ -72,7 +72,7 @@ import Testing
             try await connection.watch()
             #expect(try await connection.told().count == 4)
             #expect(try await connection.value("select step from millrace.alarms") == "2")
-            // The round is not begun again for that: who has nothing left to be reached by must not use up the rounds.
+            // That does not start the round again: an alarm that can reach nobody must not use up the rounds.
             try await connection.run("update millrace.notice set status = 'failed' where alarm")
             try await connection.watch()
             #expect(try await connection.told().count == 4)
@@ -306,7 +306,7 @@ import Testing
             try await connection.watch()
             try await connection.run(
                 "select millrace.check_in_respond(id, 'anna', 'safe') from millrace.alarms where person = 'carl'")
-            // How often whole tables were read, by this session; what came before is still among it.
+            // How often this session read whole tables; reads before this are included.
             func walked() async throws -> [String] {
                 try await connection.column(
                     "select relname || ' ' || seq_scan from pg_stat_xact_user_tables where schemaname = 'millrace' and relname in ('alarm', 'alarm_event', 'checkin_change') order by 1"
@@ -324,7 +324,7 @@ import Testing
                     "select count(*) from millrace.\(table) t where t::text ~ 'anna|mum|bob' and t::text !~ ':left:'")
                 #expect(left == 0, "\(table)")
             }
-            // Who was told of the open alarm is told that it is over; the time says which, for her name is gone.
+            // People who were told of the open alarm are told that it is over; the time says which, because her name is gone.
             #expect(
                 try await connection.column(
                     "select kind || ' ' || person || ' ' || channel from millrace.notice where key ~ ':left:' order by 1"

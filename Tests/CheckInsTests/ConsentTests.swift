@@ -4,7 +4,7 @@ import Testing
 
 @testable import CheckIns
 
-/// How often somebody is asked whether they want to be a contact, and what their answer does.
+/// How often people are asked to be a contact, and the effect of their answers.
 @Suite struct ConsentTests {
     private let all = #"{"mail": "mum@example.com", "sms": "+4915112345678", "voice": "+4915112345678"}"#
 
@@ -25,7 +25,7 @@ import Testing
             """)
     }
 
-    /// How many questions were handed over to be sent, whatever became of their rows.
+    /// How many requests were sent, whatever happened to their rows.
     private func asked(_ connection: Connection) async throws -> Int {
         try await connection.int("select count(*) from public.sent")
     }
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func `naming a contact anew asks an address once a day and five times in all`() async throws {
+    @Test func `naming a contact again asks an address once a day and five times in all`() async throws {
         try await withSends { connection in
             for n in 0..<10 {
                 try await name(connection, "mallory", "c\(n % 3)", all)
@@ -63,7 +63,7 @@ import Testing
             }
             #expect(
                 try await connection.column("select distinct held_until from millrace.watch_address") == ["infinity"])
-            // Not by leaving and coming back either; and what is kept for that names nobody.
+            // Leaving and coming back does not help either; and the data kept for that name nobody.
             try await connection.run("select millrace.person_erase('mallory', 'mallory')")
             try await name(connection, "mallory", "c", all)
             #expect(try await asked(connection) == 10)
@@ -102,7 +102,7 @@ import Testing
             #expect(
                 try await connection.value("select held_until from millrace.watch_address where person = 'p4'")
                     == "2027-05-11 00:00:00+00")
-            // What a held question took of the asker's day is given back.
+            // The share of the asker's daily limit that a held request took is given back.
             #expect(
                 try await connection.int(
                     "select n from millrace.day_count where who = millrace.keyed_hash('asker', 'p4')") == 0)
@@ -132,7 +132,7 @@ import Testing
             #expect(try await connection.bool("millrace.check_in_never('\(ref)')"))
             #expect(try await connection.bool("millrace.check_in_never('\(ref)')") == false)
             #expect(try await connection.value("millrace.alarm_page(null, '\(ref)') ->> 'consent'") == "never")
-            // What had been agreed there is over as well.
+            // Earlier agreements of that address end, too.
             #expect(try await consents(connection, "carl") == ["mail declined"])
             let before = try await asked(connection)
             try await connection.advance(by: "2 days")
@@ -149,7 +149,7 @@ import Testing
             #expect(try await connection.bool("millrace.consent_unblock('mail', 'mum@example.com')") == false)
             try await name(connection, "dave", "m", #"{"mail": "mum@example.com"}"#)
             #expect(try await asked(connection) == before + 1)
-            // By an operator, for an account and for a number; questions on their way are not sent.
+            // By an operator, for an account and for a number; requests on their way are not sent.
             try await name(connection, "dave", "u1", #"{"push": true, "sms": "+4915112345678"}"#)
             #expect(try await connection.bool("millrace.consent_block('push', 'u1')"))
             #expect(
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test func `whoever was told of an alarm hears that it is over for them, however they are forgotten`() async throws
+    @Test func `people who were told of an alarm hear that it is over for them, however they are removed`() async throws
     {
         try await withConnection(.movableClock) { connection in
             try await connection.befriend(
@@ -191,7 +191,7 @@ import Testing
             try await connection.run("select millrace.check_in_alarm('anna', null, 'anna')")
             let left =
                 "select person || ' ' || channel from millrace.notice where key ~ ':left:' and kind = 'alarm.resolved' order by 1"
-            // One address of two goes; the other goes on.
+            // One of two addresses is removed; the other one stays.
             try await name(connection, "anna", "mum", #"{"mail": "mum@example.com"}"#)
             #expect(try await connection.column(left) == ["mum sms"])
             #expect(
@@ -201,10 +201,10 @@ import Testing
                     == ["bob mail pending", "mum mail pending", "mum sms cancelled"])
             try await connection.run("select millrace.check_in_contact_remove('anna', 'bob', 'anna')")
             #expect(try await connection.column(left) == ["bob mail", "mum sms"])
-            // Who was told nothing yet is not told of an end.
+            // A contact that was told nothing yet is not told of an end.
             try await connection.run("select millrace.check_in_contact_remove('anna', 'new', 'anna')")
             #expect(try await connection.column(left) == ["bob mail", "mum sms"])
-            // When anna is erased, what is still to be sent of an end names her no more; what was sent is gone.
+            // When anna is erased, unsent notices of an end no longer name her; sent notices are deleted.
             try await connection.run(
                 "update millrace.notice set status = 'accepted' where key ~ ':left:' and person = 'bob'")
             try await connection.run("select millrace.person_erase('anna', 'anna')")

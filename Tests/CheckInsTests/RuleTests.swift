@@ -50,7 +50,7 @@ import Testing
                 "anna", "every => '10 min', \"grace\" => '90 s', warnings => '{100 s, 250 s}',")
             var seen: Set<String> = []
             for _ in 0..<60 {
-                // All steps are whole minutes and a bit: no boundary lies within what a slow machine takes.
+                // Every step is whole minutes plus half a minute, so that a slow machine does not cross a boundary.
                 try await connection.advance(by: "\(Int.random(in: 1...4, using: &random) * 120 + 30) s")
                 let at = try await now()
                 switch Int.random(in: 0..<6, using: &random) {

@@ -1,7 +1,7 @@
 import Postgres
 import TestSupport
 
-/// Shorthands for what the tests ask of the room.
+/// Shorthands for the calls of the tests.
 extension Connection {
     func advance(by interval: String) async throws(PostgresError) {
         try await run("select millrace.test_clock_advance('\(interval)')")
@@ -28,7 +28,7 @@ extension Connection {
         try await run("select millrace.check_in('\(person)', \(at), '\(person)')")
     }
 
-    /// As a watchman does, until nothing is due.
+    /// As a check-in service does, until nothing is due.
     func watch() async throws(PostgresError) {
         while try await int("select taken from millrace.watch_step('test')") > 0 {}
     }

@@ -20,7 +20,7 @@ import Testing
                 try await connection.column(
                     "select channel from millrace.notice where kind = 'alarm.consent' order by 1")
                     == ["mail", "push"])
-            // By its link: only what the link was sent to.
+            // The link confirms only the address that it was sent to.
             let ref = try #require(
                 try await connection.value("select ref from millrace.watch_address where channel = 'mail'"))
             #expect(try await connection.bool("select millrace.check_in_consent('\(ref)', true)"))
@@ -31,12 +31,12 @@ import Testing
                     "select (c ->> 'channel') || ' ' || (c ->> 'consent') from jsonb_array_elements(millrace.watch_contacts('anna') -> 0 -> 'channels') c"
                 )
                     == ["mail given", "push asked"])
-            // The contact's own devices: by the contact itself, and by nobody else.
+            // Only the contact itself confirms its own devices.
             #expect(
                 try await connection.refusal(of: "select millrace.check_in_accept('anna', true, 'eve')")?.sqlState
                     == "P0002")
             #expect(try await connection.int("select millrace.check_in_accept('anna', true, 'mum')") == 1)
-            // The last contact stays while the watch runs; but who says no is told nothing, whatever that leaves.
+            // The last contact stays while the watch runs; but a contact that declines is told nothing, even if nobody is left.
             #expect(
                 try await connection.refusal(of: "select millrace.check_in_contact_remove('anna', 'mum', 'anna')")?
                     .sqlState == "55000")
@@ -45,7 +45,7 @@ import Testing
             try await connection.watch()
             #expect(try await connection.alarmState() == ["unreachable"])
             #expect(try await connection.told().isEmpty)
-            // Another address is asked anew.
+            // A new address is asked again.
             try await connection.run(
                 #"select millrace.check_in_contact('anna', 'dad', 1, '{"sms": "+4915112345678"}', actor => 'anna'), millrace.check_in_confirm('anna', 'dad')"#
             )
@@ -65,7 +65,7 @@ import Testing
             try await connection.befriend()
             try await connection.arm()
             let wake = try await connection.value("select wake_at from millrace.watch")
-            // A session of its own: what others have written is not among its counts.
+            // Its own session, whose counts contain nothing that others have written.
             let person = try await database.connect()
             try await person.run("begin")
             try await person.checkIn()
@@ -171,7 +171,7 @@ import Testing
             try await late
             #expect(try await eye.alarmState() == ["resolved late_check_in"])
             #expect(try await eye.watchState() == "armed")
-            // What was not yet sent is not sent any more, and the end is told.
+            // Unsent notices are not sent any more, and the end is told.
             #expect(
                 try await eye.column(
                     "select kind || ' ' || status from millrace.notice where alarm order by created_at")

@@ -92,7 +92,7 @@ import Testing
 
     @Test func `what is built wrong has its complaint`() {
         #expect(Self.event().complaint == nil)
-        #expect(Self.event { $0.source = "a b" }.complaint?.description == "source is no URI reference")
+        #expect(Self.event { $0.source = "a b" }.complaint?.description == "source is not a URI reference")
         #expect(Self.event { $0.source = "%4" }.complaint != nil)
         #expect(Self.event { $0.extensions = ["time": .string("x")] }.complaint != nil)
         #expect(Self.event { $0.extensions = ["tenant": .string("a\u{7f}")] }.complaint != nil)

@@ -151,9 +151,9 @@ import Testing
         }
     }
 
-    @Test func `a creation cut short is begun anew`() async throws {
+    @Test func `a creation that was cut short is started again`() async throws {
         try await withCluster { cluster in
-            // As soon as the directory is ours, which takes a busy machine longer, and before initdb is done.
+            // As soon as the directory is ours, which takes longer on a busy machine, and before initdb is done.
             for turn in 1...100 where !ClusterFiles.exists(cluster.directory + "/" + Cluster.lockName) {
                 _ = await failure(starting: cluster, deadline: .milliseconds(150 * turn))
             }

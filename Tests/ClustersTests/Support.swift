@@ -51,7 +51,7 @@ func run(_ program: String, _ arguments: [String]) async throws -> ProgramRun {
 }
 
 extension Cluster {
-    /// What psql prints for a statement.
+    /// psql's output for a statement.
     func ask(_ sql: String) async throws -> String {
         let options = ["-X", "-q", "-A", "-t", "-d", url(), "-c", sql]
         let answer = try await run(binaries.program("psql"), options)

@@ -72,7 +72,7 @@ extension Target {
         return settings.entries.count == Setting.all.count ? nil : "a setting is missing"
     }
 
-    /// A password must not be shown, and what is shown must be readable.
+    /// A password must not be shown, and the shown text must be readable again.
     func connection(_ bytes: [UInt8]) -> String? {
         let text = String(decoding: bytes, as: UTF8.self)
         let shown = Secrets.masked(connection: text)

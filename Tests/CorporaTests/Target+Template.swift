@@ -8,10 +8,10 @@ extension Target {
         return limits
     }()
 
-    /// What stands for every variable: all that could break out of its place.
+    /// The value of every variable: all characters that could break out of their place.
     private static let hostile = "<b x=\"1\" y='2'>`&</b> --> javascript:"
 
-    /// A template; its own partial; and in a mail what it is rendered with must leave its tags as they are.
+    /// A template, which is also its own partial; in a mail its data must leave its tags unchanged.
     func template(_ bytes: [UInt8]) -> String? {
         let data: TemplateValue = [
             "a": .string(Self.hostile), "b": true, "c": ["x", .string(Self.hostile)],

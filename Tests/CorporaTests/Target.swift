@@ -1,10 +1,10 @@
 @testable import Calendars
 
-/// What reads bytes from outside: fed by deploy/fuzz, and by a test with every file under Tests/Corpora.
+/// The parsers of outside bytes: run by deploy/fuzz, and by a test with every file under Tests/Corpora.
 enum Target: String, CaseIterable {
     case cron, zone, arguments, batch, duration, instant, settings, connection, template
 
-    /// Reads the bytes; the answer is a complaint if what was accepted does not survive being written and read again.
+    /// Reads the bytes; returns a complaint if accepted bytes do not survive being written and read again.
     func take(_ bytes: [UInt8]) -> String? {
         switch self {
         case .cron: cron(bytes)

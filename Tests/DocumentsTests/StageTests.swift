@@ -27,7 +27,7 @@ private let letter: [UInt8] = {
 
 private let wanted = "The engine of the mountain railway was built of copper and timber,"
 
-/// The picture of it, as a scanner gives it: turned, and on a file of its own.
+/// A scanner's picture of it: turned, and in its own file.
 private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
     try await withFile(letter) { file in
         let inspection = try await workshop.probe(file).value
@@ -119,8 +119,8 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
             }
         }
         try #require(found[0].map(\.text) == found[1].map(\.text) && found[0].count > 50)
-        // Where a word begins among its letters the recogniser decides by close numbers, which need not be the same on all processors: on one with
-        // AVX-512 two words of this letter are off by four points. A picture read in the wrong measure has all of them off, by more.
+        // The recogniser decides by close numbers where a word begins among its letters, and they may differ between processors: with
+        // AVX-512 two words of this letter are off by four points. In a picture with the wrong scale all words would be off, and by more.
         let offsets = zip(found[0], found[1]).map { one, other in
             max(abs(one.box.left - other.box.left), abs(one.box.bottom - other.box.bottom))
         }
@@ -170,7 +170,7 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
             }
             #expect(try await engine.read(raster).blocks.first?.lines.first?.text == wanted)
             #expect(await engine.niceness == 5 && tellings.withLock { $0 } == 1)
-            // Whoever gives up waiting is not made to wait for another try.
+            // A caller that gives up does not have to wait for another try.
             let other = ChildEngine(humble, patience: EnginePriority())
             let reading = Task { try await other.read(raster) }
             try await eventually("it is being read") { await other.niceness == 20 }
@@ -185,7 +185,7 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
         _ = await engine.end()
     }
 
-    /// They might be the cells of a table, to a reader who has nothing but places and sizes.
+    /// A reader with only places and sizes might take them for the cells of a table.
     @Test func `columns whose paragraphs begin at the same heights are read one after the other`() async throws {
         func paragraph(_ name: String, _ left: Double, _ top: Double) -> Block {
             Block(
@@ -220,7 +220,7 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
         }
     }
 
-    /// What pdftotext finds on an empty page that says this.
+    /// The words that pdftotext finds on an empty page with this text layer.
     private func wordsFound(in text: PageText, _ flags: [String]) async throws -> [String] {
         let page = pdf([
             "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",

@@ -17,7 +17,7 @@ let workshop: DocumentPrograms = {
     return workshop
 }()
 
-/// A file that nobody else can find.
+/// A file without a name.
 func withFile<Result>(_ bytes: [UInt8], _ body: (Int32) async throws -> Result) async throws -> Result {
     let path = NSTemporaryDirectory() + "millrace-\(UUID().uuidString)"
     let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)

@@ -5,7 +5,7 @@ import Queues
 import TestSupport
 import Testing
 
-/// Who a caller is taken to be, and what is its own.
+/// Which caller a session is, and what belongs to it.
 @Suite struct CallerTests {
     @Test func `nobody can give a caller's name but its own`() async throws {
         try await DoorWorld.with { world in
@@ -25,7 +25,7 @@ import Testing
             }
             #expect(
                 try await client.refusal(of: "create temporary table t (me millrace.caller_name)")?.sqlState == "42501")
-            // A domain lets a missing row through without a check: it is nobody's name.
+            // A domain lets the null of a missing row through without a check: it is nobody's name.
             let missing = "(select current_user::millrace.caller_name where false)"
             #expect(
                 try await client.refusal(of: "select millrace.cancel(\(job), caller => \(missing))")?.sqlState
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    /// The server's own autovacuum, not a superuser that stands in for it; on a server of its own, for it would analyse the other tests' tables.
+    /// The server's real autovacuum, not a superuser in its place; on a separate server, because it would analyse the other tests' tables.
     @Test func `what autovacuum runs of a client's is a client's`() async throws {
         let cluster = try Cluster(
             directory: "/tmp/millrace-vacuum-\(getpid())", binaries: .locate(environment: [:]),
@@ -84,7 +84,7 @@ import Testing
             let gateway = try await world.caller("signed in").connection
             #expect(try await gateway.refusal(of: own) == nil)
             #expect(try await gateway.refusal(of: "select millrace.streak('bob')")?.sqlState == "42501")
-            // As gateways set them that give each claim a setting.
+            // As gateways set them that have a setting for each claim.
             try await gateway.run("reset request.jwt.claims; set request.jwt.claim.sub = 'alice'")
             #expect(try await gateway.refusal(of: own) == nil)
             #expect(try await gateway.refusal(of: "select millrace.streak('bob', 'bob')")?.sqlState == "42501")
@@ -103,7 +103,7 @@ import Testing
                 #expect(refusal?.detail?.hasPrefix("{") == true)
             }
             await gateway.close()
-            // Who can run statements of its own can set any claims.
+            // A client that can run its own statements can set any claims.
             let client = try await world.caller("client").connection
             try await client.run("select set_config('request.jwt.claims', '{\"sub\": \"alice\"}', false)")
             #expect(try await client.refusal(of: own)?.sqlState == "42501")
@@ -142,7 +142,7 @@ import Testing
             #expect(try await holders.insert(bob.connection.int("\(enqueue) 'skip')")).inserted)
             try await bob.connection.run("select millrace.enqueue('mine', limit_key => 'slot')")
             await bob.connection.close()
-            // Of each caller's one job with that limit key one may run at once: five callers, five gates.
+            // One job of each caller with that limit key may run at once: five callers, five gates.
             #expect(
                 try await world.owner.int(
                     "select count(distinct millrace.key_gate(limit_key, limit_scope)) from millrace.job where limit_key = 'slot'"

@@ -1,6 +1,6 @@
 import Foundation
 
-/// `deploy/guides/doors.md`, which says what comes of each call.
+/// `deploy/guides/doors.md`, the table of expected results.
 struct DoorTable {
     enum Outcome: String, Sendable {
         case open, hidden, refused, closed

@@ -4,7 +4,7 @@ import Queues
 import TestSupport
 import Testing
 
-/// Each function as each role, with an object of its own, of another's, and with none: see `deploy/guides/doors.md`.
+/// Calls each function as each role, with its own object, another's, and none: see `deploy/guides/doors.md`.
 @Suite struct DoorTests {
     static let table = Result {
         try DoorTable(
@@ -32,7 +32,7 @@ import Testing
                 }
                 await caller.connection.close()
             }
-            // What is on no line is for the owner alone.
+            // A function on no line is for the owner alone.
             let listed = Set(table.doors.map(\.name) + table.worker + table.admin)
             for role in DoorTable.roles where role != "owner" {
                 let caller = try await world.caller(role)

@@ -143,7 +143,7 @@ struct DoorWorld {
         }
     }
 
-    /// Of one who signed in another's is another person's under the same role; of a back end it is another role's.
+    /// For a signed-in role “another's” is another person's object under the same role; for a back end it is another role's.
     private func made(_ rule: String, _ object: Object, for role: String) async throws -> String {
         let type = rule == "job" ? "bigint" : "uuid"
         if object == .absent { return rule == "job" ? "999999999999" : "'\(Self.nowhere)'::uuid" }

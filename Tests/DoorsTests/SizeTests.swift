@@ -4,7 +4,7 @@ import Queues
 import TestSupport
 import Testing
 
-/// What callers give has bounds that stand in one table, `millrace.input_bounds()`.
+/// All input has bounds, which are in one table, `millrace.input_bounds()`.
 @Suite struct SizeTests {
     /// A call for each bound, as the person alice through a gateway. `#` stands for the size: at the bound, and one above.
     static let calls: [String: String] = [

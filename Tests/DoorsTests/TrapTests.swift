@@ -3,11 +3,11 @@ import Queues
 import TestSupport
 import Testing
 
-/// Code of a role that runs inside somebody else's statement: in an index expression that autovacuum evaluates, in a trigger, a cast, an operator, a
-/// policy. It may do what that role may do in a session of its own, and nothing that the others around it may.
+/// A role's code that runs inside another role's statement: in an index expression that autovacuum evaluates, in a trigger, a cast, an
+/// operator, a policy. It may do what that role may do in its own session, and nothing more.
 @Suite struct TrapTests {
-    /// Where one role's code runs in another's statement. `spy()` acts as its owner; `spied(int)` is for places that want an immutable function,
-    /// which Postgres itself runs as the table's owner.
+    /// A place where one role's code runs in another's statement. `spy()` acts as its owner; `spied(int)` is for places that need an
+    /// immutable function, which Postgres itself runs as the table's owner.
     struct Trap: Sendable, CustomTestStringConvertible {
         let name: String
         let built: String
@@ -65,7 +65,7 @@ import Testing
             sprung: "select 7::trap.checked"),
     ]
 
-    /// What the spy tries. Each gives null, false or nothing if it gained nothing. `$` stands for a job of somebody else.
+    /// What the spy tries. Each returns null, false or nothing if it gained nothing. `$` stands for another role's job.
     static let acts = [
         "select state from millrace.job($)", "select nullif(millrace.cancel($), false)::text",
         "select id::text from millrace.own_jobs()",
@@ -116,7 +116,7 @@ import Testing
                         insert into trap.log values (one.act, session_user, sqlstate, null);
                     end;
                 end loop;
-                -- The name of whoever runs the statement.
+                -- The role that runs the statement.
                 foreach forged in array array[session_user::text, current_setting('role')] loop
                     begin
                         execute format('select state from millrace.job(%s, caller => %L)', \(job), forged) into gained;

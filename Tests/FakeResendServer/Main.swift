@@ -24,7 +24,7 @@ import Glibc
             }
         }
         let line = "{\"port\":\(fake.port),\"control\":\(control.port)}\n"
-        _ = write(1, line, line.utf8.count)  // at once, whoever reads it
+        _ = write(1, line, line.utf8.count)  // unbuffered, so that the reader gets it at once
         while true { sleep(3600) }
     }
 }

@@ -95,7 +95,7 @@ package final class RawConnection: Sendable {
     /// To be read again.
     func put(back bytes: [UInt8]) { rest.withLock { $0 = bytes + $0 } }
 
-    /// What has come, at most so much; nil at the end.
+    /// The bytes that have come, at most `most`; nil at the end.
     package func read(_ most: Int = 65_536) -> [UInt8]? {
         let kept = rest.withLock { rest in
             defer { rest = [] }
@@ -127,7 +127,7 @@ package final class RawConnection: Sendable {
     /// The head of a request.
     package func readHead() -> String? { read(until: "\r\n\r\n") }
 
-    /// So many bytes; nil when the connection ends before.
+    /// Exactly `count` bytes; nil when the connection ends earlier.
     package func read(exactly count: Int) -> [UInt8]? {
         var bytes: [UInt8] = []
         while bytes.count < count {

@@ -53,7 +53,7 @@ import Testing
         #expect(guide.split(separator: "\n").filter { $0.hasPrefix("|") }.dropFirst(2).map(String.init) == rows)
     }
 
-    /// Whoever may not have been refused by the provider as such is never sent to a second one.
+    /// A message goes to a second provider only if the first certainly refused it.
     @Test func `only what the provider refused as a whole may go elsewhere`() {
         for kind in ErrorClass.allCases where kind.retry == .elsewhere {
             #expect(kind.bearing == .refusing || kind == .unavailable)

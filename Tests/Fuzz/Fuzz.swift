@@ -8,7 +8,7 @@ private let target: Target = {
     return target
 }()
 
-/// What libFuzzer calls with every input.
+/// libFuzzer calls this with every input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzz(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     if let complaint = target.take(Array(UnsafeBufferPointer(start: start, count: count))) { fatalError(complaint) }

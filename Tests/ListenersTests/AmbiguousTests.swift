@@ -4,12 +4,12 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What two readers could read in two ways. Behind each stands a second request, which nobody may answer.
+/// Requests that two readers could read in two ways. A second request follows each, which nobody may answer.
 @Suite struct AmbiguousTests {
     private static let hidden = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n"
 
     private static let twice: [String] = [
-        // What one reader takes for the name of another header, or for no header at all.
+        // One reader takes it for another header's name, or for no header at all.
         "Transfer-Encoding : chunked\r\nContent-Length: 5\r\n", "Transfer-Encoding\t: chunked\r\nContent-Length: 5\r\n",
         "Content-Length : 5\r\n", ": 5\r\n", "X Y: 5\r\n", "X\u{7f}: 5\r\n",
         // A line that goes on.
@@ -69,7 +69,7 @@ import Testing
         let found = Found()
         try await withListener(routes(found)) { listener in
             let answer = try await ask(listener, "\(head)\r\n\r\n\(Self.hidden)")
-            // What is no request line at all the library answers with a cut.
+            // If there is no request line at all, the library closes the connection.
             guard !answer.isEmpty else { return }
             #expect(answer.hasPrefix("HTTP/1.1 400 ") || answer.hasPrefix("HTTP/1.0 400 "), "\(answer)")
             try expectOneMessage(answer)
@@ -77,13 +77,13 @@ import Testing
         #expect(found.count.withLock { $0 } == 0)
     }
 
-    @Test func `an answer of our own goes to whoever sent the malformed header, and to no other`() async throws {
+    @Test func `our own answer goes to the sender of the malformed header, and to no other client`() async throws {
         let found = Found()
         try await withListener(routes(found)) { listener in
             let slow = try Wire(to: listener.address.port)
             slow.send("POST /take HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Slow: ")
             let answer = try await ask(listener, "POST /take HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n")
-            #expect(answer.hasPrefix("HTTP/1.1 400 ") && answer.contains("Content-Length is no number"), "\(answer)")
+            #expect(answer.hasPrefix("HTTP/1.1 400 ") && answer.contains("Content-Length is not a number"), "\(answer)")
             try expectOneMessage(answer)
             slow.send("y\r\nContent-Length: 2\r\n\r\nhi")
             #expect(try await slow.readToEnd().hasSuffix("taken 2"))

@@ -47,7 +47,8 @@ import Testing
         }
     }
 
-    @Test func `who drips headers or a body is cut, and whoever is slow but sends goes on`() async throws {
+    @Test func `a client that drips headers or a body is cut, and a slow one that keeps sending goes on`() async throws
+    {
         try await withListener(
             [Self.hello, Self.take],
             change: { options in

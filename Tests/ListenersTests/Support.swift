@@ -30,7 +30,7 @@ func withListener<Value: Sendable>(
     return try outcome.get()
 }
 
-/// A plain socket, that sends what a test wants and not what is right.
+/// A plain socket, for requests that a correct client would not send.
 final class Wire: Sendable {
     struct Refused: Error {}
 

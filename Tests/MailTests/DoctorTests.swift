@@ -11,13 +11,13 @@ import Testing
         "resend._domainkey.a.example": [key], "_dmarc.a.example": ["v=DMARC1; p=reject; rua=mailto:r@a.example"],
     ]
 
-    private func findings(_ book: [String: [String]], mail: Int = 1, fails: String? = nil) async throws -> [MailDoctor
+    private func findings(_ dns: [String: [String]], mail: Int = 1, fails: String? = nil) async throws -> [MailDoctor
         .Finding]
     {
         let resolver = Resolver(
             texts: { name async throws(Resolver.Failure) in
                 if name == fails { throw .unreachable }
-                return book[name] ?? []
+                return dns[name] ?? []
             }, count: { _, _ async throws(Resolver.Failure) in mail })
         return try await MailDoctor(resolver: resolver).examine(.resend("A.example"))
     }
@@ -56,9 +56,9 @@ import Testing
     func `each fault is found, with what to do`(
         name: String, records: [String], check: String, weight: MailDoctor.Weight, says: String
     ) async throws {
-        var book = Self.good
-        book[name] = records
-        let found = try await findings(book).filter { $0.weight != .fine }
+        var dns = Self.good
+        dns[name] = records
+        let found = try await findings(dns).filter { $0.weight != .fine }
         let finding = try #require(found.first { $0.what.contains(says) })
         #expect(finding.check == check && finding.weight == weight && !finding.advice.isEmpty)
     }
@@ -75,11 +75,11 @@ import Testing
     }
 
     @Test func `a parent's DMARC record counts`() async throws {
-        var book = Self.good
-        book["_dmarc.a.example"] = nil
+        var dns = Self.good
+        dns["_dmarc.a.example"] = nil
         let resolver = Resolver(
-            texts: { [book] name async throws(Resolver.Failure) in
-                name == "_dmarc.a.example" ? ["v=DMARC1; p=reject; sp=none; rua=mailto:x"] : book[name] ?? []
+            texts: { [dns] name async throws(Resolver.Failure) in
+                name == "_dmarc.a.example" ? ["v=DMARC1; p=reject; sp=none; rua=mailto:x"] : dns[name] ?? []
             }, count: { _, _ async throws(Resolver.Failure) in 1 })
         let found = try await MailDoctor(resolver: resolver).examine(.init(domain: "news.a.example"))
         #expect(found.last?.weight == .notice && found.last?.what.contains("_dmarc.a.example") == true)

@@ -18,7 +18,7 @@ extension Letter {
 }
 
 /// Blobs that lie in memory.
-final class Shelf: Sendable {
+final class SampleBlobs: Sendable {
     let contents: [BlobID: [UInt8]]
 
     init(_ contents: [BlobID: [UInt8]] = [:]) { self.contents = contents }

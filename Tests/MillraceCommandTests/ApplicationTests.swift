@@ -34,7 +34,7 @@ private func tree(_ run: @escaping @Sendable (Invocation) async throws -> ExitCo
         #expect(outcome.code == .misused && outcome.output.isEmpty)
         #expect(
             outcome.errors == """
-                millrace: 'vresion' is no command; did you mean millrace version?
+                millrace: 'vresion' is not a command; did you mean millrace version?
                 usage: millrace <command>
                 see millrace --help
 
@@ -73,7 +73,7 @@ private func tree(_ run: @escaping @Sendable (Invocation) async throws -> ExitCo
         #expect(capture.errors == "millrace: the results could not be written: no space left\n")
     }
 
-    @Test func `whoever closed a pipe is told nothing more`() async {
+    @Test func `a reader that closed its pipe gets no further output`() async {
         let capture = Capture()
         let left = Console(
             output: Sink(isTerminal: false) { _ in Descriptor.sentence(EPIPE) }, errors: capture.console.errors)

@@ -9,7 +9,8 @@ import Testing
 @testable import MillraceCommand
 
 @Suite struct CheckInCommandTests {
-    @Test func `a link shows the alarm to whoever looks, and answers it only when it is posted`() async throws {
+    @Test func `a link shows the alarm to everybody who opens it, and answers it only when it is posted`() async throws
+    {
         try await withDatabase { database in
             let connection = try await database.connect()
             try await connection.run(
@@ -58,7 +59,7 @@ import Testing
             #expect(try await connection.value("select acknowledged_by from millrace.alarms") == "mum")
             #expect(try await curl("-d answer=safe \(link)").contains("is over"))
             #expect(try await connection.value("select state from millrace.alarms") == "resolved")
-            // Whoever is no contact any more has no link any more; another's secret opens nothing, the one before does.
+            // A removed contact's link is dead; a link with another secret opens nothing, one with the previous secret does.
             try await connection.run("select millrace.check_in_contact_remove('<anna>', 'mum', '<anna>')")
             #expect(try await curl(link).hasSuffix(" 404"))
             let token = try #require(links.alarmToken(alarm, contact: ref))

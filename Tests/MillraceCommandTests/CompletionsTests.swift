@@ -23,7 +23,7 @@ private func shell(_ name: String, _ arguments: [String], script: String) async 
         environment: ["PATH": "/usr/bin:/bin", "HOME": "/tmp", "TERM": "dumb"])
 }
 
-/// What bash would offer for a line; the last word is the one at the cursor.
+/// bash's completions of a line; the last word is the one at the cursor.
 private func bash(_ words: String...) async throws -> [String] {
     let line = words.map(Completions.quoted).joined(separator: " ")
     let script = """
@@ -74,7 +74,7 @@ private func bash(_ words: String...) async throws -> [String] {
         #expect(try await fish("millrace status --sta") == [])
     }
 
-    /// zsh completes in a terminal only, so `_arguments` is replaced by one that tells what it was asked.
+    /// zsh completes only in a terminal, so `_arguments` is replaced by one that prints its arguments.
     @Test(.enabled(if: exists("/usr/bin/zsh"))) func `zsh asks for the right place with the right words`() async throws
     {
         func zsh(_ words: String...) async throws -> [String] {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceCommand
 
-/// Whether the schema is its owner's alone, as `doctor` and `migrate --dry-run` tell it.
+/// Whether the schema is its owner's alone, as `doctor` and `migrate --dry-run` report it.
 @Suite struct DoctorTrustTests {
     private static func checks(_ url: String) async throws -> [String: (result: String, sentence: String)] {
         let json = try JSONValue.read(await millrace("doctor", "--json", "--database-url", url).output)
@@ -57,7 +57,7 @@ import Testing
             #expect(
                 try await Self.checks(database.url)["rights of others"]?.sentence
                     == "granted to \(role) beside the configured roles")
-            // Who may not read what migrations made sees only what another role owns.
+            // A role that may not read what migrations made sees only objects of other owners.
             let url = database.url.replacing("//millrace@", with: "//\(role)@")
             #expect(try await Self.checks(url)["schema contents"]?.sentence.contains("the owner can tell") == true)
         }

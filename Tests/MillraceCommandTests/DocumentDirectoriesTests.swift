@@ -48,12 +48,12 @@ import Testing
             }
             for path in ["file", "folder/b", "out/passwd", "passwd", "self/environ", "loop", "a/b"] {
                 let outcome = Self.content("\(top)/in/\(path)", directories, asksKernel)
-                let sentence = "has a link on its way, or what is no directory"
+                let sentence = "has a link on its way, or what is not a directory"
                 #expect(outcome == .failure(FileProblem(complaint: sentence)), "\(path)")
             }
             for path in ["/in/pipe", "/in/sub"] {
                 let outcome = Self.content(top + path, directories, asksKernel)
-                #expect(outcome == .failure(FileProblem(complaint: "is no regular file")), "\(path)")
+                #expect(outcome == .failure(FileProblem(complaint: "is not a regular file")), "\(path)")
             }
             for path in [
                 "\(top)/inside/c", "\(top)/in/../inside/c", "\(top)/in/./a", "\(top)/in", "/etc/passwd",

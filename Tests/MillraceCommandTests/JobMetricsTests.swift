@@ -55,7 +55,7 @@ import Workers
         }
     }
 
-    @Test func `no collector gets more than so many series, whatever names there are`() {
+    @Test func `the number of a collector's series is bounded, whatever names there are`() {
         let rows = (0..<2000).map {
             MeasureRow(queue: "q\($0)", kind: "k", state: "ready", jobs: 1, oldest: Double($0), age: 0)
         }

@@ -103,7 +103,8 @@ private func run(_ words: String..., at url: String, keys: String?, files: [Stri
         }
     }
 
-    /// 1. Jobs wait, run and have ended under the old key. 2. All is sealed anew while a worker goes on. 3. The old key is gone.
+    /// 1. Jobs wait, run and have ended under the old key. 2. A rotation encrypts them all again while a worker goes on. 3. The old key is
+    /// removed.
     @Test func `keys are rotated under a running worker, and the old one can go`() async throws {
         try await withDatabase { database in
             let url = database.url
@@ -122,7 +123,7 @@ private func run(_ words: String..., at url: String, keys: String?, files: [Stri
                 }
                 #expect(
                     await run("keys", "rotate", "--dry-run", at: url, keys: "\(two),\(one)").output
-                        == "would encrypt 650 jobs anew with key two\n")
+                        == "would encrypt 650 jobs with key two\n")
                 let outcome = await run("keys", "rotate", "--batch", "100", "--json", at: url, keys: "\(two),\(one)")
                 #expect(outcome.code == .done, "\(outcome.errors)")
                 #expect(try JSONValue.read(outcome.output)["changed"]?.integer == 650)
@@ -158,7 +159,7 @@ private func run(_ words: String..., at url: String, keys: String?, files: [Stri
                 "begin; select millrace.enqueue('a', unique_key => 'k', on_conflict => 'replace')")
             let outcome = await run("keys", "rotate", at: url, keys: "\(two),\(one)")
             #expect(outcome.code == .failed)
-            #expect(outcome.output == "1 job encrypted anew with key two\n")
+            #expect(outcome.output == "1 job encrypted with key two\n")
             #expect(outcome.errors.contains("1 job could not be opened: the arguments are encrypted with key three"))
             #expect(outcome.errors.contains("in use by open transactions: run this again"))
             try await holder.run("rollback")

@@ -3,7 +3,7 @@ import Testing
 @testable import MillraceCommand
 @testable import MillraceLoad
 
-/// The judge has to be trusted before what it says of others is: each rule is broken once, and only that is found.
+/// The checker itself is tested first: each rule is broken once, and only that violation is found.
 @Suite struct LedgerCheckerTests {
     /// Two workers, and one job that ran well.
     private var fine: LedgerChecker {

@@ -101,11 +101,11 @@ import Testing
             ]
             #expect(await start(named).errors.contains("cannot be read"))
             let broken = await start(named, files: ["/run/key": "secret"])
-            #expect(broken.code == .misused && broken.errors.contains("it is no private key"), "\(broken)")
+            #expect(broken.code == .misused && broken.errors.contains("it is not a private key"), "\(broken)")
             #expect(!broken.errors.contains("secret"))
             let google = await start(
                 ["MILLRACE_FCM_CREDENTIALS_FILE": "/run/fcm"], files: ["/run/fcm": #"{"private_key": "secret"}"#])
-            #expect(google.code == .misused && google.errors.contains("no service account"), "\(google)")
+            #expect(google.code == .misused && google.errors.contains("not a service account"), "\(google)")
             let headers = await start(
                 ["MILLRACE_SMS_URL": "https://sms.example", "MILLRACE_SMS_HEADERS_FILE": "/run/h"],
                 files: ["/run/h": "Authorization: x\nsecret\n"])

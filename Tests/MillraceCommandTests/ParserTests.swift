@@ -111,13 +111,17 @@ private func problems(_ request: CommandRequest) -> [String] {
     }
 
     @Test func `mistyped words and flags get a suggestion`() {
-        #expect(problems(parse("jbos")) == ["'jbos' is no command; did you mean millrace jobs?"])
+        #expect(problems(parse("jbos")) == ["'jbos' is not a command; did you mean millrace jobs?"])
         #expect(
-            problems(parse("jobs", "lsit")) == ["'lsit' is no verb of millrace jobs; did you mean millrace jobs list?"])
+            problems(parse("jobs", "lsit")) == [
+                "'lsit' is not a verb of millrace jobs; did you mean millrace jobs list?"
+            ])
         #expect(problems(parse("show", "4")) == ["'show' needs its noun; did you mean millrace jobs show?"])
         #expect(problems(parse("jobs")) == ["millrace jobs needs a verb: list or show"])
         #expect(
-            problems(parse("jobs", "frobnicate")) == ["'frobnicate' is no verb of millrace jobs; it has list or show"])
+            problems(parse("jobs", "frobnicate")) == [
+                "'frobnicate' is not a verb of millrace jobs; it has list or show"
+            ])
         #expect(problems(parse("jobs", "list", "--limti", "5")) == ["unknown flag --limti; did you mean --limit?"])
         #expect(problems(parse("--limti=5", "jobs", "list")) == ["unknown flag --limti; did you mean --limit?"])
         #expect(problems(parse("jobs", "list", "--no-exat")) == ["unknown flag --no-exat; did you mean --no-exact?"])

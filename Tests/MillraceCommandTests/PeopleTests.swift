@@ -25,7 +25,7 @@ import Testing
         let tally = try await Self.played(1...80)
         #expect(tally.faults.isEmpty, "\(tally.faults.prefix(3).joined(separator: "\n"))")
         #expect(tally.steps == 80 * 60)
-        // They got somewhere: many calls did something, and what the rules are about has happened.
+        // The sequences reached something: many calls succeeded, and the cases that the rules are about occurred.
         #expect(tally.refused > 1000 && tally.refused < tally.steps * 2 / 3, "\(tally.refused)")
         #expect(tally.asks > 300 && tally.alarms > 50 && tally.endings > 5, "\(tally)")
     }

@@ -83,7 +83,7 @@ private func load(
         }
     }
 
-    @Test func `what is no secret in an address is shown`() {
+    @Test func `what is not a secret in an address is shown`() {
         for text in [
             "https://host.example:8443/a/b", "https://app.example.com/reset?token={token}",
             "https://host.example/?a=&b={x}#{y}",
@@ -182,7 +182,7 @@ private func load(
         ("host=db user=me password=pw dbname=app", "host=db user=me password=*** dbname=app"),
         ("host = 'my db' password='p w\\'x' unknown=pw", "host='my db' password=*** unknown=***"),
     ])
-    func `a connection keeps what is no secret`(text: String, masked: String) {
+    func `a connection keeps what is not a secret`(text: String, masked: String) {
         #expect(ConnectionText.complaint(text) == nil)
         #expect(Secrets.masked(connection: text) == masked)
     }

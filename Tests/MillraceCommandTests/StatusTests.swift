@@ -94,7 +94,7 @@ import Testing
 
     @Test func `watching goes on until the timeout`() async throws {
         try await withDatabase { database in
-            // A second look comes a second after the first, however long that takes here.
+            // A second look comes a second after the first, however long the test takes.
             for timeout in ["1100ms", "10s", "2m"] {
                 let outcome = await millrace(
                     "status", "--watch", "--jsonl", "--timeout", timeout, "--database-url", database.url)

@@ -6,7 +6,7 @@ import Workers
 
 @testable import MillraceCommand
 
-/// What `status` says of things that go wrong though workers live, and how it says it.
+/// The troubles that `status` reports although workers live, and how it reports them.
 @Suite struct StatusTroubleTests {
     @Test func `a kind whose runs all fail is degraded, with its error, though retries wait for hours`() async throws {
         try await withDatabase { database in
@@ -228,7 +228,7 @@ import Workers
             let files = await millrace("status", "--quiet", "--database-url", url)
             #expect(
                 files.code == .degraded
-                    && files.output == "DEGRADED  mail becomes files: no service for mail is configured\n",
+                    && files.output == "DEGRADED  mail becomes files: no mail service is configured\n",
                 "\(files.output)")
             await connection.close()
         }
@@ -247,7 +247,7 @@ import Workers
 }
 
 extension Connection {
-    /// A session of the kind `test`, and so many of its jobs that have failed once and wait for a day.
+    /// A session of the kind `test`, and `count` of its jobs that have failed once and wait for a day.
     fileprivate func makeFailures(_ count: Int) async throws {
         try await run(
             """

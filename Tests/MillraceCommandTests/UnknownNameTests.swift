@@ -12,7 +12,7 @@ private func run(_ words: [String], _ url: String) async -> Outcome {
 }
 
 @Suite struct UnknownNameTests {
-    /// Every verb that acts on something by a name, with a mistyped one, and what was meant.
+    /// Every verb that acts on a named thing, with a mistyped name, and the name that was meant.
     static let acts: [(words: [String], meant: String)] = [
         (["queues", "pause", "mial"], "mail"), (["queues", "pause", "mail", "mial"], "mail"),
         (["queues", "resume", "mial"], "mail"), (["queues", "drain", "mial"], "mail"),

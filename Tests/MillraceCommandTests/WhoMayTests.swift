@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// `deploy/guides/who-may.md` says who may speak for whom; here each of its cells is tried.
+/// `deploy/guides/who-may.md` says who may act for whom; here each of its cells is tried.
 @Suite struct WhoMayTests {
     private struct Line {
         var name: String
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    /// By the guide's names. Where a back end has to say who acts, `$as` is where it does.
+    /// By the guide's names. `$as` stands where a back end names the actor.
     private static let calls: [String: String] = [
         "family_invite": "family_invite('f', 'newcomer', 'teen')",
         "family_join newcomer": "family_join('f', 'newcomer', 'teen')",

@@ -11,7 +11,7 @@ private struct Slow: Job {
     static let kind = "slow"
 }
 
-/// What runs, and goes on until it is released.
+/// A handler that runs until it is released.
 private final class Hold: Sendable {
     private let state = Mutex((running: 0, released: false))
 

@@ -158,7 +158,7 @@ private actor Calls {
         }
     }
 
-    /// The worker would wait for an hour for what runs: what comes back at once has not begun.
+    /// The worker would wait an hour for running jobs, so a job that comes back at once has not started.
     @Test(.timeLimit(.minutes(10)))
     func `a drain gives back the jobs that wait for company, and uses up no attempt`() async throws {
         try await withDatabase { database in

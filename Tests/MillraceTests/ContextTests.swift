@@ -14,7 +14,7 @@ private struct Trace: Codable, Equatable {
     var hops: Int
 }
 
-/// What a worker has told a program.
+/// The log and metrics that a worker has sent to a program.
 private final class Told: LogHandler, MetricsHandler {
     let events = Mutex<[LogEvent]>([])
     let counts = Mutex<[String: Int]>([:])

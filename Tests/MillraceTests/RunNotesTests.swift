@@ -18,7 +18,7 @@ private struct Receipt: Codable, Equatable {
 
 private struct Declined: Error {}
 
-/// Fails behind its first step when it runs for the first time.
+/// Fails after its first step in its first run.
 private func handle(_ order: Order, _ context: Context, counting done: Counter) async throws -> Verdict {
     context.progress(0.1, stage: "reserve")
     let total = try await context.step("reserve") {
@@ -32,7 +32,7 @@ private func handle(_ order: Order, _ context: Context, counting done: Counter) 
     return .done
 }
 
-/// As a stranger would use steps, progress and results.
+/// As another project would use steps, progress and results.
 @Suite struct RunNotesTests {
     @Test func `on the bench a second run skips the steps of the first, in memory`() async throws {
         let worker = Worker(log: .silent)

@@ -16,7 +16,7 @@ private struct Secret: Job {
     var code: String
 }
 
-/// Another driver than ours: libpq by itself, which binds everything as text and says no type.
+/// Another driver than ours: plain libpq, which binds everything as text without a type.
 private final class PlainDriver {
     struct Refused: Error { let message: String }
 

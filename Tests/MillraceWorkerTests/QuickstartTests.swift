@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What the README shows is what stands in deploy/examples, and that is built with the project.
+/// The README shows the code in deploy/examples, which is built with the project.
 @Suite struct QuickstartTests {
     private static func read(_ path: String) throws -> String {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

@@ -1,8 +1,8 @@
-/// What an exploration of all orders of events has found.
+/// The result of an exploration of all orders of events.
 struct Finding {
     var states: Int
     var ends: Int
-    /// The shortest way to what is wrong, or nil.
+    /// The shortest trace to a fault, or nil.
     var failure: (what: String, trace: [String])?
 }
 
@@ -19,7 +19,7 @@ struct Explorer {
         var index: [World: Int32] = [model.start: 0]
         var queue = [model.start]
         var steps = [Step(parent: -1, label: Label("start"))]
-        /// Who leads here without a fault; walked backwards from the ends.
+        /// The states that lead here without a fault; walked backwards from the ends.
         var before: [[Int32]] = [[]]
         var ends: [Int32] = []
         var at = 0

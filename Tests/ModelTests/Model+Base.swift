@@ -2,16 +2,16 @@ import Queues
 
 extension Model {
     /// millrace.claim: nil when the session is gone, which the lease's reference to it refuses.
-    func claim(_ token: Token, take: Int?, from stretches: [ClaimRange], in base: inout Base) -> (
+    func claim(_ token: Token, take: Int?, from ranges: [ClaimRange], in base: inout Base) -> (
         jobs: [Int], places: [Int]
     )? {
         guard base.sessions.contains(token.session) else { return nil }
         var jobs: [Int] = []
         var places: [Int] = []
         if scope.late {
-            for stretch in stretches {
-                let here = base.ready.filter { $0.value > stretch.floor && $0.value <= stretch.ceiling }
-                for (job, place) in here.sorted(by: { $0.value < $1.value }).prefix(Int(stretch.limit))
+            for range in ranges {
+                let here = base.ready.filter { $0.value > range.floor && $0.value <= range.ceiling }
+                for (job, place) in here.sorted(by: { $0.value < $1.value }).prefix(Int(range.limit))
                 where jobs.count < scope.batch && !jobs.contains(job) {
                     jobs.append(job)
                     places.append(place)
@@ -99,7 +99,7 @@ extension Model {
         lease.jobs.map { RunKey(token: lease.token, job: $0) }.filter { base.outcome(of: $0) == nil }
     }
 
-    /// millrace.rescue: what a session held goes back into line, the session is gone.
+    /// millrace.rescue: the session's jobs go back into line, the session is gone.
     func rescue(_ session: Int, in base: inout Base) {
         for lease in base.leases where lease.token.session == session {
             for run in unfinished(lease, in: base) {
@@ -128,7 +128,7 @@ extension Model {
         world.base.leases.removeAll { tokens.contains($0.token) }
     }
 
-    /// millrace.cancel_now, but for a job that runs: then it answers with the run.
+    /// millrace.cancel_now, except that for a running job it returns the run.
     func cancelWaiting(_ job: Int, in world: inout World) -> RunKey? {
         if world.base.ready[job] != nil || world.base.timer.contains(job) {
             world.base.ready[job] = nil
@@ -139,7 +139,7 @@ extension Model {
         return world.base.holder(of: job).map { RunKey(token: $0, job: job) }
     }
 
-    /// millrace.heed_cancels, for one of them.
+    /// millrace.heed_cancels, for one of the cancels.
     func heed(_ cancel: RunKey, in world: inout World) {
         world.base.cancels.removeAll { $0 == cancel }
         let outcome = world.base.outcome(of: cancel)

@@ -2,7 +2,7 @@ import Queues
 import Workers
 
 extension Model {
-    /// What keeps the house, and what others do for a worker that is lost.
+    /// The housekeeping, and what other workers do for a lost one.
     func houseEvents(of who: Int, in world: World, into events: inout [Event]) {
         let process = world.processes[who]
         guard !process.isSilent else {
@@ -90,7 +90,7 @@ extension Model {
         }
     }
 
-    /// What it had asked for may still be carried out.
+    /// Its last statement may still be executed.
     private func die(_ who: Int, in world: World, into events: inout [Event]) {
         func kill(_ label: Label, _ leave: (inout World) -> Void) {
             add(label, fault: true, to: &events, world) {
@@ -103,8 +103,8 @@ extension Model {
         guard !world.processes[who].isSilent else { return }
         if mayClaim(who, in: world) {
             kill(Label("is killed in the middle of a claim", who: who)) { world in
-                let (token, stretches) = order(of: &world.processes[who])
-                world.strays.append(.claim(token, from: stretches))
+                let (token, ranges) = order(of: &world.processes[who])
+                world.strays.append(.claim(token, from: ranges))
             }
         }
         if case .idle = world.processes[who].flushing, !world.processes[who].pending.isEmpty {
@@ -123,11 +123,11 @@ extension Model {
                     isStray ? "loses its connection in the middle of a claim" : "loses the answer of its claim"
                 add(Label(what, who: who), fault: true, to: &events, world) { world in
                     world.faults.cuts -= 1
-                    let (token, stretches) = order(of: &world.processes[who])
+                    let (token, ranges) = order(of: &world.processes[who])
                     if isStray {
-                        world.strays.append(.claim(token, from: stretches))
+                        world.strays.append(.claim(token, from: ranges))
                     } else {
-                        _ = claim(token, take: nil, from: stretches, in: &world.base)
+                        _ = claim(token, take: nil, from: ranges, in: &world.base)
                     }
                     world.processes[who].mustReconcile = true
                 }
@@ -174,8 +174,8 @@ extension Model {
             add(Label("a statement of a lost connection is carried out"), fault: true, to: &events, world) { world in
                 world.strays.remove(at: place)
                 switch stray {
-                case .claim(let token, let stretches):
-                    _ = claim(token, take: nil, from: stretches, in: &world.base)
+                case .claim(let token, let ranges):
+                    _ = claim(token, take: nil, from: ranges, in: &world.base)
                 case .finish(let flush):
                     _ = finish(flush, in: &world)
                 }

@@ -48,20 +48,20 @@ extension Model {
                 $0.processes[who].horizon = nil
             }
         }
-        if case .answered(let token, let jobs, let places, let stretches) = process.claiming, !process.isSilent {
+        if case .answered(let token, let jobs, let places, let ranges) = process.claiming, !process.isSilent {
             add(Label("takes in what it has claimed", who: who), to: &events, world) {
-                accept(jobs, places, token, stretches, in: &$0.processes[who])
+                accept(jobs, places, token, ranges, in: &$0.processes[who])
             }
         }
     }
 
     func accept(
-        _ jobs: [Int], _ places: [Int], _ token: Token, _ stretches: [ClaimRange], in process: inout Process
+        _ jobs: [Int], _ places: [Int], _ token: Token, _ ranges: [ClaimRange], in process: inout Process
     ) {
         process.claiming = .idle
         if scope.late {
             process.floors.claimed(
-                places.map { QueuePosition(lane: Self.lane, seq: Int64($0)) }, from: stretches, wanted: scope.batch)
+                places.map { QueuePosition(lane: Self.lane, seq: Int64($0)) }, from: ranges, wanted: scope.batch)
         }
         guard !jobs.isEmpty, !scope.claimsEnd else {
             process.number -= 1  // nobody else has heard of it
@@ -76,7 +76,7 @@ extension Model {
         }
     }
 
-    /// Book.flushed.
+    /// WorkerState.flushed.
     private func settle(_ flush: Process.Flush, live: Set<Token>, in process: inout Process) {
         process.flushing = .idle
         var refused: Set<Token> = []
@@ -91,7 +91,7 @@ extension Model {
         process.lose(refused)
     }
 
-    /// Book.flush(of:).
+    /// WorkerState.flush(of:).
     private func group(_ ends: [Process.End], of process: Process) -> Process.Flush {
         var complete: Set<Token> = []
         for entry in process.leases {
@@ -101,7 +101,7 @@ extension Model {
         return Process.Flush(ends: ends, complete: complete)
     }
 
-    /// What it asks of the database, and what the database does about it.
+    /// The worker's statements, and their effects in the database.
     func askEvents(of who: Int, in world: World, into events: inout [Event]) {
         let process = world.processes[who]
         guard !process.isSilent else { return }
@@ -109,12 +109,12 @@ extension Model {
             let choices: [Int?] = !scope.late && world.base.ready.count > 1 ? [nil, 1] : [nil]
             for take in choices {
                 func ask(_ world: inout World) {
-                    let (token, stretches) = order(of: &world.processes[who])
-                    if let found = claim(token, take: take, from: stretches, in: &world.base) {
+                    let (token, ranges) = order(of: &world.processes[who])
+                    if let found = claim(token, take: take, from: ranges, in: &world.base) {
                         world.processes[who].claiming = .answered(
-                            token, jobs: found.jobs, places: found.places, from: stretches)
+                            token, jobs: found.jobs, places: found.places, from: ranges)
                         if !scope.late {
-                            accept(found.jobs, found.places, token, stretches, in: &world.processes[who])
+                            accept(found.jobs, found.places, token, ranges, in: &world.processes[who])
                         }
                     } else {
                         world.processes[who].number -= 1
@@ -157,7 +157,7 @@ extension Model {
 
     func order(of process: inout Process) -> (Token, [ClaimRange]) {
         process.number += 1
-        return (Token(session: process.session, number: process.number), stretches(of: &process))
+        return (Token(session: process.session, number: process.number), ranges(of: &process))
     }
 
     func nextFlush(of process: inout Process) -> Process.Flush {
@@ -180,7 +180,7 @@ extension Model {
         }
     }
 
-    private func stretches(of process: inout Process) -> [ClaimRange] {
+    private func ranges(of process: inout Process) -> [ClaimRange] {
         guard scope.late else { return [] }
         process.floors.planned()
         let limit = Int32(scope.batch)

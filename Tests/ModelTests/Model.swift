@@ -109,7 +109,7 @@ struct Model {
                 houseEvents(of: who, in: world, into: &events)
                 faultEvents(of: who, in: world, into: &events)
             } else {
-                add(Label("starts anew", who: who), to: &events, world) { $0.processes[who] = opened(in: &$0.base) }
+                add(Label("starts again", who: who), to: &events, world) { $0.processes[who] = opened(in: &$0.base) }
             }
         }
         callerEvents(in: world, into: &events)

@@ -1,7 +1,7 @@
 import Testing
 import Threads
 
-/// One after the other, and on a thread of their own: they compute for long, and other tests wait for the pool.
+/// One after the other, and on their own thread: they compute for long, and other tests wait for the pool.
 @Suite(.serialized) struct `The protocol of claim, finish and rescue` {
     @Test(arguments: Scope.all) func `keeps its promises in every order of events`(_ scope: Scope) async {
         let began = ContinuousClock.now

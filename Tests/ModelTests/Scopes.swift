@@ -26,7 +26,7 @@ extension Scope {
             claimsEnd: true),
     ]
 
-    /// What has to be found, where, and what is said of it.
+    /// The faults that must be found, in which scope, and their description.
     static let breaking: [(Broken, Scope, String)] = [
         (.noTokenCheck, silences, "was accepted whose token was no longer live"),
         (.noTokenCheck, crashes, "was accepted whose token was no longer live"),

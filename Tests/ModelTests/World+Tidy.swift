@@ -1,5 +1,5 @@
-/// Two states that differ only in what nobody can ask for any more are one: runs that are over and that no lease, worker, stray
-/// statement or cancel still names, and the names of sessions. Tokens are never reused, so a forgotten one is as good as none.
+/// Two states are one if they differ only in things that nobody can ask for any more: runs that are over and that no lease, worker, stray
+/// statement or cancel still names, and the names of sessions. Tokens are never reused, so a forgotten one does not matter.
 extension World {
     mutating func tidy() {
         let named = namedTokens()
@@ -79,7 +79,7 @@ extension World {
         if case .looked(let run) = cancelling { cancelling = .looked(renamed(run)) }
         strays = strays.map { stray in
             switch stray {
-            case .claim(let token, let stretches): .claim(renamed(token), from: stretches)
+            case .claim(let token, let ranges): .claim(renamed(token), from: ranges)
             case .finish(let flush): .finish(renamed(flush))
             }
         }
@@ -92,8 +92,8 @@ extension World {
             process.going = process.going.map { Process.Going(run: renamed($0.run), isOwed: $0.isOwed) }
             process.pending = renamed(process.pending)
             process.halves = process.halves.map { renamed($0) }
-            if case .answered(let token, let jobs, let places, let stretches) = process.claiming {
-                process.claiming = .answered(renamed(token), jobs: jobs, places: places, from: stretches)
+            if case .answered(let token, let jobs, let places, let ranges) = process.claiming {
+                process.claiming = .answered(renamed(token), jobs: jobs, places: places, from: ranges)
             }
             switch process.flushing {
             case .idle: break

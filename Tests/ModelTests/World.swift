@@ -23,7 +23,7 @@ enum Outcome: Hashable {
     }
 }
 
-/// What the database holds. Every change of it is one transaction.
+/// The database's contents. Every change is one transaction.
 struct Base: Hashable {
     struct Lease: Hashable {
         var token: Token
@@ -64,7 +64,7 @@ struct Base: Hashable {
     }
 }
 
-/// A worker process: what it believes, and what it has asked the database and not yet heard.
+/// A worker process: what it believes, and which statements it has sent without an answer yet.
 struct Process: Hashable {
     struct Entry: Hashable {
         var token: Token
@@ -74,7 +74,7 @@ struct Process: Hashable {
 
     struct Going: Hashable {
         var run: RunKey
-        /// Its end is told already, the work is still to be done: only when the build is broken so.
+        /// Its end is recorded already, but its work is not done: only in a deliberately broken build.
         var isOwed = false
     }
 
@@ -97,7 +97,7 @@ struct Process: Hashable {
 
     enum Flushing: Hashable {
         case idle
-        /// The answer was lost: first it asks what is recorded.
+        /// The answer was lost: first the worker asks what is recorded.
         case unsure(Flush)
         /// And then, if nothing was, tells it again.
         case again(Flush)
@@ -142,7 +142,7 @@ enum Stray: Hashable {
 
 enum Cancelling: Hashable {
     case notYet
-    /// It has seen who holds the job, and has not committed its word to them.
+    /// It has seen who holds the job, and has not committed its cancel yet.
     case looked(RunKey)
     case done
 }
@@ -151,7 +151,7 @@ struct World: Hashable {
     var base: Base
     var processes: [Process]
     var strays: [Stray] = []
-    /// Jobs that nobody has begun to enqueue.
+    /// Jobs that nobody has enqueued yet.
     var undrawn: Set<Int>
     var cancelling: Cancelling
     var faults: Faults
@@ -167,7 +167,7 @@ struct World: Hashable {
     var broken: String?
 }
 
-/// How many of each may still happen.
+/// How many of each fault may still happen.
 struct Faults: Hashable {
     var kills = 0
     var silences = 0
@@ -184,9 +184,9 @@ struct Scope {
     var jobs: Int
     var workers: Int
     var faults = Faults()
-    /// Jobs are enqueued meanwhile, and may commit in another order than they drew their places.
+    /// Jobs are enqueued meanwhile, and may commit in another order than that of their places.
     var late = false
-    /// A claim is the end of its jobs: only the way there is asked about.
+    /// A claim is the end of its jobs: only the way there is explored.
     var claimsEnd = false
     var cancels = false
     var attempts = 2

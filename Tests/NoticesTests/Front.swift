@@ -12,7 +12,7 @@ enum Programs {
     static let nghttpx: String? = ["/usr/sbin/nghttpx", "/usr/bin/nghttpx"].first { path in access(path, X_OK) == 0 }
 }
 
-/// Runs `body` beside nghttpx, which speaks HTTP/2 over TLS and hands everything to a port of this machine in HTTP/1.1.
+/// Runs `body` beside nghttpx, which speaks HTTP/2 over TLS and forwards everything to a port of this machine in HTTP/1.1.
 func withFront(_ nghttpx: String, before port: Int, _ body: (_ url: String, _ authority: String) async throws -> Void)
     async throws
 {

@@ -8,24 +8,24 @@ import TestSupport
 
 @testable import Notices
 
-/// A room with a database of its own.
+/// The notices in their own database.
 struct NoticeBench: Sendable {
     let database: TestDatabase
     let connection: Connection
     let pool: Pool
 
-    /// Runs a desk beside `body`, and ends it.
-    func withDesk<Value: Sendable>(
-        _ couriers: [any NoticeProvider], supervisor: Supervisor = NoticeBench.supervisor(),
+    /// Runs a notice service beside `body`, and ends it.
+    func withService<Value: Sendable>(
+        _ providers: [any NoticeProvider], supervisor: Supervisor = NoticeBench.supervisor(),
         _ change: (inout NoticeService.Options) -> Void = { _ in }, _ body: (NoticeService) async throws -> Value
     ) async throws -> Value {
         var options = NoticeService.Options(database: database.options)
         options.app = "Shop"
         change(&options)
-        let desk = NoticeService(options, couriers: couriers, supervisor: supervisor, log: .silent)
-        let running = Task { await desk.run() }
+        let service = NoticeService(options, providers: providers, supervisor: supervisor, log: .silent)
+        let running = Task { await service.run() }
         do {
-            let value = try await body(desk)
+            let value = try await body(service)
             running.cancel()
             await running.value
             return value
@@ -85,7 +85,7 @@ struct NoticeBench: Sendable {
             on: connection)
     }
 
-    /// "status" and whatever else of a notice.
+    /// "status" and other columns of a notice.
     func look(_ id: String, _ what: String = "status") async throws -> String? {
         try await connection.value("select (\(what))::text from millrace.notices where id = '\(id)'")
     }
@@ -106,8 +106,8 @@ func withNotices<Value: Sendable>(_ body: (NoticeBench) async throws -> Value) a
     }
 }
 
-/// Takes what it is brought, and answers as it is told.
-final class ScriptedCourier: NoticeProvider {
+/// Takes sendings, and answers as scripted.
+final class ScriptedNoticeProvider: NoticeProvider {
     let name: String
     private let brought = Mutex<[Sending]>([])
     private let answer: @Sendable (Sending, Int) async -> NoticeOutcome

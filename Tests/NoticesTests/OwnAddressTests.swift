@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// What somebody who is signed in may point at others: devices and addresses that they say are their own.
+/// What a signed-in person may point at others: devices and addresses that it claims as its own.
 @Suite struct OwnAddressTests {
     private func signIn(_ person: String?, on connection: Connection) async throws {
         let claims = person.map { #"{"sub": "\#($0)"}"# } ?? ""

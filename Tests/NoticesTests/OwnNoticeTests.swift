@@ -9,7 +9,7 @@ import Testing
                 "millrace.own_notice_schedule('ada', 'water', '\(key)', now() + interval '1 hour', '{\"title\": \"Drink\"}'\(more), actor => 'ada')"
             }
             let id = try await connection.value(own("k")) ?? ""
-            // Said again, for the answer may have been lost.
+            // Sent again, because the answer may have been lost.
             #expect(try await connection.value(own("k")) == id)
             #expect(
                 try await connection.column("select kind || ' ' || key || ' ' || channels::text from millrace.notice")

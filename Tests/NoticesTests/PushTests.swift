@@ -24,14 +24,14 @@ import Transfers
     }
 
     private static func send(
-        _ courier: any NoticeProvider, to device: String = "token-0001", alarm: Bool = true, platform: String = "apns",
+        _ provider: any NoticeProvider, to device: String = "token-0001", alarm: Bool = true, platform: String = "apns",
         id: String = UUID().uuidString.lowercased(), supervisor: Supervisor = NoticeBench.supervisor()
     ) async throws -> NoticeOutcome {
         let sending = Sending(
             id: id, person: "ada", kind: "alarm.raised", data: Facts(["name": "Ben"]), channel: "push",
             address: device, isAlarm: alarm, platform: platform)
-        return try await supervisor.call(courier.name) { call in
-            await courier.send(sending, NoticeWords(title: "T", body: "B"), call: call)
+        return try await supervisor.call(provider.name) { call in
+            await provider.send(sending, NoticeWords(title: "T", body: "B"), call: call)
         }
     }
 
@@ -79,7 +79,7 @@ import Transfers
             let now = Int64(Date().timeIntervalSince1970 * 1000)
             fake.change { $0.gone = ["token-0001": now + 60_000, "token-0002": now - 86_400_000] }
             let id = try await bench.send("alarm.raised", "alarm => true")
-            try await bench.withDesk([try Self.apns(fake, bench)]) { _ in
+            try await bench.withService([try Self.apns(fake, bench)]) { _ in
                 try await bench.settled(id, as: "failed")
             }
             #expect(try await bench.connection.column("select token from millrace.device_list()") == ["token-0002"])
@@ -90,10 +90,10 @@ import Transfers
     @Test func `a connection that breaks in flight leaves the outcome open, and the device shows one`() async throws {
         try await withNotices { bench in
             let fake = try FakeAPNs()
-            fake.change { $0.special = [1: PushAnswer(fate: .lose)] }
+            fake.change { $0.special = [1: PushAnswer(reaction: .lose)] }
             try await bench.addDevice("token-0001")
             let id = try await bench.send("alarm.raised", "alarm => true")
-            try await bench.withDesk([try Self.apns(fake, bench)]) { options in
+            try await bench.withService([try Self.apns(fake, bench)]) { options in
                 options.alarmLease = .seconds(86_400)  // it shall not run out, however often the clock is moved
             } _: { _ in
                 try await eventually("it is sent again") {
@@ -198,9 +198,9 @@ import Transfers
                 }
                 fake.change { rules in
                     rules.gone = [:]
-                    rules.always = PushAnswer(fate: .lose)
+                    rules.always = PushAnswer(reaction: .lose)
                 }
-                // What nghttpx makes of a back end that breaks off is a 502, which Apple's would be a 5xx, too.
+                // nghttpx answers 502 for a back end that breaks off; Apple would answer with a 5xx, too.
                 let broken = try await Self.send(worker)
                 #expect(broken.fault != nil)
             }
@@ -305,7 +305,7 @@ import Transfers
             case 3: PushAnswer(500, "")
             case 4: PushAnswer(429, "", headers: ["Retry-After": "5"])
             case 5: PushAnswer(400, "")
-            case 6: PushAnswer(fate: .lose)
+            case 6: PushAnswer(reaction: .lose)
             case 7: PushAnswer(401, "")
             default: PushAnswer(201, #"{"sid": "SM\#(number)"}"#)
             }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Notices
 
-/// What the database decides: by which ways, when, how often.
+/// The database's decisions: by which channels, when, how often.
 @Suite struct TakeTests {
     @Test func `a notice goes by what the person has, an alarm by all of it`() async throws {
         try await withNotices { bench in
@@ -133,7 +133,7 @@ import Testing
                 try await bench.connection.int("select count(*) from millrace.notices where status = 'suppressed'") == 4
             )
 
-            // Two are told one by one.
+            // Two are sent one by one.
             for key in 5...6 { try await bench.send("note", "key => 'k\(key)'") }
             try await bench.connection.run("select millrace.test_clock_advance('5 hours')")
             let two = try await bench.take(alarms: false).filter { !$0.isAgain }
@@ -191,7 +191,7 @@ import Testing
             }
             #expect(try await bench.look(alarm) == "failed")
 
-            // By SMS a reminder that may have arrived is not sent twice; an alarm is, and that is counted.
+            // By SMS a reminder that may have arrived is not sent again; an alarm is, and that is counted.
             let doubtful = try await bench.put("sms", "+4930123456", key: "c", alarm: false, kind: "note")
             let again = try await bench.put("sms", "+4930123456", key: "d")
             for isAlarm in [true, false] {

@@ -140,7 +140,7 @@ import Testing
         }
         #expect(place(0, 0) == "10 60")
         #expect(place(180, 0) == "190 40")
-        // Turned clockwise to be read: what is its left edge was its lower one.
+        // Turned clockwise to be upright: its left edge was the lower one.
         #expect(place(90, 0) == "40 10")
         #expect(place(270, 0) == "160 90")
         #expect(place(0, 180) == "190 40")

@@ -39,7 +39,7 @@ struct PoolerTests {
                     answer = try await connection.query(sql) { row throws(PostgresError) in try row.string(0) }.first
                 }
                 guard let error else { return answer }
-                // Who insists on them must expect it.
+                // A caller that insists on prepared statements must expect this error.
                 return prepare == .on && error.sqlState == "26000" ? nil : error.description
             }
             for turn in 0..<20 {
@@ -85,7 +85,7 @@ struct PoolerTests {
             try await direct.run(
                 "select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '\(name)' and pid <> pg_backend_pid()"
             )
-            // The pooler may not have noticed yet that its server is gone, and hand it to the first who comes.
+            // The pooler may not have noticed yet that its server is gone, and may give that connection to the next client.
             try await eventually("the pooler has a new server") {
                 guard let first = try? await Connection.open(options) else { return false }
                 return (try? await first.int("select 1")) == 1

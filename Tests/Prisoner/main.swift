@@ -3,7 +3,7 @@ import ChildProtocol
 import ChildSandbox
 import Glibc
 
-// A child that tries to break out, or misbehaves, as its request tells it. Each answer says what the kernel said.
+// A child that tries to break out, or misbehaves, as its request says. Each answer contains the kernel's error.
 
 // From here on the kernel refuses namespaces and Landlock to this process and all below it; then it is another program.
 if CommandLine.arguments.count > 2, CommandLine.arguments[1] == "refuse-layers" {
@@ -27,10 +27,10 @@ if CommandLine.arguments.contains("starts-another") {
     while true { pause() }
 }
 if CommandLine.arguments.contains("without-layers"), millrace_cage_refuse_layers() != 0 { exit(70) }
-var cage = ChildSandbox()
-cage.readable = CommandLine.arguments.compactMap { $0.hasPrefix("reads=") ? String($0.dropFirst(6)) : nil }
+var sandbox = ChildSandbox()
+sandbox.readable = CommandLine.arguments.compactMap { $0.hasPrefix("reads=") ? String($0.dropFirst(6)) : nil }
 if CommandLine.arguments.contains("says-nothing") { sleep(60) }
-cage.enter()
+sandbox.enter()
 
 func sentence(_ succeeded: Bool) -> [UInt8] {
     let error = errno

@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Who gets into a family, and who decides about whom.
+/// Who may join a family, and who decides about whom.
 @Suite struct JoiningTests {
     private func refused(
         _ connection: Connection, as person: String?, _ call: String, _ state: String = "42501",
@@ -39,7 +39,7 @@ import Testing
             try await refused(connection, as: nil, "person_erase('alice', 'mallory')")
             try await connection.signIn(nil)
             #expect(try await connection.value("select state from millrace.watch where person = 'alice'") == "armed")
-            // A back end does, for the app; and she herself.
+            // A back end may, for the app; and she herself.
             #expect(try await connection.value("millrace.person_erase('mallory') ->> 'quests'") == "1")
             #expect(try await said(connection, as: "alice", "person_erase('alice') ->> 'checkins'") != nil)
         }
@@ -50,7 +50,7 @@ import Testing
     {
         try await withConnection(.movableClock) { connection in
             try await connection.makeFamily()
-            // By name or by family_join, to the same effect.
+            // By name or by family_join, with the same effect.
             #expect(try await said(connection, as: "f-mum", "family_invite('f', 'ben', 'teen')") != nil)
             #expect(try await said(connection, as: "f-mum", "family_join('f', 'eve', 'teen')") == "false")
             #expect(try await said(connection, as: "f-mum", "family_invite('f', 'kid', 'teen')") == nil)
@@ -92,17 +92,17 @@ import Testing
         }
     }
 
-    @Test func `a family without a parent does not fall to whoever comes first`() async throws {
+    @Test func `a family without a parent does not go to the first comer`() async throws {
         try await withConnection { connection in
             try await connection.run("select millrace.family_create('empty', 'UTC')")
             try await refused(connection, as: "first", "family_join('empty', 'first', 'parent')")
             try await refused(connection, as: "first", "family_create('empty', 'UTC')", "23505")
             #expect(try await said(connection, as: nil, "family_join('empty', 'first', 'parent')") == "true")
-            // Whoever makes a family is in it, and in one only.
+            // The creator of a family is in it, and in no other.
             #expect(try await said(connection, as: "new", "family_create('n', 'UTC')") == "true")
             #expect(try await said(connection, as: "new", "family_create('n', 'UTC')") == "false")
             try await refused(connection, as: "new", "family_create('m', 'UTC')", "55000")
-            // The last parent leaves: those who stay let nobody in, and its invitations are gone.
+            // The last parent leaves: the remaining members cannot add anybody, and its invitations are gone.
             #expect(try await said(connection, as: nil, "family_join('n', 'kid', 'teen')") == "true")
             #expect(try await said(connection, as: "new", "family_invite('n', 'heir', 'parent')") != nil)
             #expect(try await said(connection, as: "new", "family_leave('n', 'new')") == "true")
@@ -128,12 +128,12 @@ import Testing
                 try await connection.column("select person || ' ' || role from millrace.family_member order by 1")
                     == ["dad parent", "f-mum parent", "kid teen"])
             #expect(try await said(connection, as: "kid", "family_join('f', 'kid', 'parent')") == "true")
-            // Down by oneself, and not up again; what one had offered as a parent goes with it.
+            // A parent may become a teen, but not a parent again; invitations that it made as a parent are gone.
             #expect(try await said(connection, as: "dad", "family_invite('f', 'pal', 'parent')") != nil)
             #expect(try await said(connection, as: "dad", "family_join('f', 'dad', 'teen')") == "true")
             try await refused(connection, as: "pal", "family_join('f', 'pal', 'parent')")
             try await refused(connection, as: "dad", "family_join('f', 'dad', 'parent')")
-            // A teen is let go, and nothing of it is deleted.
+            // A teen is removed, and none of its data is deleted.
             try await connection.signIn(nil)
             try await connection.run("select millrace.points_award('dad', 5, 'k', 'r')")
             #expect(try await said(connection, as: "f-mum", "family_leave('f', 'dad')") == "true")

@@ -5,7 +5,7 @@ import TestSupport
 
 @testable import Quests
 
-/// Shorthands for what the tests ask of the room.
+/// Shorthands for the calls of the tests.
 extension Connection {
     func advance(by interval: String) async throws(PostgresError) {
         try await run("select millrace.test_clock_advance('\(interval)')")
@@ -15,7 +15,7 @@ extension Connection {
         Int64(try await int("select floor(extract(epoch from millrace.now()))::bigint"))
     }
 
-    /// Takes all families over what is due; how many transactions it took.
+    /// Rolls all due families over; returns the number of transactions.
     @discardableResult
     func rollOver(_ most: Int = 500) async throws(PostgresError) -> Int {
         var steps = 0
@@ -31,13 +31,13 @@ extension Connection {
         for teen in teens { try await run("select millrace.family_join('\(family)', '\(teen)', 'teen')") }
     }
 
-    /// As a person signed in.
+    /// As a signed-in person.
     func signIn(_ person: String?) async throws(PostgresError) {
         let claims = person.map { #"{"sub": "\#($0)"}"# } ?? ""
         try await run("select set_config('request.jwt.claims', '\(claims)', false)")
     }
 
-    /// All that must not depend on when somebody looked.
+    /// Everything that must not depend on when a worker looked.
     func questState() async throws(PostgresError) -> [String] {
         try await column(
             "select x from (select family || ' ' || zone || ' ' || today || ' ' || next_rollover_at || ' ' || opened_at || ' ' || streak || ' ' || best || ' ' || freezes as x from millrace.family union all select family || ' ' || day || ' ' || item || ' ' || state from millrace.quest union all select person || ' ' || key || ' ' || delta from millrace.points_ledger) q order by x collate \"C\""

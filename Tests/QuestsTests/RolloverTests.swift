@@ -106,7 +106,7 @@ import Testing
                 let summaries = try await connection.int(
                     "select count(*) from millrace.notices where kind = 'quest_summary'")
                 #expect(isWatched || days == 1 ? summaries == 0 : (6...Self.places.count).contains(summaries))
-                // However long nobody looked, nobody is told anything twice over.
+                // However long no worker looked, nobody gets the same notice twice.
                 let perPerson = try await connection.int(
                     "select coalesce(max(n), 0) from (select count(*) as n from millrace.notices where due_at > millrace.now() - interval '1 hour' and kind like 'quest_%' group by person) q"
                 )
@@ -234,7 +234,7 @@ import Testing
         try await withConnection(.movableClock) { connection in
             try await connection.makeFamily(zone: "Asia/Tokyo")
             let ends = try await connection.value("select next_rollover_at from millrace.family")
-            // As it would stand had the database known another rule.
+            // As if the database had known another rule.
             try await connection.run(
                 "update millrace.family set next_rollover_at = next_rollover_at + interval '1 hour', due_at = due_at + interval '1 hour'"
             )

@@ -24,7 +24,7 @@ import Testing
         #expect(Streak.folding(Array(repeating: .done, count: 28)).freezes == 2)
     }
 
-    @Test func `days with a gap longer than the freezes begin anew`() {
+    @Test func `a gap longer than the freezes starts a new streak`() {
         let week = Array(100..<107)
         let (kept, full) = Streak.folding(days: week + [108, 109], lived: { _ in true })
         #expect(kept == Streak(length: 9, best: 9, freezes: 0) && full == [106])

@@ -22,7 +22,7 @@ import Testing
         ]
     }
 
-    /// How each way to name it is refused; nil where it is not.
+    /// The refusals of all ways to name it; nil where it is accepted.
     private static func refusals(_ hash: String, to connection: Connection) async throws -> [String?] {
         var found: [String?] = []
         for call in calls(hash) {

@@ -4,16 +4,16 @@ import Queues
 import TestSupport
 import Testing
 
-/// What a worker is not told twice, and what it does not tell twice.
+/// What the database does not send twice to a worker, and what a worker does not send twice to the database.
 @Suite struct BriefTests {
     private struct Ask {
         var kinds: [Int32]
-        var stretches: [ClaimRange]
+        var ranges: [ClaimRange]
         var short: [Int32]
         var long: [Int32]
     }
 
-    /// Every lane of every queue, from the bottom.
+    /// Every lane of every queue, from the lowest place.
     private func ask(_ connection: Connection) async throws -> Ask {
         func ids(_ sql: SQL) async throws -> [Int32] {
             try await connection.query(sql) { row throws(PostgresError) in Int32(try row.int(0)) }
@@ -21,7 +21,7 @@ import Testing
         let queues = try await ids("select id from millrace.queue order by id")
         return Ask(
             kinds: try await ids("select id from millrace.kind order by id"),
-            stretches: (0..<40).flatMap { code in
+            ranges: (0..<40).flatMap { code in
                 queues.map { ClaimRange(lane: Lane(queue: $0, code: Int32(code)), floor: 0, limit: 100) }
             },
             short: try await ids("select id from millrace.queue where retention = 0"),
@@ -32,7 +32,7 @@ import Testing
         _ ask: Ask, limited: Bool, wanted: Int = 100, _ connection: Connection
     ) async throws -> ClaimResult {
         try await Queue.claim(
-            on: connection, session: 1, number: 8, kinds: ask.kinds, from: ask.stretches, wanted: wanted,
+            on: connection, session: 1, number: 8, kinds: ask.kinds, from: ask.ranges, wanted: wanted,
             shortQueues: ask.short, longQueues: ask.long, limited: limited)
     }
 
@@ -123,7 +123,7 @@ import Testing
             try await connection.openSession()
             var ask = try await ask(connection)
             let own = Int32(try await connection.int("select id from millrace.queue where name = 'own'"))
-            ask.stretches.removeAll { $0.lane.queue != own }
+            ask.ranges.removeAll { $0.lane.queue != own }
             var told: [[String]] = []
             for wanted in [100, 1000] {
                 try await connection.run("begin")
@@ -175,14 +175,14 @@ import Testing
             let ask = try await ask(first)
             func claim(_ connection: Connection, number: Int64, wanted: Int) async throws -> [Int64] {
                 try await Queue.claim(
-                    on: connection, session: 1, number: number, kinds: ask.kinds, from: ask.stretches, wanted: wanted,
+                    on: connection, session: 1, number: number, kinds: ask.kinds, from: ask.ranges, wanted: wanted,
                     shortQueues: [], longQueues: [], patience: .milliseconds(15), turn: 21
                 ).jobs.map(\.id)
             }
             try await first.run("begin")
             let taken = try await claim(first, number: 8, wanted: 2)
             #expect(taken.count == 2)
-            let place = ask.stretches[21].lane
+            let place = ask.ranges[21].lane
             #expect(
                 try await first.int(
                     """

@@ -4,13 +4,14 @@ import Queues
 import TestSupport
 import Testing
 
-/// A claim's answer holds so many bytes of each job; what has more is claimed like any other, and its contents are read by themselves.
+/// A claim's answer carries a limited number of bytes of each job. A larger job is claimed like any other, and its contents are read
+/// separately.
 @Suite struct CarriedTests {
     private struct NotRead: Error {
         let id: Int64
     }
 
-    /// 300 small jobs and, of all in between, some whose contents are large in one way each; the last is small in store and large as text.
+    /// 300 small jobs and, between them, some whose contents are large in one way each; the last is small when stored and large as text.
     private func fill(_ connection: Connection) async throws -> (small: Int, large: [Int]) {
         try await connection.openSession()
         try await connection.run("select millrace.enqueue('test', '{\"n\":1}') from generate_series(1, 300)")
@@ -28,7 +29,7 @@ import Testing
         return (300, large)
     }
 
-    private func stretches(_ connection: Connection) async throws -> [ClaimRange] {
+    private func ranges(_ connection: Connection) async throws -> [ClaimRange] {
         try await connection.column("select id from millrace.queue order by id").compactMap { Int32($0) }.map {
             ClaimRange(lane: Lane(queue: $0, code: 17), floor: 0, limit: 2000)
         }
@@ -39,7 +40,7 @@ import Testing
     {
         let kinds = try await connection.column("select id from millrace.kind").compactMap { Int32($0) }
         let found = try await Queue.claim(
-            on: connection, session: 1, number: 8, kinds: kinds, from: try await stretches(connection), wanted: wanted,
+            on: connection, session: 1, number: 8, kinds: kinds, from: try await ranges(connection), wanted: wanted,
             shortQueues: [], longQueues: [], limited: limited, loose: apart, carry: carry)
         guard apart else { return found.jobs }
         #expect(found.jobs.isEmpty)
@@ -75,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `whoever does not say how much it takes is answered with all`() async throws {
+    @Test func `a caller that sets no limit gets all contents`() async throws {
         try await withConnection { connection in
             let (small, large) = try await fill(connection)
             let jobs = try await claim(connection, wanted: 2000, carry: nil)
@@ -101,7 +102,8 @@ import Testing
         }
     }
 
-    @Test func `contents are read until there are so many bytes, and of the first in any case`() async throws {
+    @Test func `contents are read until the limit of bytes is reached, and those of the first job always`() async throws
+    {
         try await withConnection { connection in
             let (_, large) = try await fill(connection)
             var jobs = try await claim(connection, wanted: 2000, carry: 4000).filter(\.isUnread).sorted {

@@ -3,7 +3,7 @@ import Queues
 import TestSupport
 import Testing
 
-/// What a worker asks that was woken for one job.
+/// The claim of a worker that was woken for one job.
 @Suite struct ClaimOneTests {
     private func claimOne(
         _ connection: Connection, number: Int64 = 9, queue: Int32? = nil, code: Int32 = 17, floor: Int64 = 0,

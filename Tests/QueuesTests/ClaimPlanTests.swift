@@ -52,7 +52,7 @@ import Testing
                 try await connection.int(Self.call(floor: 0, number: 8).replacing("array[1]", with: "array[\(queue)]"))
                     == 100)
             let rows = try await connection.int(read)
-            // The counter may still hold what the enqueue looked up; between the jobs lie 39,500 others.
+            // The counter may still include what the enqueue looked up; there are 39,500 other jobs in between.
             #expect(rows < 1000, "\(rows) rows of job were read for 100 jobs")
             try await connection.run("rollback")
         }
@@ -63,7 +63,7 @@ import Testing
     {
         try await withConnection { connection in
             try await connection.run(Self.probe)
-            // A million of a kind nobody knows, in front.
+            // A million of an unknown kind, in front.
             try await Self.fill(connection, kind: "unknown")
             let floor = try await connection.int("select max(seq) from millrace.ready")
             try await connection.run("select millrace.enqueue('test') from generate_series(1, 2000)")

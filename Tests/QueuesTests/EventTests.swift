@@ -255,7 +255,7 @@ import Testing
                     of: "select millrace.event_publish('com.app.changed', '/app', '{}', tenant => 'other')")?
                     .sqlState == "42501")
             #expect(try await owner.column("select tenant from millrace.events order by time") == ["null", "acme"])
-            // Of another's event it learns nothing but that the id is taken.
+            // About another role's event it learns only that the id is taken.
             try await owner.run("select millrace.event_publish('com.app.changed', '/app', '{}', id => \(Self.id))")
             let taken = try await client.refusal(
                 of: "select millrace.event_publish('com.app.changed', '/app', '{}', id => \(Self.id))")

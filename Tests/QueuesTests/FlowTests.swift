@@ -49,7 +49,7 @@ import Testing
                 [.init(id: first, outcome: outcome, error: outcome == 3 ? "because" : nil)], complete: [9: 1])
             try await connection.advance()
             #expect(try await connection.state(waiting) == state)
-            // What is cancelled cancels what waits for it.
+            // A cancelled job cancels the jobs that wait for it.
             #expect(try await connection.state(next) == (state == "cancelled" ? "cancelled" : "blocked"))
             if state == "cancelled", outcome == 3 {
                 #expect(

@@ -5,7 +5,7 @@ import Schema
 import TestSupport
 import Testing
 
-/// A schema's functions run with its owner's rights, so nothing may stand in it that its owner's migrations did not make.
+/// A schema's functions run with its owner's rights, so it must contain nothing that its owner's migrations did not make.
 @Suite struct ForeignSchemaTests {
     /// In a schema of a superuser, and in one of a role that is none.
     private static func withOwner(superuser: Bool, _ body: (TestDatabase, Connection) async throws -> Void) async throws
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    /// How it is planted, what the refusal calls it, and how it goes away.
+    /// How an object is planted, its name in the refusal, and how it is removed.
     private static let plants = [
         (
             "create function millrace.aaa_erase_person(text) returns bigint language sql as 'select 1::bigint'",
@@ -144,7 +144,7 @@ import Testing
                 #expect(owner == role)
             }
             #expect(try await superuser.value("select to_regclass('millrace.migration')") == nil)
-            // Its owner finds in it what it made itself, and then what it makes.
+            // Its owner sees what it has made itself, and then what it makes later.
             #expect(try await Self.refusal(other)?.description.contains("aaa_erase_person") == true)
             try await other.run("drop function millrace.aaa_erase_person(text)")
             _ = try await Migrator().migrate(on: other)

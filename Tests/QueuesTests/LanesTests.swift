@@ -28,7 +28,7 @@ import Testing
             }
             let all = try await Queue.lanes(on: connection, kinds: kinds, above: lanes.map { ($0, 0) })
             #expect(spelled(all) == spelled(whole))
-            // Exactly below the first place it is still found; at it, the next one is first.
+            // Directly below the first place it is still found; at the first place the next one is first.
             let below = try await Queue.lanes(
                 on: connection, kinds: kinds, above: whole.map { ($0.lane, $0.first - 1) })
             #expect(spelled(below) == spelled(whole))
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    /// What a snapshot keeps from being cleaned up lies below the bottom, and is not read.
+    /// Dead rows that a snapshot keeps lie below the floor, and are not read.
     @Test func `the look above bottoms reads nothing below them`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

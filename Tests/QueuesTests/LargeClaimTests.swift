@@ -3,7 +3,7 @@ import Queues
 import TestSupport
 import Testing
 
-/// A large claim takes what it finds at once and counts at the gates afterwards. What comes of it is what comes of looking first.
+/// A large claim takes what it finds at once and counts at the gates afterwards. The result is the same as with looking first.
 @Suite struct LargeClaimTests {
     enum Limits: String, CaseIterable {
         case roomy, oneFull, rate, spentRate, withQueue, fullQueue, without
@@ -20,7 +20,7 @@ import Testing
             }
         }
 
-        /// Whether all of 600 jobs, a third of each key and a third of no key, can be taken.
+        /// Whether all 600 jobs can be taken: a third of each key and a third without a key.
         var hasRoom: Bool {
             switch self {
             case .roomy, .rate, .withQueue, .without: true
@@ -38,7 +38,7 @@ import Testing
         var locks = 0
     }
 
-    /// Claims all, tells what came of it, and takes it back.
+    /// Claims everything, returns the result, and rolls back.
     private func claim(_ connection: Connection, first: String? = nil, apart: Bool = false) async throws -> Result {
         try await connection.run("begin")
         if let first { try await connection.run(first) }
@@ -85,7 +85,7 @@ import Testing
                     "select count(millrace.enqueue('test', limit_key => \(key))) from generate_series(1, 200)")
             }
             try await connection.openSession()
-            // A line without its gate, as what was retried has it.
+            // A row without its gate, as retried jobs have.
             try await connection.run(
                 "update millrace.ready set gate = null, attempt = 2 where job = (select max(job) from millrace.ready where gate is not null)"
             )

@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// What becomes of jobs whose worker is gone, and of those that wait or are dead.
+/// What happens to jobs whose worker is gone, and to those that wait or are dead.
 @Suite struct LifeTests {
     @Test func `a rescue needs the beat that was seen, and leaves leases that a handler holds`() async throws {
         try await withDatabase { database in

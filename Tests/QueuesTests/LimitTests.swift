@@ -36,9 +36,9 @@ import Testing
         case finished, retried, snoozed, released, cancelled, dead, completed, rescued, returned
     }
 
-    /// The slot is given back by whatever ends the claim, once.
+    /// Every way to end the claim gives the slot back, once.
     @Test(arguments: Ending.allCases)
-    func `whoever ends a claim gives its slots back`(ending: Ending) async throws {
+    func `every way to end a claim gives its slots back`(ending: Ending) async throws {
         try await withConnection { connection in
             try await connection.limit("key", "k", #"{"concurrency": 1}"#)
             try await connection.limit("queue", "default", #"{"concurrency": 5}"#)
@@ -161,7 +161,7 @@ import Testing
                 taken += try await connection.claim(number: turn * 8).count
                 let after = try await clock()
                 if turn == 1 { first = (before, after) }
-                // Four of each at once, then one of each every half second; the clock also runs by itself.
+                // Four of each at once, then one of each every half second; the clock also moves on its own.
                 let least = turn == 1 ? 4 : 4 + Int((before - first.after) / 0.5)
                 let most = 4 + Int((after - first.before) / 0.5)
                 #expect((2 * least...2 * most).contains(taken), "turn \(turn)")

@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Whoever may not see a thing does not hold it up either: the right is part of the statement that locks.
+/// A caller that may not see a thing does not block it either: the statement that locks also checks the right.
 @Suite struct LockRightsTests {
     @Test func `what a caller may not see it does not lock`() async throws {
         try await RoleTests.withRoles { database, owner, roles in
@@ -49,7 +49,7 @@ import Testing
                 #expect(held == nil, "\(call): \(held?.message ?? "")")
                 try await neighbour.run("rollback")
             }
-            // Who may see it does lock it: the check can fail.
+            // A caller that may see it does lock it, so this test can fail.
             try await client.run("begin")
             try await client.run("select millrace.mail_reschedule('\(mail)', now() + interval '1 hour')")
             #expect(

@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    /// Who knows of them asks for what it claimed before it starts any of it; who does not would not ask.
+    /// A worker that knows about limits checks what it claimed before it starts any of it; an older one would not.
     @Test(arguments: [true, false])
     func `and so does one that meets limits, where its worker does not know of them`(_ knows: Bool) async throws {
         try await withConnection { connection in
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `whoever reads leases gets the jobs of those that live, when they are on disk`() async throws {
+    @Test func `reading leases returns the jobs of living leases, once they are on disk`() async throws {
         try await withConnection { connection in
             try await connection.limit("key", "x", #"{"concurrency": 5}"#)
             try await connection.enqueue("'test', limit_key => 'x'")
@@ -61,9 +61,9 @@ import Testing
             try await connection.openSession(2)
             let kind = Int32(try await connection.int("select id from millrace.kind"))
             let queue = Int32(try await connection.int("select id from millrace.queue where keyed"))
-            let stretch = ClaimRange(lane: Lane(queue: queue, code: 17), floor: 0, limit: 9)
+            let range = ClaimRange(lane: Lane(queue: queue, code: 17), floor: 0, limit: 9)
             let found = try await Queue.claim(
-                on: connection, session: 1, number: 8, kinds: [kind], from: [stretch], wanted: 9, shortQueues: [],
+                on: connection, session: 1, number: 8, kinds: [kind], from: [range], wanted: 9, shortQueues: [],
                 longQueues: [], limited: true, loose: true)
             let lane = Lane(queue: queue, code: 17)
             let id = Int64(try await connection.int("select id from millrace.job"))
@@ -74,12 +74,12 @@ import Testing
             #expect(jobs.map(\.id) == [id] && jobs.map(\.number) == [9])
             #expect(try await connection.bool("select pg_current_wal_flush_lsn() >= '\(written)'"))
             #expect(try await Queue.readLeases(on: connection, session: 2, of: found.parcels).isEmpty)
-            // And again, for an answer may be lost.
+            // And again, because an answer may be lost.
             #expect(try await Queue.readLeases(on: connection, session: 1, of: found.parcels).map(\.id) == [id])
         }
     }
 
-    /// All there is to a job comes to whoever claims it, in one answer or in two.
+    /// A claimer gets everything about a job, in one answer or in two.
     @Test(arguments: [1, 40]) func `jobs that are read are those that a claim brings`(_ spread: Int) async throws {
         try await withConnection { connection in
             try await connection.limit("key", "*", #"{"concurrency": 1000}"#)
@@ -103,14 +103,14 @@ import Testing
                 """)
             let kinds = try await connection.column("select id from millrace.kind").compactMap { Int32($0) }
             let queues = try await connection.column("select id from millrace.queue").compactMap { Int32($0) }
-            let stretches = queues.flatMap { queue in
+            let ranges = queues.flatMap { queue in
                 (0..<40).map { ClaimRange(lane: Lane(queue: queue, code: $0), floor: 0, limit: 20) }
             }
             var answers: [[[String]]] = []
             for isApart in [false, true] {
                 try await connection.run("begin")
                 let found = try await Queue.claim(
-                    on: connection, session: 1, number: 8, kinds: kinds, from: stretches, wanted: 20, shortQueues: [],
+                    on: connection, session: 1, number: 8, kinds: kinds, from: ranges, wanted: 20, shortQueues: [],
                     longQueues: [queues[0]], limited: true, loose: isApart)
                 let jobs =
                     isApart ? try await Queue.readLeases(on: connection, session: 1, of: found.parcels) : found.jobs

@@ -132,7 +132,7 @@ import Testing
             #expect(try await connection.int("select count(*) from millrace.job where id = \(ended)") == 0)
             #expect(try await connection.state(running) == "running")
             #expect(try await connection.state(waiting) == "ready")
-            // The whole range of ids goes, but for those that live.
+            // The whole range of ids is deleted, except for living jobs.
             try await connection.run("select setval('millrace.seq', 20000000); select millrace.job_ahead()")
             let young = try await connection.enqueue()
             for _ in 0..<40 {

@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// A key that comes round again and again while somebody's old snapshot keeps a row for each of its holders.
+/// A key that is used again and again while somebody's old snapshot keeps a row for each of its holders.
 @Suite struct OldKeysTests {
     @Test func `taking, replacing and ending read nothing of those who held the key before`() async throws {
         try await withDatabase { database in
@@ -26,14 +26,14 @@ import Testing
 
     private static let often = "'test', unique_key => 'often', run_at => now() + interval '1 hour'"
 
-    /// Of three rounds: whatever makes a session plan anew, as an analyze does, has it read the catalog besides.
+    /// The least of three measurements: a session that plans again, for instance after an analyze, also reads the catalog.
     private static func least(_ connection: Connection) async throws -> [Int] {
         var least = try await round(connection)
         for _ in 0..<2 { least = zip(least, try await round(connection)).map { min($0, $1) } }
         return least
     }
 
-    /// How many pages it reads to take the key, to replace its holder and to end that.
+    /// How many pages it reads to take the key, to replace its holder, and to end that.
     private static func round(_ connection: Connection) async throws -> [Int] {
         var pages: [Int] = []
         for call in ["millrace.enqueue(\(often))", "millrace.enqueue(\(often), on_conflict => 'replace')"] {

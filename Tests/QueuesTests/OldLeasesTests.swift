@@ -25,7 +25,7 @@ import Testing
             func pages(_ number: Int) async throws -> [Int] {
                 var counts: [Int] = []
                 for look in looks {
-                    // None of these ends anything: the lease has fewer jobs than is said, or the number is nobody's.
+                    // None of these ends anything: the lease has fewer jobs than stated, or there is no such number.
                     let text = look.replacing("N", with: "\(number)")
                     counts.append(try await connection.int("select millrace_test_pages($probe$\(text)$probe$)"))
                 }

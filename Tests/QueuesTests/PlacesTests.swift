@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// What moves a job from one place to another beside its runs: cancels, redrives, deletions.
+/// What moves a job from one place to another besides its runs: cancels, redrives, deletions.
 @Suite struct PlacesTests {
     /// 1. A holds a key and runs. 2. S is its successor; C and D wait for S. 3. S is cancelled.
     @Test func `those that wait for a key's successor learn that it was cancelled`() async throws {
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    /// Of an earlier version: such a job may run while its maker's run is forgotten.
+    /// From an earlier version: such a job may run while its maker's run is forgotten.
     @Test func `a running job is not forgotten with the run that made it, but cancelled`() async throws {
         try await withConnection { connection in
             try await connection.openSession(1)
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    /// The lease says what is held, whether or not its jobs are still there.
+    /// The lease decides what is held, even if its jobs are gone.
     @Test(arguments: ["rescue(1, 0)", "leases_return(1, array[9::bigint])"])
     func `slots of a job that is gone are given back with its lease`(call: String) async throws {
         try await withConnection { connection in

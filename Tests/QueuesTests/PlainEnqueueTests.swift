@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// A job that asks for nothing special takes a way of its own through `millrace.enqueue`.
+/// A job that asks for nothing special takes a short way through `millrace.enqueue`.
 @Suite struct PlainEnqueueTests {
     @Test(arguments: [
         "", ", queue => 'q'", ", queue => 'q', priority => 0", ", priority => 9, max_attempts => 7",
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    /// What a test's arguments give for one of `enqueue`'s parameters.
+    /// The value of a test's arguments for one of `enqueue`'s parameters.
     private static func column(_ name: String, _ arguments: String, _ type: String) -> String {
         let value = arguments.split(separator: ",").lazy.compactMap { part -> String? in
             let words = part.split(separator: "=>").map { $0.trimming(while: { $0 == " " }) }
@@ -77,7 +77,7 @@ import Testing
         end $$
         """
 
-    /// What a caller leaves out should cost its calls nothing.
+    /// Parameters that a caller leaves out should cost nothing.
     @Test func `the planner puts what enqueue does in the caller's statement, and judges there what is left out`()
         async throws
     {
@@ -90,7 +90,7 @@ import Testing
             #expect(try await plan("'k', '{}', 'q'").contains("NULL::jsonb, 17,"))
             #expect(try await plan("'k', priority => 9, max_attempts => 2").contains("NULL::jsonb, 37,"))
             #expect(try await plan("'k', options => '{\"timeout\": 1}'").contains("NULL::integer,"))
-            // What gives another value each time it is asked may stand there once: in the arguments.
+            // A volatile expression may be there once: in the arguments.
             #expect(try await plan("'k', to_jsonb(gen_random_uuid())").contains("enqueue_as"))
             #expect(try await !plan("'k', tenant => gen_random_uuid()::text").contains("enqueue_as"))
             let keyed = try await connection.int("select millrace.enqueue('k', tenant => gen_random_uuid()::text)")
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    /// A schema with whatever the system's own has by names: functions and operators that throw, and types that are something else.
+    /// A schema with all names of the system's own: functions and operators that throw, and types that are something else.
     private static let traps = """
         create schema trap;
         do $$

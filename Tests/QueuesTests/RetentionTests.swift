@@ -202,7 +202,7 @@ extension Connection {
             let name = leaf.replacing("millrace.", with: "")
             #expect(try await connection.int("select millrace.history_keep('\(name)', 0, 1)") == 1)
             #expect(try await connection.bool("select millrace.history_is_needed('\(name)', 0)"))
-            // Somebody's open transaction has one of them: it is passed over, and nobody waits.
+            // An open transaction has one of them: it is skipped, and nobody waits.
             try await other.run("begin; select from \(leaf) where id = \(ids[2]) for update")
             try await connection.pass("3 days")
             #expect(try await connection.value("select to_regclass('\(leaf)')") != nil)

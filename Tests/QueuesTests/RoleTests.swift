@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    /// Before `enqueue` had something behind it, one grant was enough.
+    /// Before `enqueue` had a function behind it, one grant was enough.
     @Test func `who was given enqueue by name enqueues after a migration too`() async throws {
         try await Self.withRoles { database, owner, roles in
             let office = try await TestCluster.office()
@@ -178,7 +178,7 @@ import Testing
         "check_in_respond", "check_in_show",
     ]
 
-    /// Every function is called, every table, view and sequence is tried: whatever is added to the schema is tried as well.
+    /// Calls every function, and tries every table, view and sequence, including those that are added later.
     @Test func `a client can do nothing else`() async throws {
         try await Self.withRoles { database, owner, roles in
             try await owner.run("select millrace.grant_enqueue('\(roles.client)')")

@@ -43,10 +43,10 @@ extension Connection {
             #expect(try await set() == "unchanged")
             #expect(try await revision() == 1)
             try await connection.run("update millrace.schedule set next_at = '2020-01-01T02:00Z'")
-            // What is enqueued changes; when does not.
+            // The job changes, its times do not.
             #expect(try await set(", overlap => 'skip', priority => 2") == "changed")
             #expect(try await connection.bool("select next_at is not null and revision = 2 from millrace.schedule"))
-            // Another time, and what was planned is void.
+            // Its times change, so the planned time is void.
             #expect(try await set(", zone => 'Europe/Berlin'") == "changed")
             #expect(try await connection.bool("select next_at is null and overlap = 'allow' from millrace.schedule"))
             #expect(try await set(", zone => 'Europe/Berlin', paused => true") == "changed")
@@ -109,7 +109,7 @@ extension Connection {
             #expect(try await connection.advance((schedule.id, schedule.revision + 1)) == nil)
             #expect(try await connection.advance(schedule, expected: 1) == nil)
             #expect(try await connection.advance(schedule, expected: nil) == nil)
-            // Whoever has the row is at it: nobody waits.
+            // Another session holds the row and works on it, so nobody waits.
             try await other.run("begin; select from millrace.schedule for update")
             #expect(try await connection.advance(schedule) == nil)
             try await other.run("rollback")
@@ -222,7 +222,7 @@ extension Connection {
         }
     }
 
-    @Test func `a pause takes the next time away, and resuming begins anew from then on`() async throws {
+    @Test func `a pause clears the next time, and resuming computes it from then on`() async throws {
         try await withConnection(.movableClock) { connection in
             _ = try await connection.planned()
             #expect(try await connection.bool("select millrace.schedule_pause('s')"))
@@ -258,7 +258,7 @@ extension Connection {
                 try await connection.bool(
                     "select millrace.schedule_problem(\(schedule.id), \(schedule.revision), 'no')") == false)
             try await connection.run("select millrace.test_clock_advance('3 seconds')")
-            // Of another revision nothing is known.
+            // A report about another revision is ignored.
             #expect(try await connection.bool("select millrace.schedule_problem(\(schedule.id), 99, 'no')") == false)
             #expect(
                 try await connection.bool(

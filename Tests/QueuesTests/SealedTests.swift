@@ -91,7 +91,7 @@ import Testing
                 let id = Int64(try await connection.enqueue("'test', '\(args)', unique_key => '\(data)'"))
                 jobs.append(SealedJob(id: id, kind: "test", args: Array(args.utf8)))
             }
-            // The first has taken new work meanwhile, and a caller's open transaction is about to give the second some.
+            // The first has taken new work meanwhile, and a caller's open transaction is about to give the second new work.
             try await connection.run(
                 "select millrace.enqueue('test', '{\"n\": 1}', unique_key => 'AAAA', on_conflict => 'replace')")
             try await other.run(
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func `no plain arguments come or go by way of sealing anew`() async throws {
+    @Test func `encrypting again neither adds nor removes plain arguments`() async throws {
         try await withConnection { connection in
             let plain = try await connection.enqueue("'test', '{\"a\": 1}'")
             let sealed = try await connection.enqueue("'test', '\(Self.sealed("k"))'")

@@ -1,17 +1,17 @@
 import Postgres
 import TestSupport
 
-/// A database to which random things are done, and what has to hold in it after each of them.
+/// A database in which random things are done, and the invariants that must hold after each of them.
 struct SequenceWorld {
     let connection: Connection
-    /// For what happens at the same time.
+    /// For concurrent actions.
     let other: Connection
     /// Looks on.
     let observer: Connection
     var random: SequenceRandom
     var session = 1
     var number = 8
-    /// What was done, for whoever has to find out what went wrong.
+    /// What was done, to find out later what went wrong.
     var story: [String] = []
 
     enum Operation: CaseIterable {
@@ -180,7 +180,7 @@ struct SequenceWorld {
             """, "end \(run.token) with \(outcome)")
     }
 
-    /// A worker whose last job has recorded its own end gives the empty lease up.
+    /// A worker whose last job has recorded its own end gives up the empty lease.
     private mutating func closeLease(_ run: Run) async throws {
         try await tell(
             """
@@ -256,7 +256,7 @@ extension SequenceWorld {
             """)
     }
 
-    /// Lets everything run to its end; what cannot is told.
+    /// Lets everything run to its end; returns what cannot.
     mutating func settle() async throws -> [String] {
         for _ in 0..<2000 {
             try await house()

@@ -133,7 +133,7 @@ extension Connection {
         }
     }
 
-    /// What it did was for the old arguments.
+    /// Its steps were done for the old arguments.
     @Test func `a job that is replaced between two runs does all its steps again`() async throws {
         try await withConnection { connection in
             let id = try await connection.claimedJob("'test', '1', unique_key => 'k'")

@@ -18,7 +18,7 @@ extension Connection {
             """)
     }
 
-    /// Claims from every lane of every queue, from the bottom; the ids in the order given.
+    /// Claims from every lane of every queue, from the lowest place; the ids in the order given.
     @discardableResult
     func claim(_ session: Int = 1, number: Int = 8, wanted: Int = 100, kinds: [String]? = nil) async throws -> [Int] {
         let only = kinds.map { "where name in (\($0.map { "'\($0)'" }.joined(separator: ",")))" } ?? ""
@@ -75,7 +75,7 @@ extension Connection {
         try await records("select * from millrace.rescue(\(session), \(beat))").first
     }
 
-    /// No job stands in two places.
+    /// No job is in two places.
     func expectOnePlaceEach() async throws {
         let doubled = try await column(
             """
@@ -121,7 +121,7 @@ extension Connection {
             """)
     }
 
-    /// What the slots say is held is what the leases hold.
+    /// The slots' counts equal the leases' slots.
     func expectExactSlots(held: Int, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         #expect(
             try await int("select count(*) from millrace.slots_audit() where counted <> held") == 0,

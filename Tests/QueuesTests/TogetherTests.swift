@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    /// What stands in the tables beyond what stood there, without the numbers.
+    /// The rows that were added to the tables, without the numbers.
     private func written(_ connection: Connection, by sql: String) async throws -> [String] {
         try await connection.run("begin")
         let last = try await connection.int("select max(id) from millrace.job")
@@ -86,9 +86,11 @@ import Testing
             ["gone", "left", "gone"], ["new", "other", "new"], ["gone", "new", "gone"], ["waiting", "new", "gone"],
             ["new", "kept", "kept"], ["gone", "noted", "noted"], ["new", "unfit"],
         ], ["skip", "replace"])
-    func `whoever holds its key, each is answered as if it came alone`(keys: [String], conflict: String) async throws {
+    func `for every holder of the key, each job is answered as if it came alone`(keys: [String], conflict: String)
+        async throws
+    {
         try await withLines { connection in
-            // Nobody any more; nobody, for a while yet; a waiting job; one whose end was noted.
+            // The key's holders: none any more; none, but still held for a while; a waiting job; a job whose end was noted.
             for key in ["gone", "left", "kept", "waiting", "noted"] {
                 try await connection.run(
                     """
@@ -186,7 +188,7 @@ import Testing
                 of: #"select * from millrace.enqueue_many('[{"kind": "k"}, \#(bad), {"kind": "k"}]')"#)
             #expect(among?.message == "job 2: \(alone.message)")
             #expect(among?.sqlState == alone.sqlState && among?.hint == alone.hint)
-            // What Postgres itself says of a value has no class of ours.
+            // Postgres's own errors about a value do not have our class.
             #expect(among?.detail == alone.detail ?? #"{"error": "invalid", "field": "jobs"}"#)
             #expect(try await connection.int("select count(*) from millrace.job") == count)
         }

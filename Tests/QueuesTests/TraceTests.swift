@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 extension Connection {
-    /// What a worker reports of one run; the jobs to report again.
+    /// A worker's report of one run; returns the jobs to report again.
     @discardableResult
     func report(
         _ id: Int, session: Int = 1, number: Int = 9, fraction: Double? = nil, lines: [String] = [], skipped: Int = 0
@@ -251,7 +251,7 @@ extension Connection {
             }
             #expect(try await connection.int("select millrace.trace_sweep(2)") == 0)
             try await connection.run("delete from millrace.job where id in (\(ids[0]), \(ids[6]), \(ids[8]))")
-            // Stretch by stretch: it begins where it stopped, and again from the start when it has seen the end.
+            // Part by part: the sweep continues where it stopped, and starts from the beginning when it has seen the end.
             var gone = 0
             for _ in 0..<10 { gone += try await connection.int("select millrace.trace_sweep(2)") }
             #expect(gone == 12)

@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// What `status` calls wrong, and what it counts for collectors of numbers.
+/// The troubles that `status` reports, and the counts for metrics.
 @Suite struct TroubleTests {
     @Test func `a kind fails from ten runs on of which half failed, and not on a few`() async throws {
         try await withConnection(.movableClock) { connection in
@@ -58,7 +58,7 @@ import Testing
             try await connection.tally(session: 2, succeeded: 0, failed: 1)
             #expect(try await connection.troubles() == ["build default test 7/10 3600"])
             #expect(try await connection.value("select build from millrace.troubles()") == "0.1.0+new")
-            // Where the old one fails as well it is no matter of the build.
+            // If the old build fails as well, the build is not the reason.
             try await connection.tally(session: 1, succeeded: 0, failed: 200)
             #expect(try await connection.troubles().map { $0.hasPrefix("failing") } == [true])
         }
@@ -199,7 +199,7 @@ extension Connection {
         )
     }
 
-    /// What a worker says with a beat.
+    /// A worker's tally with a beat.
     fileprivate func tally(session: Int = 1, kind: String = "test", succeeded: Int, failed: Int) async throws {
         try await run(
             """
@@ -209,7 +209,7 @@ extension Connection {
             """)
     }
 
-    /// So many jobs run once, fail, and wait for a day.
+    /// `count` jobs run once, fail, and wait for a day.
     fileprivate func fail(_ count: Int, number: Int = 8, error: String = "no") async throws {
         for index in 0..<count {
             let id = try await enqueue()

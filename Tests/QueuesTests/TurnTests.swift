@@ -4,7 +4,7 @@ import Queues
 import TestSupport
 import Testing
 
-/// What a login without any grant can lock decides nothing here. sql/locks.md lists every lock.
+/// The locks that a login without any grant can take decide nothing here. sql/locks.md lists every lock.
 @Suite struct TurnTests {
     /// Statements fail after a second's wait for a lock; what an outsider holds must not make them wait that long.
     private static func withOutsider(_ body: (Connection, Connection) async throws -> Void) async throws {
@@ -28,7 +28,7 @@ import Testing
         await office.close()
     }
 
-    /// Every number that was ever used, alone and for as long as the session lasts, and whatever others hold.
+    /// Takes every number that was ever used, exclusively and for the whole session, whatever others hold.
     private static func takeEverything(_ outsider: Connection) async throws {
         try await outsider.run(
             """
@@ -147,7 +147,7 @@ import Testing
             var migrator = Migrator()
             migrator.patience = .milliseconds(20)
             #expect(try await migrator.migrate(on: connection).refreshed)
-            // Whoever migrates holds this; nobody but the owner can.
+            // A migrator holds this lock; nobody but the owner can.
             try await connection.run("begin; lock table millrace.migration in share row exclusive mode")
             #expect(
                 try await outsider.refusal(of: "begin; lock table millrace.migration in share row exclusive mode")?
@@ -174,7 +174,7 @@ import Testing
         }
     }
 
-    /// A new one has to be thought about: whoever holds it may cost no more than the list says.
+    /// A new lock needs a decision: an outsider that holds it may cost no more than the list says.
     @Test func `every function and file that takes an advisory lock is in the list of locks`() async throws {
         let root = #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined()
         let list = String(

@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Keys that are held for a while after the end, and what is built on them.
+/// Keys that are held for a while after the end, and features that use them.
 @Suite struct UniqueForTests {
     @Test func `a replacement during a hold is kept, and waits for the hold to end`() async throws {
         try await withConnection(.movableClock) { connection in
@@ -36,7 +36,7 @@ import Testing
             let known = "select count(*) from millrace.unique_lock u join millrace.unique_key k on k.hash = u.hash"
             try await connection.run("select millrace.test_clock_advance('20 s')")
             #expect(try await connection.int("select expired from millrace.unique_expire()") == 0)
-            #expect(try await connection.int(known) == 3)  // a minute longer, for whoever takes it next
+            #expect(try await connection.int(known) == 3)  // a minute longer, for the next holder
             try await connection.run("select millrace.test_clock_advance('60 s')")
             #expect(try await connection.int("select expired from millrace.unique_expire(most => 0)") == 0)
             let upTo = try await connection.value("select upto from millrace.unique_expire()")

@@ -26,9 +26,9 @@ import Testing
         }
     }
 
-    /// As above, and somebody wants the key before any worker has looked.
+    /// As above, but a caller wants the key before any worker has looked.
     @Test(arguments: ["skip", "replace", "error"])
-    func `whoever wants a key whose holder's end was noted settles it first`(conflict: String) async throws {
+    func `a caller that wants a key first settles its holder's noted end`(conflict: String) async throws {
         try await withDatabase { database in
             let worker = try await database.connect()
             let caller = try await database.connect()
@@ -201,7 +201,7 @@ import Testing
                 }
                 try await group.waitForAll()
             }
-            // All is put: the worker goes on until nothing lives.
+            // Everything is enqueued: the worker continues until no job lives.
             try await eventually("everything has ended") {
                 try await watcher.int(
                     """

@@ -60,7 +60,7 @@ import Testing
             let next = try await connection.put("3")
             try await connection.end(id, outcome, number: 17)
             #expect(try await connection.keys() == ["\(id) then \(next)"])
-            // The successor stands for what came last.
+            // The successor has the latest contents.
             #expect(try await connection.put("4") == next)
             #expect(
                 try await connection.column("select args from millrace.jobs where state <> 'cancelled' order by id")
@@ -229,7 +229,7 @@ import Testing
 }
 
 extension Connection {
-    /// Enqueues with the key `k`; `args` is what a test looks for.
+    /// Enqueues with the key `k`; tests find the job by `args`.
     func put(_ args: String, _ more: String? = nil, conflict: String = "replace") async throws -> Int {
         try await enqueue(
             "'test', '\(args)', unique_key => 'k', on_conflict => '\(conflict)'\(more.map { ", \($0)" } ?? "")")

@@ -2,8 +2,9 @@ import Postgres
 import TestSupport
 import Testing
 
-/// The tables through which jobs pass are small to the statistics, and under an old snapshot large: nothing that callers do may read them from
-/// end to end, whenever its plan was made. Two are: `lease`, by whoever asks whether a given job runs, and `cancel`, which is kept short, once a second.
+/// The tables through which jobs pass look small in the statistics, but are large under an old snapshot: no caller's statement may read
+/// them from end to end, whenever its plan was made. Two exceptions: `lease`, where a caller asks whether a given job runs, and `cancel`,
+/// which is kept short, once a second.
 @Suite struct WalkTests {
     private static let tables = [
         "ready", "timer", "lease", "parked", "unique_lock", "unique_ended", "blocked", "edge", "step", "progress",

@@ -12,7 +12,7 @@ import Testing
 
     @Test func `each way to die has its name`() async throws {
         #expect(await failure(of: "spin", [], limits { $0.cpu = .seconds(1) })?.reason == .cpu)
-        // Its processor's time is not what is tested: on a busy machine so much memory takes a second of it.
+        // CPU time is not tested here: on a busy machine this much memory takes a second of it.
         let eaten = await failure(of: "eat", [], limits { $0.memory = 400 << 20 })
         #expect(eaten?.reason == .memory, "\(eaten.map { "\($0)" } ?? "it lives")")
         #expect(await failure(of: "dereference")?.reason == .crash(signal: SIGSEGV))
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test func `memory that ran out has its name beside a parent that has more of it`() async throws {
-        // What the kernel says of the child begins with what its parent had: nothing is known from that then, only from its last words.
+        // The kernel's figures of a child start with its parent's: they say nothing here, only the child's last words do.
         let ballast = [UInt8](repeating: 1, count: 600 << 20)
         let eaten = await failure(of: "eat", [], limits { $0.memory = 400 << 20 })
         #expect(eaten?.reason == .memory, "\(eaten.map { "\($0)" } ?? "it lives")")
@@ -86,7 +86,7 @@ import Testing
         #expect(seen.withLock { $0 } == (1...200).map(String.init))
     }
 
-    @Test func `whoever does not wait any more leaves no child behind`() async throws {
+    @Test func `a caller that stops waiting leaves no child behind`() async throws {
         for request in ["sleep", "spin"] {
             let child = try await SandboxedChild.start(prisoner())
             let asking = Task { try await child.ask(Array(request.utf8)) }

@@ -3,7 +3,7 @@ import Foundation
 import Sandbox
 import Testing
 
-/// What a child can still do, tried from inside.
+/// What a child can still do, tried from inside its sandbox.
 @Suite struct PrisonTests {
     @Test(arguments: [[], ["without-layers"]])
     func `it opens no socket, reads no file, starts nothing, and signals nobody`(_ arguments: [String]) async throws {
@@ -20,7 +20,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: "/tmp/millrace-prisoner"))
     }
 
-    /// Whatever one process can do to another, by a call of its own or by way of a descriptor.
+    /// Everything that one process can do to another, by a call or through a descriptor.
     private static let deeds: [(name: String, number: Int32, arguments: String)] = [
         ("own a pipe for the parent", SYS_fcntl, "0 8 parent"), ("the same, F_SETOWN_EX", SYS_fcntl, "0 15 0"),
         ("choose a pipe's signal", SYS_fcntl, "0 10 9"), ("ask for signals", SYS_fcntl, "0 4 8192"),
@@ -53,7 +53,7 @@ import Testing
             let answer = try await child.ask(Array("call \(deed.number) \(deed.arguments)".utf8)).payload
             #expect(String(decoding: answer, as: UTF8.self) == "Operation not permitted", "\(deed.name)")
         }
-        // What a library asks for is still there.
+        // The calls that a library needs still work.
         for (name, number, rest) in [
             ("F_GETFD", SYS_fcntl, "0 1"), ("F_GETFL", SYS_fcntl, "0 3"), ("F_SETFL", SYS_fcntl, "1 4 0"),
             ("its own limits", SYS_prlimit64, "0 7 0 0"), ("a signal to itself", SYS_tgkill, "self self 0"),
@@ -85,7 +85,7 @@ import Testing
     }
 
     /// 1. A parent, root or not, starts a child, which shuts itself in. 2. The parent is killed. 3. The child is gone as well.
-    @Test func `it does not outlive its parent, whoever that is`() async throws {
+    @Test func `it does not outlive its parent, root or not`() async throws {
         let parent = Process()
         let (said, heard) = (Pipe(), Pipe())
         parent.executableURL = URL(fileURLWithPath: prisoner().path)

@@ -2,7 +2,7 @@ import Supervision
 import Testing
 
 @Suite struct BreakerPropertyTests {
-    /// What must hold of a breaker after each event, kept apart from how it does it.
+    /// The invariants of a breaker after each event, kept apart from its implementation.
     private final class Watch {
         let settings: Breaker.Settings
         var breaker: Breaker

@@ -27,7 +27,7 @@ import Threads
 
     private struct Broken: Error, Equatable {}
 
-    /// Until so many wait, or as good as.
+    /// Waits until `condition` holds.
     private func waitFor(_ condition: @Sendable () -> Bool) async throws {
         while !condition() { try await Task.sleep(for: .milliseconds(1)) }
     }
@@ -102,7 +102,7 @@ import Threads
         #expect(try await token("provider-1") == "token 2")
     }
 
-    @Test func `the work is called off when nobody waits, and the next caller starts anew`() async throws {
+    @Test func `the work is cancelled when nobody waits, and the next caller starts it again`() async throws {
         let coalescer = Coalescer<Int, String>()
         let source = Source()
         let alone = Task { try await coalescer.value(for: 1) { try await source.token() } }

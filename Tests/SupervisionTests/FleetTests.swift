@@ -10,7 +10,7 @@ import Testing
 
 /// Several supervisors on one database, as several worker processes are.
 final class Fleet: Sendable {
-    /// What the provider does, for everybody or for one of them.
+    /// The provider's behaviour, for all workers or for one of them.
     struct Script: Sendable {
         var fault: Fault?
         var broken: Int?
@@ -123,7 +123,7 @@ final class Fleet: Sendable {
                 let rounds = try await connection.int(
                     "select count(*) from millrace.provider_event where to_state = 'probing'")
                 #expect(rounds > 1)
-                // Two probes a round; and until the word has reached it, what each worker tries before it opens by itself.
+                // Each period has two probes; and until the word has reached a worker, it makes the calls that it needs to open by itself.
                 #expect(calls <= 2 * rounds + 4 * 3)
                 fleet.set(nil)
                 try await eventually("it comes to step 4") { try await Self.state(connection) == "ramping" }

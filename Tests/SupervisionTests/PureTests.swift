@@ -55,7 +55,7 @@ import Testing
                 window.add(counts, took: Int64(dice.below(1_000_000)), at: now)
                 all.append((now, failed))
             }
-            // A slot goes as a whole: what is surely in and surely out.
+            // A slot is dropped as a whole: these calls are certainly in, and certainly out.
             let least = all.count { now - $0.at <= .seconds(28) }
             let most = all.count { now - $0.at <= .seconds(30) }
             #expect((least...most).contains(Int(window.counts.judged)))
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func `a bulkhead lets so many in, and the others in the order in which they came`() {
+    @Test func `a bulkhead admits its number of calls, and the others in the order in which they came`() {
         for seed in 0..<2000 {
             var dice = Dice(seed)
             var bulkhead = Bulkhead(slots: 3)

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A short walk of `load checkins --part strike`, whose whole one takes a quarter of an hour, and its neighbours.
+/// A short part of `load checkins --part strike`, whose whole run takes a quarter of an hour, and its neighbours.
 @Suite struct AlarmStrikeTests {
     private struct Report: Decodable {
         struct Cell: Decodable {
@@ -33,7 +33,7 @@ import Testing
         return (code, try JSONDecoder().decode(Report.self, from: Data(output[start.lowerBound...].utf8)))
     }
 
-    @Test func `whoever is killed with a provider's answer in sight, and a Postgres that crashes, leave nobody untold`()
+    @Test func `a worker killed at a provider's answer, and a Postgres that crashes, leave nobody untold`()
         async throws
     {
         let (code, report) = try await strike([
@@ -47,7 +47,7 @@ import Testing
         for cell in report.cells {
             #expect(cell.struck?.hasPrefix("strike-") == true && cell.alarms >= 2 && cell.notices >= 8, "\(cell)")
         }
-        // The provider had it, and nobody could know.
+        // The provider had taken it, and nobody could know.
         #expect(report.cells[0].duplicates >= 1)
     }
 

@@ -8,7 +8,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// The real executable stores blobs, and is killed at it.
+/// The real executable stores blobs, and is killed meanwhile.
 @Suite struct BlobProcessTests {
     @Test(arguments: ["postgres", "dir"]) func `a put that is killed in the middle leaves nothing to be seen`(
         _ kind: String
@@ -20,7 +20,7 @@ import Testing
             let place = kind == "dir" ? "dir:\(directory)/blobs" : kind
             let connection = try await database.connect()
             let environment = ["MILLRACE_BLOBS": place]
-            // A pipe gives what is written to it, and then holds the put up.
+            // A pipe delivers what is written to it, and then blocks the put.
             let fifo = directory + "/fifo"
             #expect(mkfifo(fifo, 0o600) == 0)
             let put = try MillraceProcess(["blobs", "put", fifo], database: database.url, environment: environment)
@@ -44,7 +44,7 @@ import Testing
             #expect(try await list.ended() == 0)
             #expect(list.output.contains("no blobs"))
             #expect(try await connection.int("select count(*) from millrace.blob") == 0)
-            // What it left goes with a sweep, once it is old.
+            // A sweep removes what it left, once it is old.
             try await connection.run("update millrace.blob_upload set at = at - interval '2 days'")
             if kind == "dir" {
                 try await Program.check("sh", ["-c", "touch -d '2 days ago' '\(directory)'/blobs/tmp/*"])
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func `whoever has a link puts one file and gets one file, through a worker whose blobs lie in S3`()
+    @Test func `a link puts one file and a link gets one file, through a worker whose blobs lie in S3`()
         async throws
     {
         try await withDatabase { database in
@@ -181,7 +181,7 @@ import Testing
             let link = try await owner.column(
                 "select unnest(array[url, storage_url]) from millrace.document_upload('a.pdf', 'application/pdf', 300000, actor => 'p')"
             )
-            /// In pieces whose number is not said.
+            /// In chunks, without a stated length.
             func put(_ size: Int, of byte: UInt8) async throws -> String {
                 let file = FileManager.default.temporaryDirectory.appending(path: "body-\(UUID().uuidString)")
                 try Data(repeating: byte, count: size).write(to: file)

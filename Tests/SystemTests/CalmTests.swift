@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct CalmTests {
-    /// What a claim may not take now is no reason to ask for it again at once: a slot that comes free says so.
+    /// A worker does not ask again at once for what a claim may not take now: a slot that becomes free notifies it.
     @Test func `a worker whose slots for a queue are all taken sleeps although more of it waits`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()
@@ -41,8 +41,8 @@ import Testing
         }
     }
 
-    /// Whoever polls hardly ever has only that to go by.
-    @Test func `a slot of a bounded queue that comes free is filled at once, whoever the tenants are`() async throws {
+    /// A worker that rarely polls has only the notification to go by.
+    @Test func `a free slot of a bounded queue is filled at once, for all tenants`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()
             try await connection.run(
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    /// Each backend that listens is woken by every notification of the database, whatever the channel.
+    /// Every notification of the database wakes each listening backend, whatever the channel.
     @Test func `a worker listens once for all its rooms, and again when that connection is lost`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `load cancellations` in a process of its own, whose processor time is that of the workers that it cancels.
+/// `load cancellations` in its own process, whose CPU time is that of the workers that it cancels.
 @Suite struct CancellationLoadTests {
     @Test func `workers that are cancelled with the database up, away and returning end in order and lose nothing`()
         async throws

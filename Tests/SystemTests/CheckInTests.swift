@@ -41,7 +41,7 @@ import Testing
                 try await owner.int("select count(*) from millrace.alarms") == 400
             }
             for worker in crew { try await worker.stop() }
-            // One alarm each, and one notice for each contact: what was cut off was undone as a whole.
+            // One alarm each, and one notice for each contact: interrupted work was rolled back as a whole.
             #expect(try await owner.int("select count(distinct person) from millrace.alarms") == 400)
             #expect(try await owner.int("select count(*) from millrace.notice") == 800)
             #expect(try await owner.int("select count(*) from millrace.alarms where expired_at > raised_at") == 0)
@@ -91,7 +91,7 @@ import Testing
             let late = try await Self.run(["status"], on: database)
             #expect(late.output.contains("nobody watches over the check-ins: no worker has ever looked"))
             try await owner.run("select millrace.test_clock_advance('3 hours')")
-            // Nobody has told it to watch; there is somebody to watch over.
+            // The setting is missing, but there is a watch.
             let worker = try await MillraceProcess.worker("w", database: database.url)
             try await eventually("the alarm is raised") {
                 try await owner.int("select count(*) from millrace.alarms where cause = 'expired'") == 1

@@ -134,7 +134,7 @@ import Testing
         }
     }
 
-    /// What an app shows its user: the PDF that was made, and the file as it came.
+    /// What an app shows its user: the PDF output, and the original file.
     @Test func `a document and what was made of it come by links`() async throws {
         try await withDatabase { database in
             let port = try freePort()
@@ -168,7 +168,7 @@ import Testing
         }
     }
 
-    /// As an admin names it: what is not beneath a listed directory is read by nobody, and what is, is.
+    /// As an admin names it: only files beneath a listed directory are read.
     @Test func `a worker reads the files that its operator has listed, and no others`() async throws {
         try await withDatabase { database in
             try await Self.withFile(Self.hello, "letter.pdf") { path in

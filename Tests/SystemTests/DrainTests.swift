@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    /// 1. One cancel is asked for in a transaction that stays open. 2. A younger one is committed, and heeded. 3. The first commits.
+    /// 1. A cancel is requested in a transaction that stays open. 2. A younger cancel is committed, and handled. 3. The first commits.
     @Test func `a cancel that commits behind a younger one still reaches its job`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

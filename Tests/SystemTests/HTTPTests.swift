@@ -25,7 +25,7 @@ func freePort() throws -> Int {
     return Int(UInt16(bigEndian: address.sin_port))
 }
 
-/// What the real executable answers over HTTP.
+/// The real executable's answers over HTTP.
 @Suite struct HTTPTests {
     private static let token = "a-token-of-some-length"
 
@@ -94,7 +94,7 @@ func freePort() throws -> Int {
             let first = try await MillraceProcess.worker("first", database: database.url, ["--listen", place])
             let second = try await MillraceProcess.worker(
                 "second", database: database.url, environment: ["MILLRACE_LISTEN": place])
-            #expect(second.output.contains("the address to listen on is taken") && second.isRunning)
+            #expect(second.output.contains("the listen address is in use") && second.isRunning)
             let third = try MillraceProcess(["worker", "--practice", "--listen", place], database: database.url)
             #expect(try await third.ended() == 1)
             #expect(third.output.contains("\(place) is taken by another process"))
@@ -129,7 +129,7 @@ func freePort() throws -> Int {
                     && page.contains(
                         "millrace_worker_run_duration_seconds_count{queue=\"some\",kind=\"practice.nothing\"} 1\n")
             }
-            let line = worker.output.split(separator: "\n").first { $0.contains("no service for mail is configured") }
+            let line = worker.output.split(separator: "\n").first { $0.contains("no mail service is configured") }
             #expect(try #require(line).lowercased().contains("warn"), "\(worker.output)")
             #expect(try await connection.value("select version from millrace.workers") == "0.1.0+abc123")
             #expect(try await connection.value("select rooms ->> 'mail' from millrace.session") == "files")
@@ -137,7 +137,7 @@ func freePort() throws -> Int {
             #expect(try await worker.ended() == 0)
             let chosen = try await MillraceProcess.worker(
                 "files", database: database.url, environment: ["EMAIL_SERVICE_PROVIDER": "outbox"])
-            #expect(!chosen.output.contains("no service for mail is configured"))
+            #expect(!chosen.output.contains("no mail service is configured"))
             #expect(try await connection.value("select rooms ->> 'mail' from millrace.session") == "outbox")
             chosen.signal(SIGTERM)
             #expect(try await chosen.ended() == 0)

@@ -5,7 +5,7 @@ import Queues
 import TestSupport
 import Testing
 
-/// No set of jobs stops a worker or makes it large, whatever stands in the tables.
+/// No set of jobs stops a worker or makes it large, whatever is in the tables.
 @Suite(.serialized) struct LargeJobsTests {
     private func mostResident(_ pid: pid_t) throws -> Int {
         let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
@@ -117,7 +117,7 @@ import Testing
                 let said = await readiness(port)
                 return said.hasPrefix("503") && said.contains("no claim of jobs has succeeded for")
             }
-            // Its signs of life go on meanwhile, and say so.
+            // Its heartbeats continue meanwhile.
             try await eventually("it beats") {
                 try await connection.int("select coalesce(max(beat), 0) from millrace.beat where state = 'cut off'")
                     > beat + 1

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct LimitTests {
-    /// Counted from what the jobs themselves wrote down. A run that could not write its end, for it was killed or lacked a connection,
+    /// Counted from what the jobs themselves recorded. A run that could not record its end, because it was killed or had no connection,
     /// ends with its rescue or its retry.
     @Test func `of a key never more run at once than its limit, though workers are killed, and no slot leaks`()
         async throws

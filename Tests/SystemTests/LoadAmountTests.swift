@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// The scenarios that are about amounts, small: what they report and leave, never how fast it went.
+/// The scenarios about amounts, small: what they report and leave, never how fast they are.
 @Suite struct LoadAmountTests {
     private struct Report: Decodable {
         struct Bar: Decodable {
@@ -107,7 +107,7 @@ import Testing
             let connection = try await database.connect()
             #expect(try await connection.int("select count(*) from millrace.ready") >= 20_000)
             #expect(try await connection.int("select count(*) from millrace.session") == 0)
-            // Another run makes a queue of its own, and clears only that if told to.
+            // Another run makes its own queue, and clears it only if told to.
             let kept = try await connection.int("select count(*) from millrace.ready")
             let again = try await load(arguments + ["--no-keep"], in: database)
             #expect(again.figures.queue != queue && again.figures.kept == false)

@@ -5,7 +5,7 @@ import Queues
 import TestSupport
 import Testing
 
-/// A measurement is a guest: it feeds nobody's workers, and leaves nothing.
+/// A measurement gives no jobs to real workers, and leaves nothing.
 @Suite struct LoadGroundTests {
     private func made(by process: MillraceProcess, _ connection: Connection) async throws -> [String] {
         try await connection.column(

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The HTTP client in a process of its own, whose surroundings can be what they like.
+/// The HTTP client in its own process, with any environment.
 @Suite struct LoadHTTPTests {
     private struct Report: Decodable {
         struct Figures: Decodable {

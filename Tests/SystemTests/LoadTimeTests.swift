@@ -23,7 +23,7 @@ import Testing
         let figures: Figures
     }
 
-    /// What a scenario wrote to its output as JSON; it must end well.
+    /// The JSON output of a scenario, which must succeed.
     static func load<Figures: Decodable>(
         _ arguments: [String], database: TestDatabase, as figures: Figures.Type
     ) async throws -> (report: Report, figures: Figures) {
@@ -31,7 +31,7 @@ import Testing
         let code = try await process.ended(within: .seconds(600))
         let said = process.output
         #expect(code == 0, "it says: \(said)")
-        // Progress stands in front, for both streams of the process go to one file.
+        // Progress comes first, because both streams of the process go to one file.
         let lines = said.split(separator: "\n", omittingEmptySubsequences: false)
         let first = try #require(lines.firstIndex(of: "{"), "it says: \(said)")
         #expect(first < 40, "progress takes \(first) lines")

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct LostClaimTests {
-    /// A claim does not wait for the disk; this is what a crash right after it leaves behind, but for the crash.
+    /// A claim does not wait for the disk; this is the state after a crash right after it, without the crash.
     @Test func `a claim that the server forgot leads to a second run, and the first one's end is refused`()
         async throws
     {
@@ -38,7 +38,7 @@ import Testing
             #expect(try await connection.int("select count(*) from millrace.ready") == 0)
             worker.signal(SIGTERM)
             #expect(try await worker.ended() == 0)
-            // Whichever comes first, its next beat or the end of the sleep: the run that lost its lease is told.
+            // At its next beat or at the end of the sleep the run is told that it has lost its lease.
             let said = worker.output
             #expect(
                 said.contains("leases were lost; their runs are cancelled")

@@ -45,7 +45,7 @@ import Testing
             }
             #expect(
                 try await connection.int("select count(distinct id) from millrace.history where outcome = 1") == 1000)
-            // What the victim had ended before it was killed was not lost: nothing, but on a machine that stands still.
+            // The jobs that the victim had ended before it was killed were not lost, except on a machine that stands still.
             let lost = try await connection.int("select count(distinct id) from millrace.history where outcome = 7")
             #expect(lost > 0)
             #expect(try await connection.int("select count(*) from millrace.history where outcome = 7") == lost)
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    /// Through a pooler nobody holds a session lock and nobody is notified: half a minute of silence, and the poll, have to do.
+    /// Through a pooler no worker holds a session lock and none is notified: half a minute of silence, and the poll, must be enough.
     @Test(.enabled(if: TestPooler.program != nil, "pgbouncer is not installed: apt-get install pgbouncer"))
     func `behind a transaction pooler too, the jobs of a killed worker are started again`() async throws {
         try await withDatabase { database in
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    /// 1. A claim's connection is lost. 2. The worker asks what it holds: nothing. 3. The server carries the claim out after all.
+    /// 1. A claim's connection is lost. 2. The worker asks what it holds: nothing. 3. The server executes the claim after all.
     @Test func `a claim that is carried out after its connection was lost is handed back, and its job runs`()
         async throws
     {

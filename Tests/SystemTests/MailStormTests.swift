@@ -20,7 +20,7 @@ import Testing
         defer { fake.stop() }
         try await withDatabase { database in
             let connection = try await database.connect()
-            // A tenth has a file with it, and goes by itself; a message is as urgent as any.
+            // A tenth has an attachment, and is sent alone; a message can have any priority.
             try await connection.run(
                 """
                 select millrace.mail_send(array['reader' || n || '@reader.example'], 'Number ' || n, 'The text of ' || n,
@@ -28,7 +28,7 @@ import Testing
                            priority => (array['low', 'normal', 'high', 'urgent'])[n % 4 + 1])
                   from generate_series(1, \(Self.messages)) n
                 """)
-            // Nothing listens where the second provider would be: whoever is sent there leaves a trace.
+            // Nothing listens at the second provider's address, so a message that is sent there leaves a trace.
             let workers = (0..<3).map { number in
                 Supervised { life in
                     try await MillraceProcess.worker(

@@ -10,7 +10,7 @@ import Testing
         try await withDatabase(.movableClock) { database in
             let owner = try await database.connect()
             let fake = try FakePush { _, number in
-                number == 1 ? PushAnswer(fate: .keepSilent) : PushAnswer(200, #"{"id": "x"}"#)
+                number == 1 ? PushAnswer(reaction: .keepSilent) : PushAnswer(200, #"{"id": "x"}"#)
             }
             defer { fake.stop() }
             let environment = ["MILLRACE_SMS_URL": "\(fake.url)/{{channel}}"]
@@ -60,14 +60,14 @@ import Testing
                 try await eventually("it is sent") { fake.requests.count == before + 1 }
                 return fake.requests[before].body
             }
-            // What data say by themselves gives way as well: those of an alarm always say something.
+            // The data's own words are replaced as well: those of an alarm always have some.
             let own = try await put("ada", #"{"name": "Ben", "title": "T", "body": "B", "stage": "please"}"#, key: "a")
             #expect(own.contains("Help for Ben\\nLook after Ben now, please."), "\(own)")
             #expect(try await put("eva", #"{"name": "Ben"}"#, key: "b").contains(#"Hilfe\nBen braucht dich."#))
-            // What the template needs is not there.
+            // The template's data are missing.
             #expect(try await put("ada", #"{"title": "T", "body": "B"}"#, key: "c").contains(#"T\nB"#))
             try await eventually("the worker says so; it says: \(worker.output)") {
-                worker.output.contains("its usual words are sent")
+                worker.output.contains("sending the built-in words")
             }
             worker.signal(SIGTERM)
             #expect(try await worker.ended() == 0)

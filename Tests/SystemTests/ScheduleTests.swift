@@ -47,7 +47,7 @@ import Workers
                 try await connection.records(
                     "select metadata ->> 'schedule', count(*), count(distinct metadata ->> 'fire_at') from millrace.job group by 1 order by 1"
                 ) == ["(all,3,3)", "(latest,1,1)"])
-            // The missed ones stand in one row: how many, from when to when.
+            // The missed ones are in one row: how many, from when to when.
             #expect(
                 try await connection.records(
                     """

@@ -5,7 +5,7 @@ import Queues
 import TestSupport
 import Testing
 
-/// What the kernel shows of a worker to whoever can read /proc.
+/// What the kernel shows of a worker to processes that can read /proc.
 @Suite struct SecretTests {
     private static let secrets = [
         "MILLRACE_SECRET": "what-signs-all-the-links", "MILLRACE_TOKEN": "what-all-callers-must-send",

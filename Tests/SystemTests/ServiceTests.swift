@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// What a service manager hears of the real worker, over a real datagram socket.
+/// What a service manager receives from the real worker, over a real datagram socket.
 @Suite struct ServiceTests {
     @Test(arguments: [false, true]) func `it says that it is ready when its session is open, and when it stops`(
         _ isAbstract: Bool

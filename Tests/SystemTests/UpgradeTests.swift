@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct UpgradeTests {
-    /// This program stands in for the older one; a real older one is for whoever upgrades.
+    /// This program stands in for the older version; operators rehearse with a real older one.
     @Test func `the rehearsal of an upgrade loses nothing, and says who did what`() async throws {
         let process = try MillraceProcess(
             ["load", "upgrade", "--old", MillraceProcess.executable.path, "--seconds", "9", "--rate", "100", "--json"],

@@ -4,7 +4,7 @@ import Templates
 import TestSupport
 import Testing
 
-/// What is published is used once the compiler has seen it, whoever published.
+/// A published version is used once the compiler has checked it, whatever role published it.
 @Suite struct CheckTests {
     private static func publish(_ html: String?, _ plain: String = "T {{v}}", on connection: Connection) async throws
         -> Int
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test func `whoever renders compiles first, and whoever runs compiles without being asked`() async throws {
+    @Test func `rendering compiles first, and a running worker compiles on its own`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()
             let pool = Pool(database.options, size: 2)

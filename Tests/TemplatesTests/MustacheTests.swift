@@ -128,7 +128,7 @@ import Testing
                 == "<1><2>")
     }
 
-    @Test func `a lambda is called anew each time`() throws {
+    @Test func `a lambda is called again each time`() throws {
         final class Counter: @unchecked Sendable { var n = 0 }  // rendering is on one thread
         let counter = Counter()
         let data: TemplateValue = [

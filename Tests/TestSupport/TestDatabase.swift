@@ -121,7 +121,7 @@ package func withConnection<Value>(
     }
 }
 
-/// Lets so many in at once.
+/// Lets a fixed number of callers in at once.
 final class Gate: Sendable {
     private struct State {
         var free: Int

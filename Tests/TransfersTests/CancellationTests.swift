@@ -1,5 +1,5 @@
 import Fakes
-import TestSupport
+import func TestSupport.eventually
 import Testing
 
 @testable import Transfers

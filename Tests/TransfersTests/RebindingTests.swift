@@ -37,7 +37,7 @@ import Testing
             }
         }
         defer { _ = shell("kill -9 $(cat \(directory)/process)") }
-        // Every connection asks anew.
+        // Every connection looks the name up again.
         configuration.loop.nameLife = .zero
         let client = HTTPClient(configuration)
         var request = HTTPRequest("GET", "https://hooks.example:8443/small")

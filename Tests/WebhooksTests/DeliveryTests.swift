@@ -64,7 +64,7 @@ import Webhooks
         }
     }
 
-    @Test func `lists go only to whoever wants them, and one that spoils its list goes alone`() async throws {
+    @Test func `lists go only to targets that want them, and an event that spoils its list goes alone`() async throws {
         try await withBench { bench in
             let receiver = try FakeReceiver { request, _ in
                 if String(decoding: request.body, as: UTF8.self).contains("poison") { return .init(400) }

@@ -85,7 +85,7 @@ import Testing
         #expect(bottoms.bottom(of: Lane(queue: 2, code: 17)) == 0)
     }
 
-    @Test func `a server that knows less starts them anew`() {
+    @Test func `a server with a lower sequence resets them`() {
         var bottoms = EmptyBelow()
         bottoms.sample(Horizon(seq: 100, writers: []))
         bottoms.looked(at: Self.lanes, found: [:])

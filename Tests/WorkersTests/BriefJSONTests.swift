@@ -110,7 +110,7 @@ import Testing
         agrees(Bool?.self, Array(text.utf8))
     }
 
-    @Test func `a type that swallows what was declined is read anew`() throws {
+    @Test func `a type that swallows a declined value is decoded again by JSONDecoder`() throws {
         #expect(BriefJSON.decode(Curious.self, from: Array(#"{"guess": 1.0}"#.utf8)) == nil)
         let decode = Handler.decoding(Letter.self)
         #expect(

@@ -78,7 +78,7 @@ import Testing
         #expect(bottom.bottom == at(29))
     }
 
-    @Test func `a clock that goes back starts it anew`() {
+    @Test func `a clock that goes back resets it`() {
         var bottom = NothingDueBefore()
         bottom.sample(Horizon(seq: 0, writers: []), at: Date(timeIntervalSince1970: 100))
         bottom.looked()

@@ -31,7 +31,7 @@ import Testing
         #expect(pace.pause(at: start + .seconds(3600) + .milliseconds(250)) == nil)
     }
 
-    @Test func `a stream begins anew after sleep`() {
+    @Test func `a stream starts again after sleep`() {
         var pace = ClaimPace(at: start)
         pace.worked(at: start + .seconds(10))
         pace.sleeps()

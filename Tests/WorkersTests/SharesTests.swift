@@ -9,7 +9,7 @@ import Testing
         1: .init(main: 1, weight: 1), 2: .init(main: 1, weight: 1), 3: .init(main: 1, weight: 3),
     ]
 
-    /// Claims of `wanted` from lines that hold so many jobs each, as the database would answer; what each line gave.
+    /// Claims of `wanted` from lines with the given numbers of jobs, as the database would answer; returns what each line gave.
     static func claims(
         _ count: Int, wanted: Int, holding: [Int32: Int], plan: inout ClaimPlan, lines: [Int32: FairShares.Line] = lines
     ) -> [Int32: Int] {

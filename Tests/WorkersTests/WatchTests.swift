@@ -59,7 +59,7 @@ import Testing
         #expect(holds(watch.look([Self.sign(5, direct: false, free: true)], at: Self.at(31)).count == 1))
     }
 
-    @Test func `a frozen watcher begins anew once it has reconnected`() {
+    @Test func `a frozen watcher starts again once it has reconnected`() {
         var watch = Watch()
         _ = watch.look([Self.sign(5)], at: Self.at(0))
         watch.reconnected()

@@ -1,4 +1,4 @@
-"""Renders what `millrace load templates --write` wrote, with each library, for so many seconds."""
+"""Renders what `millrace load templates --write` wrote, with each library, for a number of seconds."""
 
 import html
 import importlib.metadata

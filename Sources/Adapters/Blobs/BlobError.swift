@@ -6,14 +6,14 @@ package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
     case tooLarge(limit: Int)
     /// Less or more than was agreed on.
     case wrongSize(expected: Int)
-    /// What lies there is not what was put there.
+    /// The stored content is not what was put.
     case damaged(BlobID)
-    /// Deleted while it was read; only what nobody refers to is.
+    /// Deleted while it was read; only blobs without references are deleted.
     case goneMeanwhile(BlobID)
-    /// What the system said to one of our calls.
+    /// The system's error for one of our calls.
     case system(String, number: Int32)
     case misconfigured(String)
-    /// Where blobs lie does not answer, or not as it should.
+    /// The blob storage does not answer, or not correctly.
     case away(String)
     case database(PostgresError)
 

@@ -1,7 +1,7 @@
 import Glibc
 import Threads
 
-/// A file's blocking calls, on a thread of its own.
+/// A file's blocking calls, on their own thread.
 actor FileHand {
     private let thread = ThreadExecutor(name: "blob-file")
     private var descriptor: Int32 = -1
@@ -12,7 +12,7 @@ actor FileHand {
         thread.stop()
     }
 
-    /// Readable by nobody else; must not exist yet.
+    /// Creates the file, readable by nobody else; it must not exist yet.
     func create(_ path: String) throws(BlobError) {
         descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         if descriptor < 0 { throw .system("creating a file among the blobs", number: errno) }
@@ -38,7 +38,7 @@ actor FileHand {
         }
     }
 
-    /// At most so many from there; empty at the end.
+    /// Reads at most `most` bytes at `offset`; empty at the end of the file.
     func read(_ most: Int, at offset: Int) throws(BlobError) -> [UInt8] {
         var failure: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: most) { buffer, count in
@@ -82,7 +82,7 @@ actor FileHand {
         }
     }
 
-    /// Removes files there that nobody has changed for so long; how many.
+    /// Removes files that have not changed for `age`; returns how many.
     func removeOld(in directory: String, age: Duration) throws(BlobError) -> Int {
         guard let entries = opendir(directory) else {
             if errno == ENOENT { return 0 }
@@ -113,7 +113,7 @@ enum BlobFiles {
         String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
     }
 
-    /// What was renamed there is still there after a power cut.
+    /// Makes renames in the directory survive a power cut.
     static func settle(directory: String) throws(BlobError) {
         let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw .system("opening a directory of blobs", number: errno) }

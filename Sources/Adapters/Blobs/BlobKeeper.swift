@@ -1,7 +1,7 @@
 import Postgres
 package import Telemetry
 
-/// Sweeps once an hour, whichever worker's turn it is.
+/// Sweeps once an hour, if it is this worker's turn.
 package struct BlobKeeper: Sendable {
     private let store: any BlobStore
     private let log: Log
@@ -22,7 +22,7 @@ package struct BlobKeeper: Sendable {
             do {
                 try await turn()
             } catch {
-                log.warning("blobs could not be swept", [("error", "\(error)")])
+                log.warning("cannot sweep blobs", [("error", "\(error)")])
             }
         }
     }
@@ -38,7 +38,7 @@ package struct BlobKeeper: Sendable {
         }
         guard isOurs else { return nil }
         let swept = try await store.sweep(grace: Self.grace)
-        log.debug("blobs were swept", [("blobs", "\(swept.blobs)"), ("bytes", "\(swept.bytes)")])
+        log.debug("swept blobs", [("blobs", "\(swept.blobs)"), ("bytes", "\(swept.bytes)")])
         return swept
     }
 

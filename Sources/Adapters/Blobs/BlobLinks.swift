@@ -2,7 +2,7 @@ import Digests
 import FoundationEssentials
 import Signatures
 
-/// Links that whoever has them puts or gets one blob with. `millrace.upload_link` makes the same ones.
+/// Signed links by which their bearer puts or gets one blob. `millrace.upload_link` makes the same links.
 package struct BlobLinks: Sendable {
     package struct Upload: Sendable, Equatable {
         package var id: String
@@ -22,7 +22,7 @@ package struct BlobLinks: Sendable {
     package struct Download: Sendable, Equatable {
         package var id: BlobID
         package var type: String
-        /// What to call it when it is saved.
+        /// The file name for saving.
         package var name: String?
 
         package init(id: BlobID, type: String, name: String? = nil) {
@@ -43,13 +43,13 @@ package struct BlobLinks: Sendable {
     package let publicURL: String
     private let keys: [[UInt8]]
 
-    /// - Parameter secrets: the newest first; the others still open what they signed.
+    /// - Parameter secrets: the newest first; links that older ones signed still open.
     package init(publicURL: String, secrets: [String]) {
         self.publicURL = publicURL.hasSuffix("/") ? String(publicURL.dropLast()) : publicURL
         keys = secrets.map { HMAC.sha256(Array("millrace links 1".utf8), key: Array($0.utf8)) }
     }
 
-    /// For `millrace.link_key_set`: what it opens says nothing of the secret.
+    /// For `millrace.link_key_set`. The key reveals nothing of the secret.
     package var newestKey: [UInt8]? { keys.first }
 
     package func download(_ what: Download, until expiry: Int) -> String? {
@@ -86,7 +86,7 @@ package struct BlobLinks: Sendable {
         HMAC.sha256(Array("millrace link 1:\(text)".utf8), key: key)
     }
 
-    /// What was signed, when it was by one of our keys.
+    /// The signed text, if one of our keys signed it.
     private func parts(_ token: String, _ kind: String, _ count: Int) -> [String]? {
         guard token.utf8.count <= 4096, let dot = token.lastIndex(of: ".") else { return nil }
         let text = String(token[..<dot])

@@ -1,7 +1,7 @@
 package import Postgres
 import Transfers
 
-/// Where blobs lie, as `MILLRACE_BLOBS` says it.
+/// The place of blobs, as in `MILLRACE_BLOBS`.
 package enum BlobPlace: Sendable, Equatable {
     case directory(String)
     case postgres

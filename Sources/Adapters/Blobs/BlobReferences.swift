@@ -1,15 +1,15 @@
 package import Postgres
 
-/// Who refers to what. A room that keeps a blob says so in the transaction that also writes down why.
+/// References to blobs. A room that keeps a blob adds its reference in the same transaction as its own record.
 package enum BlobReferences {
-    /// False when that owner had it already. Refused with P0002 when there is no such blob.
+    /// False when that owner has the reference already. Refused with P0002 when there is no such blob.
     @discardableResult
     package static func keep(_ id: BlobID, owner: String, on connection: Connection) async throws(PostgresError) -> Bool
     {
         try await answer("select millrace.blob_keep($1, $2)", id, owner, on: connection)
     }
 
-    /// False when that owner did not have it. A sweep deletes it, once nobody has it.
+    /// False when that owner did not have it. A sweep deletes the blob once it has no references.
     @discardableResult
     package static func release(
         _ id: BlobID, owner: String, on connection: Connection

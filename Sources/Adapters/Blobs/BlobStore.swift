@@ -2,7 +2,7 @@ import Digests
 package import FoundationEssentials
 package import Postgres
 
-/// What is known of a blob without its content.
+/// Facts about a blob, without its content.
 package struct Blob: Sendable, Equatable {
     package let id: BlobID
     package let size: Int
@@ -11,8 +11,8 @@ package struct Blob: Sendable, Equatable {
     package let references: Int
 }
 
-/// Content by its hash, wherever it lies. Which blobs there are, and who refers to them, stands in the database; a blob that somebody
-/// refers to is never deleted, nor is one that was put or read less than the grace ago.
+/// Content by its hash, in any storage. The database lists the blobs and their references. A blob with references is never deleted, nor is
+/// one that was put or read within the grace period.
 package protocol BlobStore: Sendable {
     var pool: Pool { get }
 
@@ -23,7 +23,7 @@ package protocol BlobStore: Sendable {
     /// Hands a part of the content on, piece by piece; waits for `take`.
     func read(_ id: BlobID, range: Range<Int>?, _ take: @Sendable ([UInt8]) async throws -> Void) async throws
 
-    /// Deletes what nobody has touched for the grace and nobody refers to. True when it is gone.
+    /// Deletes the blob if it has no references and was not used within the grace period. True when it is gone.
     func forget(_ id: BlobID, grace: Duration) async throws -> Bool
 
     /// Removes what broken-off puts have left; how many of them.
@@ -31,7 +31,7 @@ package protocol BlobStore: Sendable {
 }
 
 extension BlobStore {
-    /// A day: longer than any put, and than any transaction that will refer to what was put.
+    /// A day: longer than any put, and than any transaction that will add a reference to it.
     package static var grace: Duration { .seconds(86_400) }
 
     package func put(_ bytes: [UInt8], limit: Int = .max) async throws -> BlobID {
@@ -56,7 +56,7 @@ extension BlobStore {
         }
     }
 
-    /// By id, behind `after`.
+    /// By id, after `after`.
     package func list(after: BlobID? = nil, page: Int = 50) async throws -> [Blob] {
         try await pool.withConnection { connection throws(PostgresError) in
             try await connection.query(
@@ -65,7 +65,7 @@ extension BlobStore {
         }
     }
 
-    /// What a sweep would delete.
+    /// The blobs that a sweep would delete.
     package func forsaken(grace: Duration, after: BlobID? = nil, page: Int = 500) async throws -> [Blob] {
         try await pool.withConnection { connection throws(PostgresError) in
             try await connection.query(
@@ -74,7 +74,7 @@ extension BlobStore {
         }
     }
 
-    /// Deletes what nobody refers to, and what broken-off puts have left.
+    /// Deletes blobs without references, and the remains of interrupted puts.
     package func sweep(grace: Duration) async throws -> (blobs: Int, bytes: Int, remains: Int) {
         var swept = (blobs: 0, bytes: 0, remains: 0)
         var last: BlobID?
@@ -91,7 +91,7 @@ extension BlobStore {
         return swept
     }
 
-    /// Reads all of it and hashes it again; throws when it is not what was put.
+    /// Reads the whole blob and checks its hash; throws when it is not what was put.
     package func verify(_ id: BlobID) async throws {
         let hasher = Checker()
         try await read(id, range: nil) { await hasher.update($0) }

@@ -2,10 +2,10 @@ import Digests
 import Glibc
 package import Postgres
 
-/// Blobs as files, `<directory>/ab/cdef…`, what is being written in `<directory>/tmp`. All machines of a fleet have to see the same one.
+/// Blobs as files, `<directory>/ab/cdef…`; files under way are in `<directory>/tmp`. All machines of a fleet must share the directory.
 ///
-/// A put makes itself known in the database before its file goes to its place, and always puts it there; a sweep deletes file and row
-/// in one transaction, under the row's lock. So whichever comes first, the content is there when the put returns.
+/// A put registers in the database before it moves its file into place, and it always moves the file; a sweep deletes file and row in one
+/// transaction, under the row's lock. So in either order the content is there when the put returns.
 package struct DirectoryStore: BlobStore {
     package let pool: Pool
     private let directory: String
@@ -58,7 +58,7 @@ package struct DirectoryStore: BlobStore {
         _ id: BlobID, range: Range<Int>?, _ take: @Sendable ([UInt8]) async throws -> Void
     ) async throws {
         let hand = FileHand()
-        // An open file stays whole, whoever deletes it meanwhile.
+        // An open file stays readable even if another process deletes it meanwhile.
         guard let size = try await hand.open(place(of: id).path) else { throw BlobError.notFound(id) }
         let range = (range ?? 0..<size).clamped(to: 0..<size)
         var offset = range.lowerBound

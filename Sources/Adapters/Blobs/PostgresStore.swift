@@ -1,9 +1,8 @@
 import Digests
 package import Postgres
 
-/// Blobs in the database, in pieces. What is no more than one is put by one statement. A put of more stages its pieces under a number of
-/// its own, each in a transaction of its own, and its last statement gives that number to the blob: the content is never copied, and
-/// half of it is never seen.
+/// Blobs in the database, in pieces. A blob of one piece is put by one statement. A larger put stages its pieces under its own number, each
+/// in its own transaction, and its last statement gives that number to the blob: the content is never copied, and never visible in part.
 package struct PostgresStore: BlobStore {
     package let pool: Pool
     static let piece = 262_144
@@ -50,7 +49,7 @@ package struct PostgresStore: BlobStore {
             }
             return (id, size)
         } catch {
-            // What cannot be removed now, the sweep removes. Not for a cancelled task to skip.
+            // The sweep removes what cannot be removed now. A cancelled task must not skip this.
             guard let upload else { throw error }
             let pool = pool
             await Task {

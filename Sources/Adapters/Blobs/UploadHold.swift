@@ -5,7 +5,7 @@ package import Postgres
 package struct UploadHold: Sendable {
     package enum Refused: Error, Sendable, Equatable {
         case used
-        /// Another put goes on.
+        /// Another put is under way.
         case busy
     }
 
@@ -30,14 +30,14 @@ package struct UploadHold: Sendable {
         }
     }
 
-    /// The body while it streams, of exactly this size: it throws as soon as more comes, when less came, and when the link is lost. A store
-    /// that reads it to its end keeps what came; one that it throws at keeps nothing.
+    /// The body while it streams, of exactly this size. It throws as soon as there is more, when there was less, and when the link is lost.
+    /// A store that reads it to its end keeps the content; a store that gets an error keeps nothing.
     package func counted<Body: AsyncSequence & Sendable>(_ body: Body, size: Int) -> CountedBody<Body>
     where Body.Element == [UInt8] {
         CountedBody(hold: self, body: body, size: size)
     }
 
-    /// What came is the link's, which is used now.
+    /// Records the blob under the link, which is used from now on.
     package func arrived(_ id: BlobID) async throws {
         do {
             try await pool.withConnection { connection throws(PostgresError) in
@@ -87,7 +87,7 @@ package struct CountedBody<Body: AsyncSequence & Sendable>: AsyncSequence, Senda
         package mutating func next() async throws -> [UInt8]? {
             guard let chunk = try await chunks.next() else {
                 guard seen == size else { throw BlobError.wrongSize(expected: size) }
-                // Nothing is kept by a put that has lost its link meanwhile.
+                // A put that has lost its link meanwhile keeps nothing.
                 try await hold.renew()
                 return nil
             }

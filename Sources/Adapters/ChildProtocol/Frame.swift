@@ -1,16 +1,16 @@
-/// What a child and whoever started it say to each other: a kind, a length, and so many bytes. Both are checked before anything is
-/// kept: a child that has been taken over must not be able to hurt its parent through what it says.
+/// The messages between a child and its parent: a kind, a length, and that many bytes. Kind and length are checked before anything is
+/// kept, because a child that an attacker has taken over must not be able to harm its parent by what it sends.
 package struct Frame: Sendable, Equatable {
     package enum Kind: UInt32, Sendable, CaseIterable {
-        /// To the child: what is wanted.
+        /// To the child: the request.
         case request = 1
-        /// From the child, first of all: which layers of its cage the kernel has refused.
+        /// From the child, first of all: which layers of its sandbox the kernel has refused.
         case hello = 2
-        /// How far it is.
+        /// Progress of a request.
         case note = 3
         /// The answer to a request.
         case result = 4
-        /// The request can not be met: a reason in a word, a line end, a sentence.
+        /// The request failed: a reason in a word, a line end, a sentence.
         case failure = 5
     }
 

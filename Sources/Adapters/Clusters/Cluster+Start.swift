@@ -114,7 +114,7 @@ extension Cluster {
         throw .unusableDirectory(directory, reason: "its server runs with port \(other), not \(port); stop it first")
     }
 
-    /// Makes the data directory beside its final place: a creation cut short leaves nothing that looks like a cluster.
+    /// Creates the data directory beside its final place, so that an interrupted creation leaves nothing that looks like a cluster.
     private func create(as user: User, within limit: WorkDeadline) throws(ClusterError) {
         let draft = directory + "/data.new"
         try delete(draft, within: limit)
@@ -195,7 +195,7 @@ extension Cluster {
         while true {
             let before = ClusterFiles.status(log)?.size ?? 0
             let options = "-c port=\(port) -c cluster_name=\(processes.name)"
-            // Far beyond our deadline, which ends the waiting; the server then goes on without pg_ctl.
+            // Much longer than our own deadline, which ends the wait; the server then continues without pg_ctl.
             let arguments = ["start", "-D", data, "-l", log, "-o", options, "-w", "-t", "86400", "-s"]
             let child = try user.run(binaries.program("pg_ctl"), arguments, within: limit)
             if child.succeeded { return }

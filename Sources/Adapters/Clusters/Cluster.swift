@@ -21,7 +21,7 @@ package struct Cluster: Sendable {
     package let binaries: Binaries
     package let settings: [String: String]
     package let port: Int
-    /// Whom it follows as a standby, from its creation on.
+    /// The cluster that it follows as a standby, from its creation on.
     let primary: (directory: String, port: Int)?
 
     /// - Parameters:
@@ -38,9 +38,9 @@ package struct Cluster: Sendable {
         self.primary = primary.map { ($0.directory, $0.port) }
     }
 
-    /// Starts the cluster, creating it first in a new or empty directory, and answers when it accepts connections.
+    /// Starts the cluster, and returns when it accepts connections. In a new or empty directory it creates the cluster first.
     ///
-    /// - Parameter deadline: past it a server that is still recovering goes on doing so; start again to wait for it.
+    /// - Parameter deadline: a server that is still recovering then continues to do so; call `start` again to wait for it.
     package func start(deadline: Duration) async throws(ClusterError) -> Started {
         let limit = WorkDeadline(deadline)
         return try await onOwnThread(within: limit) { () throws(ClusterError) in try start(within: limit) }
@@ -78,7 +78,7 @@ package struct Cluster: Sendable {
     }
 }
 
-// What start and stop share.
+// Shared by start and stop.
 extension Cluster {
     /// Two names of one directory must give one socket path.
     var resolved: String { ClusterFiles.resolved(directory) ?? directory }

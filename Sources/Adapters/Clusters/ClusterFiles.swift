@@ -117,7 +117,7 @@ enum ClusterFiles {
         }
     }
 
-    /// The topmost parent whose mode does not let `user` through.
+    /// The topmost parent that `user` may not enter.
     static func firstClosed(above path: String, to user: User) -> String? {
         var parents: [String] = []
         var parent = parent(of: path)
@@ -150,7 +150,7 @@ enum ClusterFiles {
             ? .diskFull(directory: directory) : .unusableDirectory(directory, reason: describe(errno: code))
     }
 
-    /// Whether an ordinary user could write next to nothing more there.
+    /// Whether the disk is so full that an ordinary user could write almost nothing.
     static func isFull(_ directory: String) -> Bool {
         var found = statvfs()
         guard statvfs(directory, &found) == 0 else { return false }

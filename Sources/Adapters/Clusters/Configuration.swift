@@ -1,4 +1,4 @@
-/// The text of `postgresql.conf`, written anew at every start.
+/// The text of `postgresql.conf`, written again at every start.
 struct Configuration {
     /// Durable like a real server, sized for a developer's machine.
     static let defaults: [String: String] = [

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// Runs blocking work on a thread of its own, so that it never occupies one of the cooperative pool.
+/// Runs blocking work on its own thread, so that it never blocks one of the cooperative pool.
 ///
 /// A cancelled task makes `limit` end; the call still returns only when the work has.
 func onOwnThread<Value: Sendable>(

@@ -1,6 +1,6 @@
 import Glibc
 
-/// What `postmaster.pid` says; Postgres writes it line by line while it starts.
+/// The contents of `postmaster.pid`; Postgres writes it line by line while it starts.
 struct PidFile: Equatable {
     enum Status: Equatable {
         case starting
@@ -34,10 +34,10 @@ extension Substring {
     }
 }
 
-/// Recognises the processes of one cluster by the name it carries in their command lines.
+/// Recognises the processes of one cluster by the cluster's name in their command lines.
 ///
-/// A number in a pid file proves nothing: after a reboot or a container's restart it belongs to somebody else, and
-/// Postgres would then refuse to start. Working directories would tell too, but root in a container may not read them.
+/// A number in a pid file proves nothing: after a reboot or a container's restart another process may have it, and Postgres would then
+/// refuse to start. Working directories would be proof, too, but root in a container may not read them.
 struct Processes {
     /// The `cluster_name`, unlike any other.
     let name: String

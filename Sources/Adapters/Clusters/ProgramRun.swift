@@ -15,9 +15,9 @@ struct ProgramRun {
     var succeeded: Bool { ending == .exited(0) }
     var lines: [String] { lastLines(of: output) }
 
-    /// Runs `program` in a process group of its own, with stdout and stderr in one stream; throws only when it cannot run.
+    /// Runs `program` in its own process group, with stdout and stderr in one stream; throws only when it cannot run.
     ///
-    /// - Parameter input: what it reads; at most a pipe's buffer (4096 bytes), since nobody feeds it while it runs.
+    /// - Parameter input: its standard input; at most a pipe's buffer (4096 bytes), because nobody feeds it while it runs.
     @available(*, noasync)
     static func run(
         _ program: String, _ arguments: [String], input: String = "", within limit: WorkDeadline, bound: Int = 65_536,
@@ -69,7 +69,7 @@ struct ProgramRun {
         return (pid, error)
     }
 
-    /// Little of ours is handed on: PGOPTIONS, PGDATA or a German LC_MESSAGES would change what the programs do and say.
+    /// Few of our variables are passed on: PGOPTIONS, PGDATA or a German LC_MESSAGES would change what the programs do and print.
     private static func surroundings() -> [String] {
         var list = ["LC_ALL=C", "PATH=" + (environment("PATH") ?? "/usr/bin:/bin")]
         if let libraries = environment("LD_LIBRARY_PATH") { list.append("LD_LIBRARY_PATH=" + libraries) }
@@ -92,7 +92,7 @@ struct ProgramRun {
             }
             if !collect(from: output, into: &collected, waiting: 20, bound: bound) { usleep(1000) }
         }
-        // What it said last; not for ever, since something it left in the background may go on talking.
+        // Its last output. Limited, because a process that it left in the background may go on writing.
         for _ in 0..<64 where !collect(from: output, into: &collected, waiting: 0, bound: bound) { break }
         // WIFEXITED and its family are macros that Swift does not see.
         let signal = status & 0x7f
@@ -101,7 +101,7 @@ struct ProgramRun {
             ending: stopping == nil ? ending : .stopped, output: String(decoding: collected, as: UTF8.self))
     }
 
-    /// Reads what is there, keeping the end of it; false at the end of the stream or when nothing came.
+    /// Reads the available output and keeps its end; false at the end of the stream or when nothing came.
     private static func collect(
         from descriptor: Int32, into collected: inout [UInt8], waiting milliseconds: Int32, bound: Int,
     ) -> Bool {
@@ -117,7 +117,7 @@ struct ProgramRun {
     }
 }
 
-/// A pipe whose ends are closed with it.
+/// A pipe that closes both ends when it is released.
 private final class Pipe {
     let readEnd: Int32
     private(set) var writeEnd: Int32

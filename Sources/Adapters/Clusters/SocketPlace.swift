@@ -1,6 +1,6 @@
 import Glibc
 
-/// Where the socket is: in the cluster's directory, or, when that path is too long for a socket, in a short private one.
+/// The place of the socket: in the cluster's directory, or, if that path is too long for a socket, in a short private one.
 struct SocketPlace {
     /// `sun_path` holds 108 bytes with its closing NUL.
     static let longest = 107
@@ -44,7 +44,7 @@ struct SocketPlace {
         return place
     }
 
-    /// Removes what lies outside of the cluster's directory.
+    /// Removes the directory outside of the cluster's.
     func forget() {
         guard let remembered, remembered.hasPrefix("/tmp/millrace-") else { return }
         unlink("\(remembered)/.s.PGSQL.\(port)")

@@ -1,12 +1,12 @@
 import Glibc
 
-/// Whom Postgres runs as: it refuses root.
+/// The user that Postgres runs as: it refuses root.
 struct User: Equatable {
     let id: uid_t
     let group: gid_t
     let name: String
 
-    /// Ourselves; as root the owner of an existing cluster, else `postgres`, else `nobody`.
+    /// Our own user; if we are root, the owner of an existing cluster, else `postgres`, else `nobody`.
     static func toRun(_ directory: String) throws(ClusterError) -> User {
         guard geteuid() == 0 else { return User(id: geteuid(), group: getegid(), name: name(of: geteuid())) }
         if let status = ClusterFiles.status(directory + "/data"), status.owner != 0 {

@@ -2,7 +2,7 @@ import CIdn2
 
 /// Host names of any script.
 package enum InternationalName {
-    /// In ASCII, by IDNA 2008 with the mapping of UTS 46 (libidn2 does both); nil when there is no such name.
+    /// The ASCII form by IDNA 2008 with the mapping of UTS 46 (libidn2 does both); nil if the name is not valid.
     package static func ascii(_ text: String) -> String? {
         var found: UnsafeMutablePointer<UInt8>?
         // NFC_INPUT asks libidn2 to normalise; NONTRANSITIONAL keeps ß and its like, as registries do.

@@ -1,7 +1,7 @@
 import CResolver
 import Threads
 
-/// Asks the DNS. Tests put an answer book in its place.
+/// Queries the DNS. Tests replace it with prepared answers.
 package struct Resolver: Sendable {
     package enum Failure: Error, Sendable, Equatable {
         /// The question could not be put, or its server failed: nothing is known.
@@ -53,7 +53,7 @@ package struct Resolver: Sendable {
         try await ask(name, type) { Int(millrace_count($0, $1, type)) }.get() ?? 0
     }
 
-    /// nil: there is no such name, or nothing of this type. Blocks, so it has a thread.
+    /// nil: there is no such name, or it has no record of this type. It blocks, so it has its own thread.
     private static func ask<Value: Sendable>(
         _ name: String, _ type: Int32, _ read: @escaping @Sendable ([UInt8], Int32) -> Value
     ) async -> Result<Value?, Failure> {

@@ -1,7 +1,7 @@
 import CCrypto
 import Digests
 
-/// What a caller must know. Only its digest is kept, and compared in the same time wherever the first difference is.
+/// The token that a caller must send. Only its digest is kept, and it is compared in constant time.
 package struct AccessToken: Sendable {
     private let digest: [UInt8]
 

@@ -9,7 +9,7 @@ extension Response {
         for header in allHeaders + (closing && headers["Connection"] == nil ? [Header("Connection", "close")] : []) {
             guard MHD_add_response_header(made, header.name, header.value) == .YES else { return false }
         }
-        exchange.visitors.change(exchange.visitor) { $0.sends(size, at: .now) }
+        exchange.openConnections.change(exchange.connectionKey) { $0.sends(size, at: .now) }
         return MHD_queue_response(connection, UInt32(status), made) == .YES
     }
 

@@ -2,8 +2,8 @@ import Synchronization
 import Telemetry
 import Threads
 
-/// Counts answers, and writes a line about each. The path stands there as its pattern: what is in the braces may be a secret,
-/// and the query is left out.
+/// Counts answers, and logs a line for each. The path is logged as its pattern, because the parts in braces may be secrets, and the query
+/// is left out.
 final class AnswerTally: Sendable {
     let changed = Signal()
     private let log: Log
@@ -31,13 +31,13 @@ final class AnswerTally: Sendable {
             [
                 ("http.method", String(note.method.prefix(20))),
                 ("http.path", note.pattern ?? Self.outline(exchange.target)),
-                ("http.status", "\(note.status)"), ("http.peer", exchange.visitors.peer(exchange.visitor)),
+                ("http.status", "\(note.status)"), ("http.peer", exchange.openConnections.peer(exchange.connectionKey)),
                 ("ms", "\(Int(exchange.began.duration(to: .now) / .milliseconds(1)))"),
             ]
         }
     }
 
-    /// Of a path that nobody knows: it may be a mistyped one with a secret in it.
+    /// For an unknown path: it may be a mistyped one with a secret in it.
     private static func outline(_ target: String) -> String {
         let parts = target.prefix { $0 != "?" }.split(separator: "/", maxSplits: 2)
         return "/" + parts.prefix(1).map { String($0.prefix(20)) }.joined() + (parts.count > 1 ? "/…" : "")

@@ -1,9 +1,9 @@
-/// How long a connection may take for what it does now. No I/O: whoever looks at `deadline` cuts it.
+/// How long a connection may take for its present step. No I/O: OpenConnections reads `deadline` and cuts the connection.
 struct ConnectionDeadline: Sendable {
     package struct Limits: Sendable {
         /// Between connecting, or the last answer, and the end of the next headers.
         var head = Duration.seconds(15)
-        /// For each 16 KiB of a body, coming or going; a known length has all of its time at once.
+        /// For each 16 KiB of a body in either direction; a body of known length gets all of its time at once.
         var stall = Duration.seconds(20)
         static let step = 16_384
     }
@@ -13,7 +13,7 @@ struct ConnectionDeadline: Sendable {
         case waiting(until: ContinuousClock.Instant)
         /// → receiving, busy
         case receiving(bytes: Int, until: ContinuousClock.Instant)
-        /// We are at it ourselves. → receiving, sending, waiting
+        /// A handler is working. → receiving, sending, waiting
         case busy
         /// → busy, sending, waiting
         case sending(until: ContinuousClock.Instant)

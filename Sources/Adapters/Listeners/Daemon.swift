@@ -15,7 +15,7 @@ struct LibraryHandle: @unchecked Sendable {
 /// libmicrohttpd's daemon: one thread, on which it calls back. Nothing here waits.
 final class Daemon: Sendable {
     let reception: HeadRules
-    let visitors: OpenConnections
+    let openConnections: OpenConnections
     /// Starts a handler.
     private let serve: @Sendable (Exchange, Route, Request) -> Task<Void, Never>
     private let ended: @Sendable (Exchange, Bool) -> Void
@@ -24,12 +24,12 @@ final class Daemon: Sendable {
     private let live = Mutex<[ObjectIdentifier: Exchange]>([:])
 
     init(
-        _ reception: HeadRules, _ visitors: OpenConnections,
+        _ reception: HeadRules, _ openConnections: OpenConnections,
         serve: @escaping @Sendable (Exchange, Route, Request) -> Task<Void, Never>,
         ended: @escaping @Sendable (Exchange, _ isWhole: Bool) -> Void
     ) {
         self.reception = reception
-        self.visitors = visitors
+        self.openConnections = openConnections
         self.serve = serve
         self.ended = ended
     }
@@ -84,17 +84,17 @@ final class Daemon: Sendable {
 
     private static let admits: MHD_AcceptPolicyCallback = { context, address, _ in
         guard let daemon = own(context), let address else { return .NO }
-        return daemon.visitors.admits(ListenAddress.host(of: address)) ? .YES : .NO
+        return daemon.openConnections.admits(ListenAddress.host(of: address)) ? .YES : .NO
     }
 
     private static let visits: MHD_NotifyConnectionCallback = { context, connection, slot, event in
         guard let daemon = own(context), let connection, let slot else { return }
         if event == .CONNECTION_NOTIFY_STARTED {
             let peer = millrace_mhd_peer(connection).map { ListenAddress.host(of: $0) } ?? "?"
-            let key = daemon.visitors.enter(socket: millrace_mhd_socket(connection), peer: peer)
+            let key = daemon.openConnections.enter(socket: millrace_mhd_socket(connection), peer: peer)
             slot.pointee = UnsafeMutableRawPointer(bitPattern: key)
         } else {
-            daemon.visitors.leave(Int(bitPattern: slot.pointee))
+            daemon.openConnections.leave(Int(bitPattern: slot.pointee))
             slot.pointee = nil
         }
     }
@@ -106,7 +106,8 @@ final class Daemon: Sendable {
             guard let daemon = own(context) else { return nil }
             let exchange = Exchange(
                 target: String(cString: target), targetSize: strlen(target), connection: connection,
-                visitor: Int(bitPattern: millrace_mhd_visitor(connection)), visitors: daemon.visitors)
+                connectionKey: Int(bitPattern: millrace_mhd_visitor(connection)),
+                openConnections: daemon.openConnections)
             daemon.live.withLock { $0[ObjectIdentifier(exchange)] = exchange }
             if daemon.handle.withLock({ $0 == nil }) && daemon.isClosing.withLock({ $0 }) { exchange.abort() }
             return Unmanaged.passRetained(exchange).toOpaque()
@@ -116,8 +117,8 @@ final class Daemon: Sendable {
         guard let daemon = own(context), let slot, let held = slot.pointee else { return }
         slot.pointee = nil
         let exchange = Unmanaged<Exchange>.fromOpaque(held).takeRetainedValue()
-        daemon.visitors.attach(nil, to: exchange.visitor)
-        daemon.visitors.change(exchange.visitor) { $0.completed(at: .now) }
+        daemon.openConnections.attach(nil, to: exchange.connectionKey)
+        daemon.openConnections.change(exchange.connectionKey) { $0.completed(at: .now) }
         exchange.completed()
         daemon.live.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(exchange)) }
         daemon.ended(exchange, code == .REQUEST_TERMINATED_COMPLETED_OK)
@@ -133,14 +134,14 @@ final class Daemon: Sendable {
             let line = strlen(method) + 1 + exchange.targetSize + 1 + strlen(version) + 2
             let head = RequestHead(
                 method: String(cString: method), target: exchange.target, version: String(cString: version),
-                headers: found.headers, peer: daemon.visitors.peer(exchange.visitor),
+                headers: found.headers, peer: daemon.openConnections.peer(exchange.connectionKey),
                 isExact: found.isContiguous && line + found.size + 2 == millrace_mhd_head_size(connection))
             return daemon.begin(exchange, head, on: connection) ? .YES : .NO
         }
         if size.pointee > 0, let bytes {
             let count = size.pointee
             size.pointee = 0
-            daemon.visitors.change(exchange.visitor) { $0.received(count, at: .now) }
+            daemon.openConnections.change(exchange.connectionKey) { $0.received(count, at: .now) }
             return bytes.withMemoryRebound(to: UInt8.self, capacity: count) { start in
                 exchange.receive(UnsafeBufferPointer(start: start, count: count))
             } ? .YES : .NO
@@ -152,8 +153,9 @@ final class Daemon: Sendable {
         }
     }
 
-    /// The library is about to answer by itself, and for some malformed headers it does so with two heads. It does not say whom,
-    /// but calls here before it sends: whoever has sent malformed headers has our answer now, and the library's goes nowhere.
+    /// The library is about to answer by itself, and to some malformed headers it answers with two heads. It does not say for which
+    /// connection, but it calls here before it sends. So every client that has sent malformed headers gets our answer now, and the
+    /// library's goes nowhere.
     fileprivate func refuseWhatIsMalformed() {
         for exchange in exchanges {
             exchange.refuseBeforeItBegins { reception.malformed(HeaderReading(of: $0).headers) }
@@ -163,13 +165,13 @@ final class Daemon: Sendable {
     private func begin(_ exchange: Exchange, _ head: RequestHead, on connection: OpaquePointer) -> Bool {
         exchange.note.withLock { note in
             note.method = head.method
-            // Where the last piece ends is read leniently by some: what comes behind it is never taken for a request.
+            // Some servers read the end of the last chunk leniently: bytes after it are never taken for a request.
             note.isLast = head.isChunked
         }
         if head.hasBody {
-            visitors.change(exchange.visitor) { $0.received(0, at: .now) }
+            openConnections.change(exchange.connectionKey) { $0.received(0, at: .now) }
         } else {
-            visitors.change(exchange.visitor) { $0.handedOver() }
+            openConnections.change(exchange.connectionKey) { $0.handedOver() }
         }
         switch reception.decide(head) {
         case .answer(let response, let pattern):
@@ -184,7 +186,7 @@ final class Daemon: Sendable {
             let request = Request(
                 method: route.method, path: String(head.path), parameters: parameters, query: query,
                 headers: head.headers, peer: head.peer, body: RequestBody(exchange: exchange))
-            visitors.attach(exchange, to: exchange.visitor)
+            openConnections.attach(exchange, to: exchange.connectionKey)
             exchange.serve(upTo: route.limit) { serve(exchange, route, request) }
             return true
         }

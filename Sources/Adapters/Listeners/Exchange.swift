@@ -3,11 +3,11 @@ import Glibc
 import Synchronization
 import Threads
 
-/// One request and its answer, between the library's thread, which must never wait, and a handler, which may. Where one side has
-/// nothing for the other, the connection is suspended.
+/// One request and its answer, between the library's thread, which must never wait, and a handler, which may. While one side has nothing
+/// for the other, the connection is suspended.
 ///
-/// The library is told to suspend and to resume while our lock is held, against the rule: so a resume cannot overtake its
-/// suspend. It takes only a lock of its own then, under which it never calls us.
+/// The calls to suspend and resume are made while our lock is held, contrary to the usual rule, so that a resume cannot overtake its
+/// suspend. The library takes only its own lock then, under which it never calls us.
 package final class Exchange: Sendable {
     private enum Inbound {
         /// → ended, refused
@@ -49,8 +49,8 @@ package final class Exchange: Sendable {
     let target: String
     /// In bytes as they came.
     let targetSize: Int
-    let visitor: Int
-    let visitors: OpenConnections
+    let connectionKey: Int
+    let openConnections: OpenConnections
     let began = ContinuousClock.now
     private let limit = Mutex(0)
     private let hasBegun = Mutex(false)
@@ -64,20 +64,22 @@ package final class Exchange: Sendable {
         var method = ""
         var pattern: String?
         var status = 0
-        /// The connection closes behind the answer.
+        /// The connection closes after the answer.
         var isLast = false
     }
 
-    init(target: String, targetSize: Int, connection: OpaquePointer, visitor: Int, visitors: OpenConnections) {
+    init(
+        target: String, targetSize: Int, connection: OpaquePointer, connectionKey: Int, openConnections: OpenConnections
+    ) {
         self.target = target
         self.targetSize = targetSize
-        self.visitor = visitor
-        self.visitors = visitors
+        self.connectionKey = connectionKey
+        self.openConnections = openConnections
         let held = LibraryHandle(connection)
         state.withLock { $0.connection = held }
     }
 
-    // What the library's thread says.
+    // Called on the library's thread.
 
     /// True for the first call of a request.
     func begins() -> Bool {
@@ -164,7 +166,7 @@ package final class Exchange: Sendable {
         return step
     }
 
-    /// How many bytes of a streamed answer were put there; 0 when there are none yet.
+    /// Puts bytes of a streamed answer there and returns how many; 0 when there are none yet.
     func fill(_ space: UnsafeMutableBufferPointer<UInt8>) -> Int {
         let count = state.withLock { state -> Int in
             guard !state.isOver else { return millrace_mhd_end_with_error }
@@ -189,7 +191,7 @@ package final class Exchange: Sendable {
             }
         }
         if count > 0 {
-            visitors.change(visitor) { $0.sends(nil, at: .now) }
+            openConnections.change(connectionKey) { $0.sends(nil, at: .now) }
             writable.fire()
         }
         return count
@@ -200,7 +202,7 @@ package final class Exchange: Sendable {
         end(forgetting: true)
     }
 
-    // What the handler says.
+    // Called by the handler.
 
     func nextChunk() async throws -> [UInt8]? {
         while true {
@@ -282,7 +284,7 @@ package final class Exchange: Sendable {
     private func suspend(_ state: inout State) {
         guard !state.isSuspended, let connection = state.connection else { return }
         state.isSuspended = true
-        visitors.change(visitor) { $0.handedOver() }
+        openConnections.change(connectionKey) { $0.handedOver() }
         MHD_suspend_connection(connection.pointer)
     }
 
@@ -290,8 +292,8 @@ package final class Exchange: Sendable {
         guard state.isSuspended, let connection = state.connection else { return }
         state.isSuspended = false
         switch state.inbound {
-        case .open: visitors.change(visitor) { $0.received(0, at: .now) }
-        case .ended, .refused: visitors.change(visitor) { $0.sends(nil, at: .now) }
+        case .open: openConnections.change(connectionKey) { $0.received(0, at: .now) }
+        case .ended, .refused: openConnections.change(connectionKey) { $0.sends(nil, at: .now) }
         }
         MHD_resume_connection(connection.pointer)
     }

@@ -19,8 +19,7 @@ extension HeadRules {
         return nil
     }
 
-    /// What can be said of headers alone, however many of them have come. Two lengths, or a length beside pieces, are how one
-    /// request is hidden in another.
+    /// Checks the headers that have come so far. Two lengths, or a length together with chunks, are a way to hide one request in another.
     func malformed(_ headers: [Header], beside before: Int = 0) -> ErrorAnswer? {
         let size = headers.reduce(before) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
         if size > largestHead || headers.count > 100 {
@@ -43,7 +42,7 @@ extension HeadRules {
         }
         if let length = lengths.first {
             guard !length.isEmpty, length.utf8.allSatisfy({ $0 &- 48 < 10 }) else {
-                return Self.closing(.invalid, "Content-Length is no number")
+                return Self.closing(.invalid, "Content-Length is not a number")
             }
             guard Int(length) != nil else { return Self.closing(.tooLarge, "the body is too large") }
         }
@@ -56,7 +55,7 @@ extension HeadRules {
         return nil
     }
 
-    /// Nobody knows where such a request ends, so nothing is read behind it.
+    /// The end of such a request is unknown, so nothing after it is read.
     private static func closing(
         _ class: ErrorAnswer.Class, _ message: String, field: String? = nil, hint: String? = nil, status: Int? = nil
     ) -> ErrorAnswer {

@@ -69,7 +69,7 @@ struct HeadRules: Sendable {
             }
             return nil
         }
-        // Only this machine can reach us; but so can a page of somebody else's in a browser on it, under its own name or as a guest.
+        // Only this machine can reach us; but a foreign page in a browser on it can, too, under its own name or as a guest.
         let host = head.headers["Host"] ?? ""
         guard head.version == "HTTP/1.0" && host.isEmpty || HostHeader(host)?.isThisMachine == true else {
             return ErrorAnswer(

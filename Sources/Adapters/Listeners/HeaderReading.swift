@@ -1,15 +1,15 @@
 import CMicrohttpd
 import Glibc
 
-/// The headers as the library understood them, and how many bytes they would take if they were sent just so.
+/// The headers as the library understood them, and the bytes that they would take in exactly this form.
 ///
-/// The library keeps a header where it came: its name, a zero in the place of the colon, its value. A folded header is put together
-/// elsewhere, and its size is another than what was sent.
+/// The library keeps a header where it came: its name, a zero instead of the colon, its value. A folded header is put together elsewhere,
+/// and its size differs from the size that was sent.
 struct HeaderReading {
     private(set) var headers: [Header] = []
     /// With a colon and a CR LF each.
     private(set) var size = 0
-    /// Each value stands behind its name.
+    /// Each value directly follows its name.
     private(set) var isContiguous = true
 
     /// On the library's thread only.

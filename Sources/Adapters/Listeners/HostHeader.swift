@@ -1,6 +1,6 @@
 import Glibc
 
-/// What a Host header may say: a name, or an address, and perhaps a port. Nothing before it, nothing behind it.
+/// The allowed form of a Host header: a name or an address, and perhaps a port; nothing before or after it.
 struct HostHeader: Equatable {
     let host: String
     let port: UInt16?
@@ -8,7 +8,7 @@ struct HostHeader: Equatable {
     init?(_ text: String) {
         var host = text[...]
         var port: UInt16?
-        // Of an address in brackets the colons are its own.
+        // The colons of an address in brackets belong to the address.
         if let colon = text.lastIndex(of: ":"), !text.hasSuffix("]") {
             let digits = text[text.index(after: colon)...]
             guard digits.utf8.allSatisfy({ $0 &- 48 < 10 }), let number = UInt16(digits) else { return nil }
@@ -20,7 +20,7 @@ struct HostHeader: Equatable {
         self.port = port
     }
 
-    /// Compared whole: what only begins like it is another.
+    /// The whole name is compared: a longer name with the same beginning is another host.
     var isThisMachine: Bool {
         host == "localhost" || host == "[::1]" || host.hasPrefix("127.") && Self.isAddress(host, AF_INET)
     }

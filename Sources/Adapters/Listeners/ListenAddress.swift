@@ -1,8 +1,8 @@
 import CMicrohttpd
 import Glibc
 
-/// Where to listen: an address of this machine and a port, as in 127.0.0.1:8470 or [::1]:8470. No names but localhost: what
-/// a name means is decided elsewhere, and may change.
+/// An address of this machine and a port to listen on, as in 127.0.0.1:8470 or [::1]:8470. localhost is the only name: other names depend
+/// on DNS, and may change.
 package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
     package let host: String
     package let port: UInt16

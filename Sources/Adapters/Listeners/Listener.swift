@@ -13,7 +13,7 @@ package final class Listener: Sendable {
         package var connections = 1000
         /// At once from one address that is not this machine.
         package var perAddress = 100
-        /// How long requests may go on when it stops.
+        /// How long requests may continue when it stops.
         package var grace = Duration.seconds(10)
         package var headPatience = Duration.seconds(15)
         package var stallPatience = Duration.seconds(20)
@@ -24,7 +24,7 @@ package final class Listener: Sendable {
         }
     }
 
-    /// What has been answered, by the first digit of the status.
+    /// Counts of answers by the first digit of the status.
     package struct Counts: Sendable {
         package var answered: [Int: Int] = [:]
         /// Clients that went, or that used up their time, before they had their answer.
@@ -39,7 +39,7 @@ package final class Listener: Sendable {
     private let socket: Int32
     private let options: Options
     private let log: Log
-    private let visitors: OpenConnections
+    private let openConnections: OpenConnections
     private let daemon: Daemon
     private let tally: AnswerTally
     private let connections: Int
@@ -54,14 +54,14 @@ package final class Listener: Sendable {
         self.options = options
         self.log = log
         connections = min(options.connections, Self.descriptors / 2)
-        visitors = OpenConnections(
+        openConnections = OpenConnections(
             OpenConnections.Limits(
                 connections: connections, perAddress: options.perAddress,
                 patience: ConnectionDeadline.Limits(head: options.headPatience, stall: options.stallPatience)))
         let tally = AnswerTally(log)
         self.tally = tally
         daemon = Daemon(
-            HeadRules(routes: routes, token: options.token), visitors,
+            HeadRules(routes: routes, token: options.token), openConnections,
             serve: { exchange, route, request in
                 Task { await Self.serve(exchange, route, request, log) }  // each is cancelled when its own client goes
             },
@@ -70,7 +70,7 @@ package final class Listener: Sendable {
 
     package var counts: Counts {
         var counts = tally.counts
-        counts.connections = visitors.count
+        counts.connections = openConnections.count
         return counts
     }
 
@@ -87,12 +87,12 @@ package final class Listener: Sendable {
             if await stopping.wait(for: .milliseconds(500)) { break }
             sweep()
         }
-        // Awaited here: a cancelled caller must not cut short what others wait for.
+        // Awaited in a task of its own: a cancelled caller must not cut short what others wait for.
         await Task { await self.close() }.value
     }
 
     private func sweep() {
-        for exchange in visitors.sweep(at: .now) { exchange.abort() }
+        for exchange in openConnections.sweep(at: .now) { exchange.abort() }
     }
 
     private func close() async {
@@ -124,7 +124,7 @@ package final class Listener: Sendable {
             response = ErrorAnswer(.unavailable, "the request was cancelled").response
         } catch {
             log.error("a request failed", [("http.path", route.pattern), ("error", "\(error)")])
-            response = ErrorAnswer(.internal, "this went wrong here; the log says what").response
+            response = ErrorAnswer(.internal, "the server failed; its log says why").response
         }
         let isHead = exchange.note.withLock { $0.method == "HEAD" }
         exchange.offer(response)

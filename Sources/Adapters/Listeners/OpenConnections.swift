@@ -2,8 +2,8 @@ import CMicrohttpd
 import Glibc
 import Synchronization
 
-/// Every open connection, and how long it may go on. A leaf: nothing here calls out while the lock is held, but for `shutdown`
-/// and `poll`, which do not wait. A connection is taken out before its descriptor is closed, so no other is ever cut in its place.
+/// Every open connection, and how long it may go on. While the lock is held nothing else is called but `shutdown` and `poll`, which do
+/// not wait. A connection is removed before its descriptor is closed, so a new connection with the same descriptor is never cut instead.
 final class OpenConnections: Sendable {
     struct Limits: Sendable {
         var connections: Int
@@ -11,7 +11,7 @@ final class OpenConnections: Sendable {
         var patience = ConnectionDeadline.Limits()
     }
 
-    private struct Visitor {
+    private struct Entry {
         let socket: Int32
         let peer: String
         var patience: ConnectionDeadline
@@ -20,7 +20,7 @@ final class OpenConnections: Sendable {
     }
 
     private let limits: Limits
-    private let table = Mutex<[Int: Visitor]>([:])
+    private let table = Mutex<[Int: Entry]>([:])
     private let turn = Mutex(0)
 
     init(_ limits: Limits) {
@@ -29,8 +29,8 @@ final class OpenConnections: Sendable {
 
     var count: Int { table.withLock { $0.count } }
 
-    /// Whether another one may come. When we are full, whoever has waited longest without asking for anything has to go: a crowd
-    /// that only holds connections open keeps nobody out.
+    /// Whether another connection may come. When we are full, the connection that has been idle longest is closed: clients that only hold
+    /// connections open keep nobody out.
     func admits(_ peer: String) -> Bool {
         table.withLock { table in
             if !ListenAddress.isLoopback(host: peer),
@@ -54,7 +54,7 @@ final class OpenConnections: Sendable {
             return turn
         }
         table.withLock {
-            $0[key] = Visitor(socket: socket, peer: peer, patience: ConnectionDeadline(limits.patience, at: .now))
+            $0[key] = Entry(socket: socket, peer: peer, patience: ConnectionDeadline(limits.patience, at: .now))
         }
         return key
     }
@@ -70,24 +70,24 @@ final class OpenConnections: Sendable {
             guard table[key] != nil else { return }
             body(
                 &table[
-                    key, default: Visitor(socket: -1, peer: "", patience: ConnectionDeadline(limits.patience, at: .now))
+                    key, default: Entry(socket: -1, peer: "", patience: ConnectionDeadline(limits.patience, at: .now))
                 ]
                 .patience)
         }
     }
 
-    /// Whom to tell when the client goes while we work.
+    /// The exchange to notify when the client goes away while we work.
     func attach(_ exchange: Exchange?, to key: Int) {
         table.withLock { $0[key]?.exchange = exchange }
     }
 
-    /// Cuts whoever has used up its time; the exchanges of those who went while we were at work for them.
+    /// Cuts connections that have used up their time. Returns the exchanges whose clients went away while we worked for them.
     func sweep(at now: ContinuousClock.Instant) -> [Exchange] {
         table.withLock { table in
-            for (key, visitor) in table where !visitor.isCut {
-                guard let deadline = visitor.patience.deadline, deadline <= now else { continue }
+            for (key, entry) in table where !entry.isCut {
+                guard let deadline = entry.patience.deadline, deadline <= now else { continue }
                 table[key]?.isCut = true
-                shutdown(visitor.socket, Int32(SHUT_RDWR))
+                shutdown(entry.socket, Int32(SHUT_RDWR))
             }
             let busy = table.values.filter { $0.exchange != nil && $0.patience.deadline == nil }
             guard !busy.isEmpty else { return [] }

@@ -26,16 +26,16 @@ package enum Method: String, Sendable, CaseIterable {
     case delete = "DELETE"
 }
 
-/// A request whose headers have come; its body may still be on its way.
+/// A request whose headers have arrived; its body may still be on its way.
 package struct Request: Sendable {
     package let method: Method
     /// As it was sent, without the query.
     package let path: String
-    /// What stood in the pattern's braces, decoded.
+    /// The values of the pattern's braces, decoded.
     package let parameters: [String: String]
     package let query: [(name: String, value: String)]
     package let headers: [Header]
-    /// The address it came from: a proxy's, behind a proxy.
+    /// The address of the client, or of the proxy in between.
     package let peer: String
     package let body: RequestBody
 
@@ -43,7 +43,7 @@ package struct Request: Sendable {
     package func query(_ name: String) -> String? { query.first { $0.name == name }?.value }
 }
 
-/// The bytes exactly as they came, in pieces of at most some 32 KiB. Whoever does not read holds up the sender. To be read once.
+/// The bytes exactly as they came, in pieces of at most about 32 KiB. While nobody reads, the sender waits. It can be read once.
 package struct RequestBody: Sendable, AsyncSequence {
     let exchange: Exchange
 

@@ -6,7 +6,7 @@ struct RequestHead: Sendable {
     let version: String
     let headers: [Header]
     let peer: String
-    /// What was understood is what was sent, byte for byte: no folded line, no line that ends otherwise than with CR LF, no zero byte.
+    /// It was understood byte for byte as it was sent: no folded line, no line end but CR LF, no zero byte.
     let isExact: Bool
 
     var path: Substring { target.prefix { $0 != "?" } }

@@ -3,7 +3,7 @@ package struct Response: Sendable {
         case bytes([UInt8])
         /// A part of an open file, closed when it was sent.
         case file(descriptor: Int32, offset: Int64, count: Int64)
-        /// As long as the closure writes. When it throws, the connection is cut, so that nobody takes the part for the whole.
+        /// As long as the closure writes. If it throws, the connection is cut, so that no client takes a part for the whole.
         case stream(@Sendable (BodyWriter) async throws -> Void)
     }
 
@@ -26,7 +26,7 @@ package struct Response: Sendable {
         .text(text, status: status, type: "application/json")
     }
 
-    /// For a page that shows nothing of its own accord: a handler that needs more says so in headers of the same names.
+    /// Strict defaults for pages: a handler that needs more sets headers of the same names.
     static let careful = [
         Header("Cache-Control", "no-store"),
         Header("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
@@ -48,7 +48,7 @@ package struct Response: Sendable {
     var allHeaders: [Header] { headers + Self.careful.filter { headers[$0.name] == nil } }
 }
 
-/// Where the body of a streamed answer goes.
+/// Writes the body of a streamed answer.
 package struct BodyWriter: Sendable {
     let exchange: Exchange
 

@@ -1,9 +1,9 @@
-/// What a room answers to.
+/// A path that a room serves.
 package struct Route: Sendable {
     package enum Access: Sendable, Equatable {
-        /// Whoever can reach us.
+        /// Every client that can reach us.
         case everyone
-        /// Who knows the token; without one, who is on this machine.
+        /// Clients with the token; if no token is set, clients on this machine.
         case token
         /// The handler checks a signature itself, or a link that was signed.
         case verified
@@ -13,7 +13,7 @@ package struct Route: Sendable {
     /// `/v1/alarms/{token}`: a part in braces is any one part.
     package let pattern: String
     package let access: Access
-    /// How many bytes of body it takes.
+    /// The most bytes of a body.
     package let limit: Int
     package let handle: @Sendable (Request) async throws -> Response
     let parts: [Part]
@@ -38,7 +38,7 @@ package struct Route: Sendable {
         }
     }
 
-    /// What stood in the braces; nil when the path is another.
+    /// The values of the braces; nil when the path does not match.
     func match(_ path: [Substring]) -> [String: Substring]? {
         guard path.count == parts.count else { return nil }
         var found: [String: Substring] = [:]

@@ -1,4 +1,4 @@
-/// What percent signs stand for. Strict: something half encoded is refused, never guessed.
+/// Decodes percent signs. Strict: a broken escape is refused, never guessed.
 enum Escapes {
     static func decoded(_ text: some StringProtocol, plusIsSpace: Bool = false) -> String? {
         var bytes: [UInt8] = []

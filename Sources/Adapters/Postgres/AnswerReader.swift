@@ -2,8 +2,8 @@ import CPostgres
 import Glibc
 import Threads
 
-/// Reads a statement's answers under a deadline. When it passes, or the task is cancelled, the server is told, and the rest is
-/// read for a short grace; a server that does not end even then has its connection broken off.
+/// Reads a statement's answers under a deadline. When it passes, or the task is cancelled, the server is asked to cancel, and the rest is
+/// read for a short grace period; if the server does not end even then, the connection is closed.
 struct AnswerReader {
     enum Stop {
         case deadline
@@ -18,7 +18,7 @@ struct AnswerReader {
     private var deadline: ContinuousClock.Instant
     private(set) var stopped: Stop?
     private(set) var gaveUp = false
-    /// What may come, and about how much has come since it was first looked at.
+    /// The most bytes allowed, and about how many have come since the first look.
     private let most: Int?
     private var received = 0
     private var turns = 0
@@ -44,7 +44,7 @@ struct AnswerReader {
             let unsent = PQflush(handle.pointer)
             if unsent == 0, PQisBusy(handle.pointer) == 0 { break }
             if unsent < 0 {
-                // What the server said before it hung up is still to be read.
+                // What the server said before it closed the connection is still to be read.
                 if PQconsumeInput(handle.pointer) == 0 { throw .lost(reason: handle.complaint) }
                 if PQisBusy(handle.pointer) == 0 { break }
                 throw .lost(reason: handle.complaint)
@@ -62,8 +62,8 @@ struct AnswerReader {
         return PQgetResult(handle.pointer)
     }
 
-    /// libpq keeps an answer until all of it is there and does not say how much it has. What is gone from the socket it has taken; what came
-    /// meanwhile is not seen, so that this counts a part of what comes fast, and never too much.
+    /// libpq collects an answer until it is complete, and does not say how much it has. So we count what has left the socket. Bytes that
+    /// arrive meanwhile are not counted: of a fast answer this counts a part, and never too much.
     private mutating func receive() throws(PostgresError) {
         turns += 1
         guard let most, stopped == nil, turns > Self.turnsUnseen else {
@@ -82,8 +82,8 @@ struct AnswerReader {
         handle.cancelOnServer()
     }
 
-    /// What to tell the caller after a stop. The statement may have ended well before the cancel arrived; we say so only if it
-    /// failed for another reason.
+    /// The error for the caller after a stop. The statement may have succeeded before the cancel arrived; we say so unless it failed for
+    /// another reason.
     func verdict(_ reason: Stop, failure: PostgresError?) -> PostgresError {
         if gaveUp { return .lost(reason: "the server did not end a statement that was cancelled after \(limit)") }
         if let failure, failure.sqlState != "57014" { return failure }

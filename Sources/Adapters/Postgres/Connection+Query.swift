@@ -2,7 +2,7 @@ import CPostgres
 import Glibc
 import Threads
 
-/// What a statement returned: its decoded rows, and how many it changed.
+/// A statement's result: its decoded rows, and how many rows it changed.
 package struct Answer<Element: Sendable>: Sendable {
     package var rows: [Element]
     package var affected: Int
@@ -30,7 +30,7 @@ extension Connection {
         }
     }
 
-    /// For statements that take no parameters: the template's `%I` is this name, quoted.
+    /// For statements that take no parameters: `%I` in the template becomes this name, quoted.
     package func execute(
         _ template: StaticString, naming name: String, deadline: Duration? = nil
     ) async throws(PostgresError) {
@@ -128,7 +128,7 @@ extension Connection {
         }
     }
 
-    /// For a server whose default is another isolation level, behind a pooler where a setting of ours would reach others.
+    /// For a server with another default isolation level, behind a pooler, where a setting of ours would affect other clients.
     private func readCommitted<Element>(
         _ statement: Statement, deadline: Duration, decode: Decode<Element>
     ) throws(PostgresError) -> Answer<Element> {
@@ -198,7 +198,7 @@ extension Connection {
         guard sent == 1 else { throw broken(handle) }
     }
 
-    /// Flushes what was sent and reads the answers of one statement or script.
+    /// Sends the rest and reads the answers of one statement or script.
     func collect<Element>(
         _ handle: Handle, deadline: Duration, honoursCancel: Bool = true, decode: Decode<Element>
     ) throws(PostgresError) -> Answer<Element> {

@@ -10,7 +10,7 @@ package actor Connection {
     nonisolated let interrupt = Interrupt()
     var handle: Handle?
     var prepared: [String: String] = [:]
-    /// Begins the names of our prepared statements: behind a pooler another client's may stand on the same server.
+    /// A prefix of our prepared statements' names: behind a pooler other clients' may exist on the same server connection.
     let statementPrefix = "m\(String(UInt64.random(in: .min ... .max), radix: 36))_"
     var preparing: Bool
     var setsIsolation = false
@@ -35,7 +35,7 @@ package actor Connection {
     }
 
     /// Connects within the options' deadline.
-    /// - Parameter thread: to work on, instead of one of its own with that name.
+    /// - Parameter thread: an existing thread to work on; without it the connection starts its own with that name.
     package static func open(
         _ options: ConnectionOptions, name: String = "pg", on thread: ThreadExecutor? = nil
     ) async throws(PostgresError) -> Connection {

@@ -1,7 +1,7 @@
 import CPostgres
 import FoundationEssentials
 
-/// Where the database is, as libpq understands it, and how we use it.
+/// The database's location in libpq's terms, and our settings.
 package struct ConnectionOptions: Sendable {
     /// Prepared statements: `auto` gives them up when a pooler turns out to mix them up.
     package enum Prepare: String, Sendable, CaseIterable {
@@ -14,9 +14,10 @@ package struct ConnectionOptions: Sendable {
     package var connectDeadline: Duration
     package var statementDeadline: Duration
     package var applicationName: String
-    /// For a location without one: PGPASSWORD as it was at the start, for libpq looks for it with every connection, and it is gone then.
+    /// For a location without a password: PGPASSWORD as it was at the start, because libpq reads the variable for every connection, and we
+    /// have removed it by then.
     package var password: String?
-    /// About so many bytes may be in an answer, or it is not read to its end: the statement is cancelled, and fails with 54000. nil: any.
+    /// About the most bytes of an answer. At a larger answer the statement is cancelled and fails with 54000. nil: no limit.
     package var mostAnswerBytes: Int?
 
     package init(
@@ -81,7 +82,7 @@ package struct ConnectionOptions: Sendable {
         _ = try Self.parse(location)
     }
 
-    /// What a person may see of the location: user, host and database.
+    /// The parts of the location that may be shown: user, host and database.
     package var summary: String {
         guard let given = try? Self.parse(location) else { return "(malformed)" }
         let user = given["user"].map { "\($0)@" } ?? ""
@@ -121,12 +122,12 @@ package struct ConnectionOptions: Sendable {
             }
             option += 1
         }
-        // libpq takes what follows an unencoded @ or : of a password for a host or a port, and its complaints quote those.
+        // libpq takes what follows an unencoded @ or : in a password for a host or a port, and its error messages quote those.
         for place in ["host", "hostaddr", "port"] where found[place]?.contains("@") == true {
             throw .misconfigured(reason: "the database URL holds an @ in a \(place): write it as %40 in a password")
         }
         if let port = found["port"], !port.allSatisfy({ ($0.isASCII && $0.isNumber) || $0 == "," }) {
-            throw .misconfigured(reason: "the port in the database URL is no number")
+            throw .misconfigured(reason: "the port in the database URL is not a number")
         }
         return found
     }

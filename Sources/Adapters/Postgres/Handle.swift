@@ -17,7 +17,7 @@ final class Handle {
     var descriptor: Int32 { PQsocket(pointer) }
     var isBad: Bool { PQstatus(pointer) == CONNECTION_BAD }
 
-    /// How many bytes stand in the socket.
+    /// How many bytes wait in the socket.
     var readable: Int {
         var count: Int32 = 0
         return ioctl(descriptor, UInt(FIONREAD), &count) == 0 ? Int(count) : 0
@@ -37,7 +37,7 @@ final class Handle {
         }.joined(separator: "; ")
     }
 
-    /// Asks the server to stop what runs. On a thread of its own: reaching the server again may block for long.
+    /// Asks the server to cancel the running statement. On its own thread, because connecting to the server may block for long.
     func cancelOnServer() {
         guard let cancel = PQgetCancel(pointer) else { return }
         let ticket = CancelTicket(cancel)
@@ -60,7 +60,7 @@ private final class CancelTicket: @unchecked Sendable {
     }
 }
 
-/// What ended a wait on the socket.
+/// How a wait on the socket ended.
 enum Readiness {
     case ready
     case deadline
@@ -69,7 +69,7 @@ enum Readiness {
 }
 
 extension Handle {
-    /// Waits until the socket can be read (or written too), the deadline passes, or somebody interrupts.
+    /// Waits until the socket can be read (or also written), the deadline passes, or the wait is interrupted.
     func wait(
         reading: Bool = true, writing: Bool = false, until deadline: ContinuousClock.Instant,
         interrupt: Interrupt?, yieldingTo executor: ThreadExecutor? = nil

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// Hears notifications for all rooms of a process, on one connection. A server wakes every backend of a database that listens for
-/// every notification in it, whatever the channel: each further one costs all who commit one.
+/// Receives notifications for all rooms of a process, on one connection. A server wakes every listening backend of a database for every
+/// notification, whatever its channel, so each further connection would cost everybody who commits a notification.
 package final class NotificationHub: Sendable {
     package enum News: Sendable, Equatable {
-        /// From now on everything is heard; what was said before has to be looked for.
+        /// From now on every notification is received; earlier changes must be looked for.
         case began
         case said(String)
-        /// Nothing is heard until it begins again.
+        /// No notification is received until it begins again.
         case ended
     }
 
@@ -19,7 +19,7 @@ package final class NotificationHub: Sendable {
         var isOpen = false
     }
 
-    /// Where a session lasts: around a transaction pooler, if there is one.
+    /// A direct connection that keeps its session: past a transaction pooler, if there is one.
     package let options: ConnectionOptions
     private let state = Mutex(State())
 
@@ -27,15 +27,15 @@ package final class NotificationHub: Sendable {
         self.options = options
     }
 
-    /// Whether notifications come through now.
+    /// Whether notifications arrive now.
     package var isOpen: Bool { state.withLock { $0.isOpen } }
 
-    /// Tells of what is said on those channels, on the thread that hears it: not for what takes long. Before it begins.
+    /// Calls `tell` for notifications on these channels, on the receiving thread, so it must be quick. To be called before `run`.
     package func heed(_ channels: Set<String>, _ tell: @escaping Listener) {
         state.withLock { $0.listeners.append((channels, tell)) }
     }
 
-    /// True for the first who asks: that one hears for everybody, with `run` or on a connection that it has anyway.
+    /// True for the first caller, which then receives for everybody: with `run`, or on a connection that it has anyway.
     package func host() -> Bool {
         state.withLock { state in
             defer { state.isHosted = true }
@@ -43,7 +43,7 @@ package final class NotificationHub: Sendable {
         }
     }
 
-    /// Hears until cancelled, unless somebody else does. Behind a transaction pooler nothing is ever heard.
+    /// Receives until cancelled, unless another caller does. Behind a transaction pooler nothing ever arrives.
     package func run() async {
         guard host() else { return }
         var backoff = Backoff(cap: .seconds(5))
@@ -65,7 +65,7 @@ package final class NotificationHub: Sendable {
     }
 }
 
-/// For who hosts it.
+/// For the caller that receives for everybody.
 extension NotificationHub {
     package func begin(on connection: Connection) async throws(PostgresError) {
         for channel in state.withLock({ Set($0.listeners.flatMap(\.channels)) }).sorted() {
@@ -75,7 +75,7 @@ extension NotificationHub {
         tell(.began)
     }
 
-    /// Waits for what is said next, for a while, and passes it on.
+    /// Waits for notifications for a while, and passes them on.
     package func hear(on connection: Connection) async throws(PostgresError) {
         for note in try await connection.notifications(until: .now + .seconds(30)) {
             tell(.said(note.payload), on: note.channel)

@@ -128,7 +128,7 @@ package final class Pool: Sendable {
         passOn(keeps ? connection : nil)
     }
 
-    /// Gives a connection, or the right to open one, to whoever waits longest.
+    /// Gives a connection, or the right to open one, to the longest waiting caller.
     private func passOn(_ connection: Connection?) {
         let waiter = state.withLock { state -> CheckedContinuation<Turn, Never>? in
             if !state.waiters.isEmpty { return state.waiters.removeFirst().continuation }

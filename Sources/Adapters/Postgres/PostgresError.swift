@@ -12,7 +12,7 @@ package enum PostgresError: Error, Sendable, Equatable {
     case cancelled
     /// No connection of the pool came free in time.
     case exhausted(size: Int, after: Duration)
-    /// A column did not hold what the code expects: the schema is another one.
+    /// A column did not have the expected contents: the schema is a different one.
     case undecodable(column: Int, expected: String)
     /// The connection settings cannot be used.
     case misconfigured(reason: String)
@@ -71,8 +71,8 @@ extension PostgresError {
         }
     }
 
-    /// The server is there and will not have us: trying again changes nothing until somebody mends the settings. Known by the words of
-    /// libpq, which gives no code here.
+    /// The server is there but refuses us: a retry changes nothing until somebody corrects the settings. Recognised by libpq's text,
+    /// because libpq gives no code here.
     package var isRejection: Bool {
         guard case .unreachable(let reason) = self else { return false }
         return ["authentication failed", "no password supplied", "no pg_hba.conf entry", "\" does not exist"].contains {
@@ -80,8 +80,8 @@ extension PostgresError {
         }
     }
 
-    /// The database is away or going away: the same call can succeed later. A statement that was too slow is no outage: the server is there, for
-    /// it has ended the statement when it was told to.
+    /// The database is away or going away: the same call may succeed later. A statement that was too slow is no outage: the server is
+    /// there, because it ended the statement when it was asked to.
     package var isOutage: Bool {
         switch self {
         case .unreachable, .lost, .exhausted: true
@@ -98,7 +98,7 @@ extension PostgresError {
         if case .timedOut = self { true } else { false }
     }
 
-    /// Undone because another transaction was at it at the same time: the same call can succeed at once.
+    /// Rolled back because of a concurrent transaction: the same call may succeed at once.
     package var isCollision: Bool {
         ["40P01", "40001"].contains(sqlState)
     }

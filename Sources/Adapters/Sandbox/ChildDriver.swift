@@ -33,7 +33,7 @@ struct ChildDriver {
 
     @available(*, noasync)
     mutating func run() {
-        // One that dies while it is being fed shows by an error, whatever the process thinks of broken pipes.
+        // A child that dies while it is being fed shows as an error, even if the process ignores or blocks SIGPIPE.
         var broken = sigset_t()
         sigemptyset(&broken)
         sigaddset(&broken, SIGPIPE)
@@ -124,7 +124,7 @@ struct ChildDriver {
     }
 
     private mutating func hearMessages(_ buffer: inout [UInt8]) {
-        // Bounded: whoever writes without end is not listened to without end.
+        // Bounded, so that a child that writes without end does not keep us reading.
         for _ in 0..<16 {
             let count = read(process.messages, &buffer, buffer.count)
             guard count > 0 else { return }
@@ -206,7 +206,7 @@ struct ChildDriver {
         started = nil
     }
 
-    /// A reason is a word of ours: letters and underscores, so that it may stand in a column and a log.
+    /// A reason is one of our words: letters and underscores, so that it is safe in a column and in a log.
     private static func word(_ text: Substring) -> String {
         let word = text.prefix(40)
         return !word.isEmpty && word.utf8.allSatisfy({ (0x61...0x7a).contains($0) || $0 == 0x5f })

@@ -1,13 +1,13 @@
 /// Why a child gave no answer.
 package struct ChildFailure: Error, Sendable, Equatable, CustomStringConvertible {
     package enum Reason: Sendable, Equatable {
-        /// It could do its work and says that the input can not be: its word for it.
+        /// The child worked, and says that the input cannot be read; its word for the reason.
         case refused(String)
         /// It asked for more memory than it may have.
         case memory
         /// It computed for longer than it may.
         case cpu
-        /// It took longer than it may, whatever it did.
+        /// It took longer than allowed.
         case timeout
         /// It wrote a larger file than it may.
         case fileSize
@@ -23,9 +23,9 @@ package struct ChildFailure: Error, Sendable, Equatable, CustomStringConvertible
     }
 
     package var reason: Reason
-    /// For an operator; what the child wrote is in `messages` and never here.
+    /// For an operator; the child's own output is in `messages` and never here.
     package var sentence: String
-    /// The end of what it wrote to stderr, with nothing but printable characters.
+    /// The end of its stderr, with only printable characters.
     package var messages = ""
     package var usage = Usage()
 

@@ -1,15 +1,15 @@
 import CLinux
 import Glibc
 
-/// A started program with three pipes and a process group of its own. Belongs to the thread that started it: when that ends, the
-/// kernel kills it.
+/// A started program with three pipes and its own process group. It belongs to the thread that started it: when the thread ends, the kernel
+/// kills the program.
 struct ChildProcess {
     let pid: pid_t
     let ended: Int32
     private(set) var requests: Int32
     let answers: Int32
     let messages: Int32
-    /// What we had in memory at most when it was started: the kernel counts that as the child's too.
+    /// Our own peak memory when it was started, which the kernel counts as the child's, too.
     private let ours: Int
 
     private struct Pipe {
@@ -104,7 +104,7 @@ struct ChildProcess {
         requests = -1
     }
 
-    /// The most it has had in memory so far, in bytes, while it lives; 0 when that can not be told.
+    /// Its peak memory so far, in bytes, while it lives; 0 when it is unknown.
     var peak: Int {
         guard let file = fopen("/proc/\(pid)/status", "r") else { return 0 }
         defer { fclose(file) }
@@ -118,7 +118,7 @@ struct ChildProcess {
         return 0
     }
 
-    /// It, and whatever it may have started.
+    /// Kills it, with everything that it may have started.
     func kill() {
         Glibc.kill(-pid, SIGKILL)
     }

@@ -1,4 +1,4 @@
-/// The end of what a child writes to stderr: bounded, and fit to be shown.
+/// The end of a child's stderr: bounded, and safe to show.
 struct Messages: Sendable {
     let most: Int
     private(set) var seen = 0

@@ -1,6 +1,6 @@
 import Glibc
 
-/// What a process's end says, judged without looking at the process.
+/// The meaning of a process's end, judged without access to the process.
 package struct ProcessEnd: Sendable, Equatable {
     package var status: Int32
     package var usage: Usage

@@ -2,14 +2,14 @@ import ChildProtocol
 import Synchronization
 import Threads
 
-/// A program that looks at foreign bytes so that we need not: started with little, shut in by itself before it begins, spoken to in
-/// frames whose length is checked, and killed when it takes too long, says too much, or nobody waits for it any more.
+/// A program that reads foreign bytes in our place. It is started with few rights, enters its sandbox before it reads anything, exchanges
+/// frames of checked length with us, and is killed when it takes too long, writes too much, or when nobody waits for it any more.
 package final class SandboxedChild: Sendable {
     package struct Program: Sendable {
         package var path: String
         package var arguments: [String]
-        /// OpenMP reads its limit when it is loaded, and would otherwise burn four times the CPU; a crash is told by its signal, and the
-        /// runtime's picture of it could not be made inside.
+        /// OpenMP reads its limit when it is loaded, and would otherwise use four times the CPU. A crash shows by its signal; Swift's
+        /// backtrace could not be made inside the sandbox.
         package var environment = ["LC_ALL": "C.UTF-8", "OMP_THREAD_LIMIT": "1", "SWIFT_BACKTRACE": "enable=no"]
 
         package init(_ path: String, _ arguments: [String] = []) {
@@ -20,17 +20,17 @@ package final class SandboxedChild: Sendable {
 
     package struct Limits: Sendable, Equatable {
         package var memory = 1 << 30
-        /// Of its whole life.
+        /// The CPU time of its whole life.
         package var cpu: Duration = .seconds(60)
-        /// For one request, from when it was sent.
+        /// The time for one request, from when it was sent.
         package var wall: Duration = .seconds(120)
         package var start: Duration = .seconds(20)
         package var fileSize = 1 << 30
-        /// How far it stands back where others want the processor too, as nice(1) has it; 20: it computes when nobody else wants to.
+        /// Its nice value, as of nice(1); 20: it gets CPU time only when nothing else wants it.
         package var niceness = 0
         package var answer = 64 << 20
         package var note = 1 << 20
-        /// How much of what it writes to stderr is kept.
+        /// How much of its stderr is kept.
         package var messages = 4096
 
         package init() {}
@@ -41,7 +41,7 @@ package final class SandboxedChild: Sendable {
         package var messages: String
     }
 
-    /// What a request's answer comes back to.
+    /// Where a request's answer is delivered.
     struct Ask: Sendable {
         var id: Int64
         var bytes: [UInt8]
@@ -51,7 +51,7 @@ package final class SandboxedChild: Sendable {
 
     enum Order: Sendable {
         case ask(Ask)
-        /// Nobody waits for this one any more; a child can not be stopped in the middle, so it dies.
+        /// Nobody waits for this request any more. A child cannot be stopped within a request, so it is killed.
         case leave(Int64)
         case end
     }
@@ -67,7 +67,7 @@ package final class SandboxedChild: Sendable {
         self.limits = limits
     }
 
-    /// The layers of its cage that the kernel has refused, as the bits of `CCage`.
+    /// The layers of its sandbox that the kernel has refused, as the bits of `CCage`.
     package var refusedLayers: UInt32 { last.withLock { $0.refused } }
 
     /// Starts it, and returns when it is shut in. The files are its descriptors from 3 on.
@@ -98,7 +98,7 @@ package final class SandboxedChild: Sendable {
         return child
     }
 
-    /// One request at a time. Cancelled, the child is killed: what it is in the middle of can not be stopped otherwise.
+    /// One request at a time. If the task is cancelled the child is killed, because a request cannot be stopped otherwise.
     package func ask(
         _ request: [UInt8], note: (@Sendable ([UInt8]) -> Void)? = nil
     ) async throws(ChildFailure) -> Answer {
@@ -118,7 +118,7 @@ package final class SandboxedChild: Sendable {
         return try outcome.get()
     }
 
-    /// Lets it end by itself, and kills it if it does not.
+    /// Lets it end, and kills it if it does not.
     @discardableResult
     package func end() async -> ProcessEnd? {
         order(.end)
@@ -137,7 +137,7 @@ package final class SandboxedChild: Sendable {
     func began(_ pid: Int32) { last.withLock { $0.pid = pid } }
     func said(hello refused: UInt32) { last.withLock { $0.refused = refused } }
 
-    /// Whoever still asks is told why there is no answer.
+    /// Callers that still wait for an answer are told why there is none.
     func ended(_ failure: ChildFailure, _ ending: ProcessEnd?) {
         last.withLock { $0.ending = ending }
         let left: [Order] = orders.withLock { state in
@@ -151,7 +151,7 @@ package final class SandboxedChild: Sendable {
 }
 
 extension SandboxedChild {
-    /// Starts a child for one request, and waits for its end: what it has used is known then.
+    /// Starts a child for one request, and waits for its end, so that its usage is known.
     package static func run(
         _ program: Program, _ request: [UInt8], limits: Limits = Limits(), files: [Int32] = [],
         note: (@Sendable ([UInt8]) -> Void)? = nil

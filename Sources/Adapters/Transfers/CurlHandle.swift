@@ -39,7 +39,7 @@ final class CurlHandle {
         precondition(code == CURLE_OK, "libcurl refuses option \(option.rawValue): code \(code.rawValue)")
     }
 
-    /// What every transfer of ours has: nothing from the environment, nothing from the home directory.
+    /// The options of all our transfers: nothing from the environment, nothing from the home directory.
     func setCommon(_ trust: Trust) {
         set(CURLOPT_NOSIGNAL, true)
         set(CURLOPT_PROXY, "")
@@ -54,7 +54,7 @@ final class CurlHandle {
     }
 }
 
-/// Whom TLS trusts, and names whose addresses are given.
+/// The certificates that TLS trusts, and host names with given addresses.
 package struct Trust: Sendable {
     /// A file of certificates instead of the system's.
     package var certificates: String?
@@ -67,9 +67,9 @@ package struct Trust: Sendable {
     }
 }
 
-/// A list of texts as libcurl takes it.
+/// A list of texts for libcurl.
 ///
-/// `@unchecked`: it is complete before anybody else sees it, nobody changes it afterwards, and it ends when the last one lets go.
+/// `@unchecked`: it is complete before it is shared, never changes afterwards, and is freed when its last owner releases it.
 final class TextList: @unchecked Sendable {
     let first: UnsafeMutablePointer<curl_slist>?
 

@@ -1,7 +1,7 @@
 package import Faults
 
 extension Fault {
-    /// Of a transfer that did not end; whether the other side may have acted on it, the error says.
+    /// The fault of a failed transfer; the error says whether the other side may have acted on it.
     package init(transfer error: TransferError) {
         let kind: ErrorClass =
             switch error.kind {

@@ -1,7 +1,7 @@
 import Synchronization
 import Threads
 
-/// What the loop's thread is to do. A wake-up is only made when it sleeps.
+/// Commands for the loop's thread. The thread is woken only when it sleeps.
 final class LoopInbox: Sendable {
     enum Command: Sendable {
         case start(Transfer, TransferReceiver)
@@ -20,7 +20,7 @@ final class LoopInbox: Sendable {
     let census = Census()
     let bell = Interrupt()
 
-    /// False when the loop is closed: nobody will see the command.
+    /// False when the loop is closed: the command will not be handled.
     @discardableResult
     func post(_ command: Command) -> Bool {
         let (isTaken, wakes) = state.withLock { state in
@@ -51,7 +51,7 @@ final class LoopInbox: Sendable {
     }
 }
 
-/// What a loop holds, for whoever looks from outside.
+/// The counts of a loop, readable from other threads.
 final class Census: Sendable {
     let transfers = Atomic(0)
     let handles = Atomic(0)

@@ -78,7 +78,7 @@ final class LoopThread {
             }
         case .goOn(let transfer):
             if let one = running[ObjectIdentifier(transfer)] {
-                // What stands still for us is tried again; it may stand still again at once.
+                // A transfer that waits for us is tried again; it may have to wait again at once.
                 _ = curl_easy_pause(one.easy.raw, CURLPAUSE_CONT)
             }
         case .close:
@@ -150,7 +150,7 @@ final class LoopThread {
     }
 
     private func fireTimer() {
-        // libcurl sets it anew from within, at once or for later.
+        // libcurl sets the timer again from within, at once or for later.
         while let due, due <= Self.now() {
             self.due = nil
             var left: Int32 = 0
@@ -169,9 +169,9 @@ final class LoopThread {
         return Int32(clamping: max(0, (until - Self.now() + 999_999) / 1_000_000))
     }
 
-    /// libcurl gives up on a multi handle rarely, and then for good.
+    /// libcurl rarely gives up on a multi handle, but then for good.
     private func startOver() {
-        failAll { TransferError(.internal, $0, "the transfer loop broke down and has been made anew") }
+        failAll { TransferError(.internal, $0, "the transfer loop broke down and was started again") }
         curl_multi_cleanup(multi)
         guard let fresh = curl_multi_init() else { fatalError("libcurl gives no handle: no memory is left") }
         multi = fresh
@@ -210,7 +210,7 @@ final class LoopThread {
         if what & CURL_POLL_IN != 0 { events |= 1 }
         if what & CURL_POLL_OUT != 0 { events |= 4 }
         if what == CURL_POLL_REMOVE { events = 0 }
-        // A socket that is closed already has left the list by itself.
+        // A closed socket has already left the list.
         let failed = millrace_epoll_watch(epoll, descriptor, events, known ? 1 : 0) != 0
         if events != 0, !known, !failed {
             _ = curl_multi_assign(multi, descriptor, Unmanaged.passUnretained(self).toOpaque())

@@ -46,7 +46,7 @@ final class RunningTransfer {
         easy.set(CURLOPT_HEADERDATA, pointer: context)
         precondition(millrace_on_request(easy.raw, Self.onRequest) == CURLE_OK)
         easy.set(CURLOPT_PREREQDATA, pointer: context)
-        // For the policy, and because libcurl's own sockets would be handed on to every child of ours.
+        // For the policy, and because every child of ours would inherit libcurl's own sockets.
         precondition(millrace_on_open(easy.raw, Self.onOpen) == CURLE_OK)
         easy.set(CURLOPT_OPENSOCKETDATA, pointer: context)
         if transfer.upload != nil {
@@ -55,7 +55,7 @@ final class RunningTransfer {
         }
     }
 
-    /// After libcurl has let go of the handle.
+    /// Called after libcurl has released the handle.
     func finish(_ code: CURLcode) {
         transfer.upload?.stop()
         if let verdict {
@@ -213,7 +213,7 @@ final class RunningTransfer {
         return bytes.count
     }
 
-    /// libcurl would go on until the source is at its end, though nobody listens any more.
+    /// Otherwise libcurl would read the source to its end, although nobody listens any more.
     private func stopSending() {
         guard let upload = transfer.upload, upload.cut() else { return }
         isCutShort = true

@@ -24,7 +24,7 @@ final class Transfer: Sendable {
     func giveUp() { givenUp.store(true, ordering: .releasing) }
 }
 
-/// Who hears of the end, and of what comes before it.
+/// The receiver of a transfer's end, and of its parts before that.
 enum TransferReceiver: Sendable {
     case whole(CheckedContinuation<Result<HTTPResponse, TransferError>, Never>)
     case pieces(Download)

@@ -2,7 +2,7 @@ import CCurl
 import Glibc
 
 extension TransferError {
-    /// What libcurl's code means. Its own text is left out: it holds names and addresses.
+    /// The meaning of libcurl's code. Its own text is left out, because it contains names and addresses.
     init(code: CURLcode, stage: Stage, limit: Limit, systemError: Int32 = 0) {
         let because = systemError == 0 ? "" : ": \(String(cString: strerror(systemError)))"
         let (kind, sentence): (Kind, String) =

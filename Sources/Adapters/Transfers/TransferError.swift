@@ -11,7 +11,7 @@ package struct TransferError: Error, Equatable, Sendable, CustomStringConvertibl
         case timedOut(Limit)
         case cancelled
         case tooLarge
-        /// What came was no proper answer.
+        /// The answer was malformed.
         case malformed
         /// The connection ended before its time.
         case dropped
@@ -30,7 +30,7 @@ package struct TransferError: Error, Equatable, Sendable, CustomStringConvertibl
         case stall
     }
 
-    /// How far it had come.
+    /// How far the transfer had come.
     package enum Stage: Sendable, Equatable, Comparable {
         /// Nothing of the request was sent.
         case unsent
@@ -54,7 +54,7 @@ package struct TransferError: Error, Equatable, Sendable, CustomStringConvertibl
         self.sentence = sentence
     }
 
-    /// The other side may have done what it was asked to do.
+    /// The other side may have acted on the request.
     package var outcomeIsUnknown: Bool { stage != .unsent }
 
     package var description: String { sentence }

@@ -2,7 +2,7 @@ import CCurl
 import Synchronization
 import Threads
 
-/// Runs transfers on a thread of its own until the last one who holds it lets go.
+/// Runs transfers on its own thread, until its last owner releases it.
 package final class TransferLoop: Sendable {
     package struct Settings: Sendable {
         package var trust = Trust()
@@ -34,7 +34,7 @@ package final class TransferLoop: Sendable {
 
     deinit { inbox.post(.close) }
 
-    /// What runs fails, what comes later too.
+    /// Running transfers fail, and so do later ones.
     package func close() { inbox.post(.close) }
 
     private static let started: Bool = {
@@ -43,7 +43,7 @@ package final class TransferLoop: Sendable {
         return true
     }()
 
-    /// What it holds at this moment: transfers of which anybody still knows, and handles of libcurl's, idle ones too.
+    /// What it holds now: transfers that somebody still waits for, and libcurl's handles, including idle ones.
     package var holds: (transfers: Int, handles: Int) {
         (inbox.census.transfers.load(ordering: .acquiring), inbox.census.handles.load(ordering: .acquiring))
     }

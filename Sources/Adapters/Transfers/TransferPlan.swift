@@ -16,7 +16,7 @@ struct TransferPlan: Sendable {
 
     init(_ request: HTTPRequest, to target: Target, by client: HTTPClient.Configuration) throws(TransferError) {
         guard (1...64).contains(request.method.utf8.count), request.method.utf8.allSatisfy(isTokenByte) else {
-            throw TransferError(.invalid, .unsent, "the method is no token")
+            throw TransferError(.invalid, .unsent, "the method is not a token")
         }
         if let complaint = request.headers.complaint { throw TransferError(.invalid, .unsent, complaint) }
         try client.policy.check(target)
@@ -25,7 +25,7 @@ struct TransferPlan: Sendable {
         let names = request.headers.pairs
         var lines: [String] = []
         lines.reserveCapacity(names.count + 2)
-        // A name with nothing behind its colon tells libcurl to leave the field out; a semicolon, to send it empty.
+        // A name with nothing after its colon tells libcurl to leave the field out; with a semicolon it is sent empty.
         for (name, value) in names { lines.append(value.isEmpty ? "\(name);" : "\(name): \(value)") }
         if !request.headers.contains("Expect") { lines.append("Expect:") }
         if !request.headers.contains("Content-Type") { lines.append("Content-Type:") }
@@ -54,7 +54,7 @@ struct TransferPlan: Sendable {
             easy.set(CURLOPT_FRESH_CONNECT, true)
             easy.set(CURLOPT_FORBID_REUSE, true)
         } else if httpVersion != CURL_HTTP_VERSION_1_1 {
-            // Rather a stream of a connection that is being made than a connection of its own.
+            // A stream on a connection that is being opened is better than another connection.
             easy.set(CURLOPT_PIPEWAIT, true)
         }
         easy.set(CURLOPT_TIMEOUT_MS, max(1, remaining.milliseconds))

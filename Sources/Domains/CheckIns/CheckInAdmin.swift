@@ -1,14 +1,14 @@
 package import Postgres
 
-/// What operators and links ask of the room. Rows come as JSON, under the views' own names.
+/// The operators' and links' side of check-ins. Rows come as JSON, with the views' own column names.
 package enum CheckInAdmin {
-    /// What status says.
+    /// The figures for `status`.
     package struct State: Sendable, Equatable {
         package var watches = 0
         package var overdue = 0
-        /// Seconds since the oldest that is due came to be due.
+        /// How long the oldest due watch has been due, in seconds.
         package var oldest: Double = 0
-        /// Seconds since a watchman was last seen; nil: never.
+        /// Seconds since a check-in service last reported; nil: never.
         package var beat: Double?
         package var open = 0
         package var unreachable = 0
@@ -34,7 +34,7 @@ package enum CheckInAdmin {
         }.first ?? State()
     }
 
-    /// There is somebody to watch over.
+    /// Whether there is any watch at all.
     package static func isWanted(on connection: Connection) async throws(PostgresError) -> Bool {
         try await connection.query("select millrace.watch_wanted()") { row throws(PostgresError) in try row.bool(0) }
             .first ?? false
@@ -63,7 +63,7 @@ package enum CheckInAdmin {
             "select e from jsonb_array_elements(millrace.watch_contacts($1)) e", [.text(person)], on: connection)
     }
 
-    /// Calls for help in a person's name: the alarm, and who is told of it.
+    /// Calls for help in a person's name; returns the alarm and who is told.
     package static func help(
         _ person: String, note: String?, on connection: Connection
     ) async throws(PostgresError) -> [UInt8]? {
@@ -82,7 +82,7 @@ package enum CheckInAdmin {
             """, [.text(person), .bool(all), .int4(Int32(clamping: page))], on: connection)
     }
 
-    /// Of one alarm, by its id, or of all of a person's.
+    /// The history of one alarm, by its id, or of all alarms of a person.
     package static func history(
         of alarmOrPerson: String, page: Int, on connection: Connection
     ) async throws(PostgresError) -> [[UInt8]] {
@@ -94,7 +94,7 @@ package enum CheckInAdmin {
             """, [.text(alarmOrPerson), .int4(Int32(clamping: page))], on: connection)
     }
 
-    /// Calls one of the room's functions and answers what it says, as text.
+    /// Calls one of the check-ins' functions and returns its answer as text.
     package static func call(
         _ sql: SQL, _ parameters: [Parameter], on connection: Connection
     ) async throws(PostgresError) -> String? {
@@ -109,7 +109,7 @@ package enum CheckInAdmin {
 
     // MARK: links
 
-    /// What the contact of a link sees; nil: there is no such alarm or contact any more.
+    /// What a contact sees behind its link; nil: the alarm or the contact is gone.
     package static func page(
         alarm: String?, contact: String, on connection: Connection
     ) async throws(PostgresError) -> [UInt8]? {
@@ -133,7 +133,7 @@ package enum CheckInAdmin {
             "select millrace.check_in_consent($1::text::uuid, $2)::text", [.text(ref), .bool(agrees)], on: connection)
     }
 
-    /// Nobody asks at this address again.
+    /// Stops all further requests to this address.
     package static func never(_ ref: String, on connection: Connection) async throws(PostgresError) {
         _ = try await call("select millrace.check_in_never($1::text::uuid)::text", [.text(ref)], on: connection)
     }

@@ -2,17 +2,17 @@ package import Postgres
 import Synchronization
 package import Telemetry
 
-/// Watches over the watches: sleeps until the database says that something is due, takes it in batches, and says that it lives. Several
-/// share the work, for none takes what another holds. The worker's own clock decides nothing: the database is asked how long to wait, and
-/// is asked again at the poll's pace whatever it said.
+/// Serves the watches: sleeps until the database says that something is due, processes it in batches, and reports that it lives. Several
+/// services share the work, because none takes a row that another holds. The worker's own clock decides nothing: the database says how long
+/// to wait, and the service asks again at the poll interval at the latest.
 package final class CheckInService: Sendable {
     package struct Options: Sendable {
         package var database: ConnectionOptions
         package var name: String
-        /// A transaction's worth.
+        /// How many rows one transaction takes.
         package var batch = 100
         package var poll = Duration.seconds(1)
-        /// Looks whether there is anybody to watch over, and does nothing else until there is. nil: it watches whatever there is.
+        /// Checks whether there is any watch; until there is, the service does nothing else. nil: it serves whatever there is.
         package var glance: (@Sendable () async throws -> Bool)?
 
         package init(database: ConnectionOptions, name: String) {
@@ -21,19 +21,19 @@ package final class CheckInService: Sendable {
         }
     }
 
-    /// What it did, and how far behind it is.
+    /// What the service did, and how far behind it is.
     package struct Gauge: Sendable, Equatable {
         package var expired = 0
         package var warned = 0
         package var escalated = 0
         package var failed = 0
-        /// Seconds since the oldest that is due came to be due, as last seen.
+        /// How long the oldest due watch had been due at the last look, in seconds.
         package var oldest: Double = 0
         package var lastStep: ContinuousClock.Instant?
 
         package init() {}
 
-        /// It looked within so long, and nothing waits for longer than so long.
+        /// True when it looked within this time and nothing has waited for longer than this.
         package func isWell(within: Duration, now: ContinuousClock.Instant) -> Bool {
             guard let lastStep else { return false }
             return now - lastStep <= within && oldest <= within / .seconds(1)
@@ -46,7 +46,7 @@ package final class CheckInService: Sendable {
         var warned: Int
         var escalated: Int
         var failed: Int
-        /// nil: nothing is due ever.
+        /// nil: nothing will be due.
         var wait: Double?
         var oldest: Double
     }
@@ -62,7 +62,7 @@ package final class CheckInService: Sendable {
 
     package var gauge: Gauge { state.withLock { $0 } }
 
-    /// Until its task is cancelled. That the database is away ends nothing.
+    /// Until its task is cancelled. It goes on when the database is away.
     package func run() async {
         var connection: Connection?
         var pause = Duration.milliseconds(100)
@@ -85,24 +85,24 @@ package final class CheckInService: Sendable {
                 if let connection {
                     open = connection
                 } else {
-                    open = try await Connection.open(options.database, name: "watchman")
+                    open = try await Connection.open(options.database, name: "check-ins")
                     connection = open
                 }
                 let step = try await self.step(on: open)
                 note(step)
                 pause = .milliseconds(100)
-                if isAway { log.info("the check-ins are watched again") }
+                if isAway { log.info("check-ins are served again") }
                 isAway = false
                 if step.wait == nil { isWanted = options.glance == nil }
                 await rest(after: step)
             } catch {
                 guard !Task.isCancelled else { break }
-                // Once an outage; and where nobody is watched over as far as is known, the worker's other rooms say enough.
+                // Logged once per outage, and only if there are watches as far as we know; else the worker's other logs are enough.
                 if isWanted, !isAway {
-                    log.warning("the check-ins cannot be watched for now", [("reason", "\(error)")])
+                    log.warning("check-ins cannot be served now", [("reason", "\(error)")])
                     isAway = true
                 } else {
-                    log.debug("the check-ins cannot be watched for now", [("reason", "\(error)")])
+                    log.debug("check-ins cannot be served now", [("reason", "\(error)")])
                 }
                 await connection?.close()
                 connection = nil
@@ -116,7 +116,7 @@ package final class CheckInService: Sendable {
     private func rest(after step: Step) async {
         var rest = options.poll
         if let wait = step.wait { rest = min(rest, max(.seconds(wait), .zero)) }
-        // What is due and was not taken is held by somebody: it is free in a moment.
+        // Another service holds what is due and was not taken; it is free in a moment.
         if step.taken == 0 { rest = max(rest, .milliseconds(step.oldest > 0 ? 20 : 1)) }
         if rest > .zero { try? await Task.sleep(for: rest, tolerance: .zero) }  // cancelled: the loop ends
     }
@@ -144,24 +144,24 @@ package final class CheckInService: Sendable {
         }
         if step.failed > 0 {
             log.error(
-                "watches or alarms could not be dealt with; each says why, and is tried again within a minute",
+                "some watches or alarms failed; each has its reason, and is tried again within a minute",
                 [("count", "\(step.failed)")])
         }
         if step.expired > 0 { log.debug("check-ins were missed", [("alarms", "\(step.expired)")]) }
     }
 
-    /// Tells an outside service that all is well, as often as that, and only while it is: whoever hears nothing raises the alarm about us.
+    /// Pings an outside monitor at this interval while everything works. When the pings stop, the monitor alerts us.
     package func report(every: Duration, to ping: @Sendable () async throws -> Void) async {
         var wasHeard = true
         while !Task.isCancelled {
             if gauge.isWell(within: max(.seconds(10), options.poll * 3), now: .now) {
                 do {
                     try await ping()
-                    if !wasHeard { log.info("the dead-man service hears us again") }
+                    if !wasHeard { log.info("the dead-man service answers again") }
                     wasHeard = true
                 } catch {
                     if wasHeard, !Task.isCancelled {
-                        log.warning("the dead-man service does not hear us", [("reason", "\(error)")])
+                        log.warning("the dead-man service does not answer", [("reason", "\(error)")])
                     }
                     wasHeard = false
                 }

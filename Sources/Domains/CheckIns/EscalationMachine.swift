@@ -1,5 +1,5 @@
-/// Who is told next while nobody answers: steps in their order, all of them again in the next round, and when the rounds are used up
-/// everybody, hourly. The database has the same rule, and decides.
+/// Who is told next while nobody answers. Each round goes through all steps in order. After the last round everybody is told, once an
+/// hour. The database has the same rule, and its answer counts.
 package struct EscalationMachine: Sendable, Equatable {
     package enum Call: Sendable, Equatable {
         case step(Int, round: Int)

@@ -1,9 +1,9 @@
 package import FoundationEssentials
 
-/// When a check-in counts, by the time the caller gives and the database's. The database has the same rule, and decides; this is what it
-/// is held against.
+/// When a check-in counts, from the caller's time and the database's. The database has the same rule, and its answer counts; tests compare
+/// it with this one.
 package struct LateRule: Sendable, Equatable {
-    /// The time it counts as of: never later than now.
+    /// The time as of which it counts: never in the future.
     package var effective: Date
     /// The caller's time was believed, or there was none.
     package var isBelieved: Bool
@@ -23,7 +23,7 @@ package struct LateRule: Sendable, Equatable {
     }
 }
 
-/// A watch as a machine without a database: what a check-in, the timer and a new interval do to it.
+/// A watch as a machine without a database: how a check-in, the timer and a new interval change it.
 package struct WatchMachine: Sendable, Equatable {
     package enum State: String, Sendable {
         /// Next: warned, expired.
@@ -50,7 +50,7 @@ package struct WatchMachine: Sendable, Equatable {
         expires = now.addingTimeInterval(every)
     }
 
-    /// True when it came too late: an alarm is, or was, there.
+    /// True when it came too late: there is an alarm, or there was one.
     package mutating func checkIn(at: Date?, now: Date) -> Bool {
         let counted = LateRule(at: at, lastCheckedIn: lastCheckedIn, now: now).effective
         let isLate = state == .expired || expires <= now

@@ -12,14 +12,14 @@ extension CloudEvent {
                 data = (member.value, Array(bytes[member.range]))
                 continue
             }
-            // An attribute that is null is one that is absent; so are the data in base64.
+            // An attribute that is null counts as absent; so does data_base64.
             if member.value == .null { continue }
             if member.name == "data_base64" {
-                guard case .string(let text) = member.value else { throw CloudEventError("data_base64 is no text") }
+                guard case .string(let text) = member.value else { throw CloudEventError("data_base64 is not text") }
                 base64 = text
             } else if Rules.taken.contains(member.name) {
                 guard case .string(let text) = member.value else {
-                    throw CloudEventError("\(member.name) is no text")
+                    throw CloudEventError("\(member.name) is not text")
                 }
                 texts[member.name] = text
             } else {
@@ -32,10 +32,10 @@ extension CloudEvent {
         self = try Self.checked(texts, extensions)
         if let base64 {
             guard data == nil else { throw CloudEventError("data and data_base64 exclude each other") }
-            guard let bytes = Data(base64Encoded: base64) else { throw CloudEventError("data_base64 is no base64") }
+            guard let bytes = Data(base64Encoded: base64) else { throw CloudEventError("data_base64 is not base64") }
             self.data = .bytes(Array(bytes))
         } else if let data {
-            // Of another type than JSON a text is what is meant, and not its spelling.
+            // With a content type other than JSON the data are the string's text, not its JSON spelling.
             if case .string(let text) = data.value, let type = dataContentType, !Rules.isJSON(type) {
                 self.data = .text(text)
             } else {
@@ -53,7 +53,7 @@ extension CloudEvent {
                 throw CloudEventError("the number of an extension is no whole one of 32 bits")
             }
             return .integer(number)
-        case .null, .compound: throw CloudEventError("an extension is no text, whole number or truth value")
+        case .null, .compound: throw CloudEventError("an extension is not a text, a whole number or a truth value")
         }
     }
 
@@ -74,7 +74,7 @@ extension CloudEvent {
         return event
     }
 
-    /// Several, each of which has to be one.
+    /// A list of events, each of which must be valid.
     package static func batch(json bytes: [UInt8]) throws(CloudEventError) -> [CloudEvent] {
         var events: [CloudEvent] = []
         for element in try StrictJSONReader.elements(bytes) { events.append(try CloudEvent(json: element)) }

@@ -1,15 +1,15 @@
 extension CloudEvent {
-    /// What the specification does not allow in it; nil when all is well.
+    /// The first rule of the specification that the event breaks; nil when it is valid.
     package var complaint: CloudEventError? {
         for (name, value) in [("id", id), ("source", source), ("type", type)] where value.isEmpty {
             return CloudEventError("\(name) is empty")
         }
-        if !Rules.isReference(source) { return CloudEventError("source is no URI reference") }
+        if !Rules.isReference(source) { return CloudEventError("source is not a URI reference") }
         if let subject, subject.isEmpty { return CloudEventError("subject is empty") }
-        if let time, !Rules.isTimestamp(time) { return CloudEventError("time is no timestamp of RFC 3339") }
+        if let time, !Rules.isTimestamp(time) { return CloudEventError("time is not a timestamp of RFC 3339") }
         if let dataSchema, !Rules.isURI(dataSchema) { return CloudEventError("dataschema is no URI") }
         if let dataContentType, !Rules.isMediaType(dataContentType) {
-            return CloudEventError("datacontenttype is no media type")
+            return CloudEventError("datacontenttype is not a media type")
         }
         for (name, value) in attributes {
             if case .string(let text) = value, !Rules.isString(text) {
@@ -24,7 +24,7 @@ extension CloudEvent {
 }
 
 enum Rules {
-    /// What no extension may be called.
+    /// Names that no extension may have.
     static let taken: Set<String> = [
         "specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "data",
     ]
@@ -33,7 +33,7 @@ enum Rules {
         !text.isEmpty && text.utf8.allSatisfy { isDigit($0) || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) }
     }
 
-    /// Of the type String: no control characters, nothing that Unicode keeps from being a character.
+    /// The type String: no control characters, and no code points that Unicode reserves as noncharacters.
     static func isString(_ text: String) -> Bool {
         text.unicodeScalars.allSatisfy { scalar in
             switch scalar.value {
@@ -43,7 +43,7 @@ enum Rules {
         }
     }
 
-    /// By its characters (RFC 3986); what it means is for the reader.
+    /// Checks the characters only (RFC 3986); the reader decides about the meaning.
     static func isReference(_ text: String) -> Bool {
         var left = Array(text.utf8)[...]
         guard !left.isEmpty else { return false }

@@ -1,6 +1,6 @@
-/// An event as CloudEvents 1.0 has it. What it holds is checked by ``complaint``, and by whatever reads one.
+/// An event in the form of CloudEvents 1.0. ``complaint`` checks its contents, and so does every reader.
 package struct CloudEvent: Sendable, Equatable {
-    /// Of an extension. A reader of headers sees texts only: they carry no types.
+    /// The value of an extension. From headers it is always a text, because headers carry no types.
     package enum Value: Sendable, Equatable {
         case string(String)
         case integer(Int32)
@@ -35,7 +35,7 @@ package struct CloudEvent: Sendable, Equatable {
     package var data: Payload?
 
     package static let version = "1.0"
-    /// What every intermediary has to carry, in bytes.
+    /// The size that every intermediary must accept, in bytes.
     package static let largest = 65_536
 
     package init(id: String, source: String, type: String) {
@@ -44,7 +44,7 @@ package struct CloudEvent: Sendable, Equatable {
         self.type = type
     }
 
-    /// Every attribute but the content's type, by its name, in the order in which they are written.
+    /// All attributes except the content type, by name, in the order in which they are written.
     var attributes: [(name: String, value: Value)] {
         var found: [(name: String, value: Value)] = [
             ("specversion", .string(Self.version)), ("id", .string(id)), ("source", .string(source)),
@@ -57,7 +57,7 @@ package struct CloudEvent: Sendable, Equatable {
     }
 }
 
-/// Why something is no event. Says what is wrong with which attribute, and never what it holds.
+/// Why something is not a valid event. It names the attribute and the mistake, and never the value.
 package struct CloudEventError: Error, Sendable, Equatable, CustomStringConvertible {
     package let description: String
 

@@ -4,11 +4,11 @@ package enum ContentMode: String, Sendable, CaseIterable {
     case binary
     /// One event in the JSON format.
     case structured
-    /// A list of events, only for whoever has asked for that.
+    /// A list of events. Used only where the receiver accepts lists.
     case batch
 }
 
-/// What of an HTTP message is the event's.
+/// The parts of an HTTP message that carry an event.
 package struct EventMessage: Sendable, Equatable {
     package struct Field: Sendable, Equatable {
         package var name: String
@@ -31,7 +31,7 @@ package struct EventMessage: Sendable, Equatable {
     package static let structuredType = "application/cloudevents+json"
     package static let batchType = "application/cloudevents-batch+json"
 
-    /// One event, in a mode that carries one; in a batch it is alone.
+    /// One event, in any mode; in batch mode it is a list of one.
     package init(_ event: CloudEvent, _ mode: ContentMode) {
         switch mode {
         case .binary: self.init(binary: event)
@@ -50,7 +50,7 @@ package struct EventMessage: Sendable, Equatable {
         switch event.data {
         case .json(let bytes):
             body = bytes
-            // In the JSON format data without a type are JSON; in a header nothing says so but this.
+            // In the JSON format data without a type are JSON; in a header only this says so.
             type = type ?? "application/json"
         case .text(let text): body = Array(text.utf8)
         case .bytes(let bytes): body = bytes
@@ -59,7 +59,7 @@ package struct EventMessage: Sendable, Equatable {
         if let type { fields.append(Field("Content-Type", type)) }
     }
 
-    /// The bytes of names, values and body.
+    /// The bytes of header names, header values and body.
     package var size: Int { fields.reduce(body.count) { $0 + $1.name.utf8.count + $1.value.utf8.count } }
 
     func values(_ name: String) -> [String] {
@@ -67,7 +67,7 @@ package struct EventMessage: Sendable, Equatable {
     }
 }
 
-/// What came: events, and how they came.
+/// Received events, and the mode in which they came.
 package struct ReceivedEvents: Sendable, Equatable {
     package var mode: ContentMode
     package var events: [CloudEvent]
@@ -98,7 +98,7 @@ package struct ReceivedEvents: Sendable, Equatable {
                 throw CloudEventError("the header of \(name) is there twice")
             }
             guard let value = HeaderText.decode(field.value) else {
-                throw CloudEventError("the header of \(name) is no text in UTF-8")
+                throw CloudEventError("the header of \(name) is not text in UTF-8")
             }
             if Rules.taken.contains(name) {
                 texts[name] = value

@@ -1,4 +1,4 @@
-/// How a value stands in a header: percent-encoded but for what is printable ASCII, and no space, quote or percent sign among it.
+/// A value in a header: everything but printable ASCII is percent-encoded, and so are spaces, quotes and percent signs.
 enum HeaderText {
     static func encode(_ text: String) -> String {
         var out = ""
@@ -13,7 +13,7 @@ enum HeaderText {
         return out
     }
 
-    /// nil: what it stands for is no text.
+    /// nil: the decoded bytes are not a text.
     static func decode(_ value: String) -> String? {
         var left = Array(value.utf8)[...]
         if left.count >= 2, left.first == UInt8(ascii: "\""), left.last == UInt8(ascii: "\"") {

@@ -1,18 +1,18 @@
-/// Reads JSON strictly (RFC 8259), and leaves what it holds as it was written: a number keeps its digits.
+/// Reads JSON strictly (RFC 8259), and keeps values as they were written: a number keeps its digits.
 struct StrictJSONReader {
     enum Value: Equatable {
         case null
         case boolean(Bool)
         case number(String)
         case string(String)
-        /// Lists and objects, by where they stand.
+        /// Lists and objects, by their place in the text.
         case compound
     }
 
     struct Member {
         var name: String
         var value: Value
-        /// Where the value stands.
+        /// The place of the value.
         var range: Range<Int>
     }
 
@@ -34,7 +34,7 @@ struct StrictJSONReader {
     static func object(_ bytes: [UInt8]) throws(CloudEventError) -> [Member] {
         var text = StrictJSONReader(bytes)
         text.skip()
-        guard text.peek == UInt8(ascii: "{") else { throw CloudEventError("it is no JSON object") }
+        guard text.peek == UInt8(ascii: "{") else { throw CloudEventError("it is not a JSON object") }
         var members: [Member] = []
         try text.members(depth: 1) { members.append($0) }
         try text.end()
@@ -45,7 +45,7 @@ struct StrictJSONReader {
         return members
     }
 
-    /// The elements of a list, as they stand.
+    /// The elements of a list, as they are written.
     static func elements(_ bytes: [UInt8]) throws(CloudEventError) -> [[UInt8]] {
         var text = StrictJSONReader(bytes)
         text.skip()

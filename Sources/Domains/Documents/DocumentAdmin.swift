@@ -1,7 +1,7 @@
 package import FoundationEssentials
 package import Postgres
 
-/// What people ask of the document room: hand in, look up, search, delete.
+/// The operators' side of documents: register, look up, search, delete.
 package enum DocumentAdmin {
     /// - Parameter document: a JSON object with the names of `document_register`.
     package static func register(_ document: [UInt8], on connection: Connection) async throws(PostgresError) -> String {
@@ -62,7 +62,7 @@ package enum DocumentAdmin {
             reason: row.optionalString(7), created: try row.date(8), row: try row.json(9))
     }
 
-    /// All that is known of a document, as JSON; nil when there is none.
+    /// Everything known about a document, as JSON; nil when there is none.
     package static func story(_ id: String, on connection: Connection) async throws(PostgresError) -> [UInt8]? {
         try await connection.query("select millrace.document_story($1::text::uuid)", [.text(id)]) {
             row throws(PostgresError) in row.optionalJSON(0)
@@ -139,7 +139,7 @@ package enum DocumentAdmin {
         }
     }
 
-    /// Where something that was made of it lies; nil when it was not made.
+    /// Where one of its outputs lies; nil when that was not made.
     package static func output(
         _ id: String, _ kind: String, on connection: Connection
     ) async throws(PostgresError) -> (blob: String, size: Int)? {

@@ -1,12 +1,12 @@
 package import Pages
 package import Sandbox
 
-/// Why a stage has come to nothing.
+/// Why a stage failed.
 package struct DocumentFailure: Error, Sendable, Equatable, CustomStringConvertible {
     package var reason: Reason
-    /// For an operator; nothing of the document is in it.
+    /// For an operator; it contains nothing from the document.
     package var sentence: String
-    /// Whether the same may go well another time: a program that crashed or was killed, not a document that can not be read.
+    /// Whether a retry may succeed: a program crashed or was killed, but the document may be readable.
     package var mayGoWell: Bool
     package var isCancelled = false
     package var usage: Usage
@@ -35,11 +35,11 @@ package struct DocumentFailure: Error, Sendable, Equatable, CustomStringConverti
     }
 }
 
-/// What a stage has made, and what that took.
+/// The result of a stage, and what it used.
 package struct Worked<Value: Sendable>: Sendable {
     package var value: Value
     package var usage: Usage
-    /// The layers of the child's cage that the kernel has refused.
+    /// The layers of the child's sandbox that the kernel refused.
     package var refusedLayers: UInt32 = 0
 
     package init(_ value: Value, _ usage: Usage, refusedLayers: UInt32 = 0) {

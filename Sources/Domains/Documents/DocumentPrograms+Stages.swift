@@ -3,7 +3,7 @@ package import Sandbox
 import Synchronization
 
 extension DocumentPrograms {
-    /// What the file is, and whether it is taken.
+    /// What kind of file it is, and whether we accept it.
     package func probe(_ file: Int32, password: String? = nil) async throws(DocumentFailure) -> Worked<Inspection> {
         let (inspection, _, usage, refused) = try await ask(
             .probe, ProbeRequest(quotas, password: password), files: [file], as: Inspection.self)
@@ -11,8 +11,8 @@ extension DocumentPrograms {
         return Worked(inspection, usage, refusedLayers: refused)
     }
 
-    /// The text that pages have of their own, by their numbers from 1. When a document is such that one page takes all others along, they
-    /// are read one by one, and those that can not be are missing.
+    /// The text that pages already contain, by page number from 1. If one page makes the whole request fail, the pages are read one by one,
+    /// and unreadable ones are missing in the result.
     package func ownText(
         _ file: Int32, _ inspection: Inspection, pages: [Int], password: String? = nil
     ) async throws(DocumentFailure) -> Worked<[Int: PageText]> {
@@ -70,7 +70,7 @@ extension DocumentPrograms {
 
     private static func failed<Value>(_ failure: ChildFailure) async throws(ChildFailure) -> Value { throw failure }
 
-    /// A page's picture in grey, as fine as it is itself and no finer.
+    /// A page's picture in grey, at the page's own resolution and no finer.
     package func raster(
         _ file: Int32, _ inspection: Inspection, page: Int, password: String? = nil, keepsColor: Bool = false
     ) async throws(DocumentFailure) -> Worked<Raster> {
@@ -104,8 +104,8 @@ extension DocumentPrograms {
         return Worked(raster, usage, refusedLayers: refused)
     }
 
-    /// Of a page that says some text itself the picture without it, to be read as well; nil when too little is left. Looked at coarsely
-    /// first: most pages of this kind were read by whoever scanned them.
+    /// The picture of a page without the text that the page already contains, so that OCR reads the rest; nil when too little is left.
+    /// A coarse picture is checked first: most pages of this kind were already read by the scanner's own OCR.
     package func remainder(
         _ file: Int32, _ inspection: Inspection, page: Int, own: PageText, password: String? = nil
     ) async throws(DocumentFailure) -> Worked<Raster?> {
@@ -123,7 +123,7 @@ extension DocumentPrograms {
             refusedLayers: drawn.refusedLayers)
     }
 
-    /// A PDF that can be searched, written to another file than the one it is made of.
+    /// Writes a searchable PDF to another file than its source.
     package func assemble(
         _ file: Int32, _ inspection: Inspection, texts: [Int: PageText], into output: Int32, password: String? = nil
     ) async throws(DocumentFailure) -> Worked<Assembled> {
@@ -148,7 +148,7 @@ extension DocumentPrograms {
         do throws(DocumentFailure) {
             outcome = try await ask(.assemble, request, body, files: [file, output], as: Assembled.self)
         } catch {
-            // A PNG that a PDF can not hold as it is.
+            // A PDF cannot hold this PNG unchanged.
             guard inspection.kind == .png, error.reason == .internal, !error.mayGoWell, body.isEmpty else {
                 throw error
             }

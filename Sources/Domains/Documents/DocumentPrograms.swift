@@ -9,14 +9,14 @@ package struct DocumentPrograms: Sendable {
     package var models: String
     package var languages: [String]
     package var quotas = Quotas()
-    /// How long a page may be computed on.
+    /// How much CPU time a page may take.
     package var pageCPU: Duration = .seconds(60)
     package var dpiCap = Raster.caps.high
-    /// Of a page as it is drawn; a larger one is drawn coarser.
+    /// Most pixels of a drawn page. A larger page is drawn at a lower resolution.
     package var mostPixels = 36_000_000
-    /// How far engines stand back: 20, they compute when nobody else wants to, but see Patience.
+    /// The engines' nice value. At 20 they get CPU time only when nothing else wants it; EnginePriority raises them when they starve.
     package var niceness = 20
-    /// After so many pages an engine is replaced: whatever it has let grow, it takes along.
+    /// An engine is replaced after this many pages, so that memory it leaked is freed.
     package var enginePages = 200
 
     package init(children: String, models: String, languages: [String] = ["eng"]) {
@@ -25,10 +25,11 @@ package struct DocumentPrograms: Sendable {
         self.languages = languages
     }
 
-    /// Debian's place for them.
+    /// Debian's directory for the models.
     package static let usualModels = "/usr/share/tesseract-ocr/5/tessdata"
 
-    /// As `MILLRACE_CHILDREN` and `MILLRACE_TESSDATA` say it; else the programs are beside this one, and the models where Debian has them.
+    /// From `MILLRACE_CHILDREN` and `MILLRACE_TESSDATA`; without them the programs are beside this one, and the models where Debian has
+    /// them.
     package init(environment: [String: String], beside program: String) {
         let folder = program.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
         self.init(
@@ -50,7 +51,7 @@ package struct DocumentPrograms: Sendable {
         limits.wall = pageCPU * 2 + .seconds(30)
         switch stage {
         case .probe:
-            // A document that takes longer to be looked at is refused, and soon.
+            // A document that takes longer to inspect is refused early.
             limits.memory = 768 << 20
             limits.cpu = .seconds(10)
             limits.wall = .seconds(20)
@@ -64,7 +65,7 @@ package struct DocumentPrograms: Sendable {
         case .ocr:
             limits.memory = 2 << 30
             limits.cpu = pageCPU * enginePages
-            // Minutes of it must not keep from others what takes them milliseconds.
+            // These run for minutes and must not delay work that takes milliseconds.
             limits.niceness = niceness
             limits.answer = 32 << 20
         case .assemble, .report:
@@ -77,7 +78,7 @@ package struct DocumentPrograms: Sendable {
         return limits
     }
 
-    /// A request to a child of its own, and its answer taken apart; all that can go wrong comes as one kind of failure.
+    /// Sends a request to a new child and decodes its answer. Every failure becomes a DocumentFailure.
     func ask<Head: Decodable & Sendable>(
         _ stage: Stage, _ request: some Encodable, _ body: [UInt8] = [], files: [Int32], as head: Head.Type = Head.self,
         note: (@Sendable ([UInt8]) -> Void)? = nil

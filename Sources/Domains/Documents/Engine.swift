@@ -3,20 +3,20 @@ package import Pages
 package import Sandbox
 import Synchronization
 
-/// What reads pages' pictures. One page at a time; whoever wants two read at once has two.
+/// Reads pictures of pages, one page at a time. Two pages at once need two engines.
 package protocol Engine: Sendable {
-    /// Part of what a result is found again by.
+    /// Part of the key under which a result is cached.
     var name: String { get async }
-    /// - Parameter finds: it looks for the side that is up, and straightens the page.
+    /// - Parameter finds: the engine detects which side is up, and straightens the page.
     func read(
         _ raster: Raster, finds: Bool, progress: (@Sendable (Int) -> Void)?
     ) async throws(DocumentFailure) -> PageText
-    /// Returns when it has ended, with what it has used in all.
+    /// Returns when the engine has ended, with all that it used.
     func end() async -> Usage
 }
 
-/// An engine in a child that stays warm for many pages of the same languages, and is then replaced. Any program that speaks as ours does
-/// can be one.
+/// An engine in a child that stays warm for many pages of the same languages, and is then replaced. Any program with our protocol can be
+/// one.
 package actor ChildEngine: Engine {
     private let program: SandboxedChild.Program
     private let limits: SandboxedChild.Limits
@@ -26,7 +26,7 @@ package actor ChildEngine: Engine {
     private var spent = Worked((), Usage())
     package let name: String
     package private(set) var refusedLayers: UInt32 = 0
-    /// What the last page took.
+    /// The CPU time of the last page.
     package private(set) var pageCPU: Duration = .zero
 
     package init(
@@ -48,7 +48,7 @@ package actor ChildEngine: Engine {
     ) async throws(DocumentFailure) -> PageText {
         let payload = try DocumentPrograms.packet(RecognitionRequest(raster.head, finds: finds), raster.pixels)
         do throws(ChildFailure) {
-            let shown = Mutex(-1)  // an engine that is asked again begins anew, and nobody need see that
+            let shown = Mutex(-1)  // after a retry the engine starts at 0 % again; the shown progress never goes back
             let answer = try await asked(payload) { note in
                 if let percent = Int(String(decoding: note.prefix(3), as: UTF8.self)), (0...100).contains(percent),
                     shown.withLock({ shown in
@@ -63,7 +63,7 @@ package actor ChildEngine: Engine {
             try DocumentPrograms.trusted(text)
             return text
         } catch {
-            // Only what it has said itself leaves it fit for another page.
+            // Only an engine that refused a page by itself is fit for another page.
             if case .refused = error.reason {} else { await retire() }
             throw DocumentFailure(error)
         }
@@ -74,7 +74,7 @@ package actor ChildEngine: Engine {
         return spent.usage
     }
 
-    /// What a process has computed so far, as the kernel counts it in hundredths of a second.
+    /// The CPU time that a process has used so far; the kernel counts it in hundredths of a second.
     private static func cpu(of pid: Int32) -> Duration {
         guard let file = fopen("/proc/\(pid)/stat", "r") else { return .zero }
         defer { fclose(file) }
@@ -87,7 +87,7 @@ package actor ChildEngine: Engine {
         return .milliseconds((user + system) * 10)
     }
 
-    /// How far the warm one stands back.
+    /// The nice value of the warm engine.
     package var niceness: Int? { warm?.niceness }
 
     private func asked(
@@ -130,7 +130,7 @@ package actor ChildEngine: Engine {
         }
     }
 
-    /// How far an engine stands back that may not wait any longer.
+    /// The nice value of an engine that must not wait any longer.
     private static let fairness = 5
 
     private func ready() async throws(ChildFailure) -> SandboxedChild {
@@ -148,7 +148,7 @@ package actor ChildEngine: Engine {
             child = try await SandboxedChild.start(program, limits: limits)
         } catch {
             guard error.reason == .timeout, limits.niceness > Self.fairness else { throw error }
-            patience.end()  // it did not even come to start
+            patience.end()  // the engine did not even start
             limits.niceness = Self.fairness
             child = try await SandboxedChild.start(program, limits: limits)
         }

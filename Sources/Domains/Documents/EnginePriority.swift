@@ -1,11 +1,11 @@
 import Synchronization
 
-/// Engines compute when nobody else wants to. Where others always want to, the pages would never be read: an engine that got next to
-/// nothing for a while is not asked to wait like that any more, and no other one for the next minutes.
+/// Engines run at the lowest priority. On a machine that is always busy, pages would never be read: so when an engine got almost no CPU
+/// time for a while, it and all other engines run at a higher priority for the next minutes.
 package final class EnginePriority: Sendable {
-    /// How long an engine is left to wait before one looks at what it got.
+    /// How long an engine waits before its CPU time is checked.
     let span: Duration
-    /// The share of a processor below which it starves.
+    /// An engine with less than this share of a processor starves.
     let share: Double
     private let pause: Duration
     private let until = Mutex<ContinuousClock.Instant?>(nil)

@@ -1,7 +1,7 @@
 package import Pages
 package import Sandbox
 
-/// A whole document read at once, with nothing kept between its pages: for tools and tests. A worker does the same page by page.
+/// Reads a whole document at once and keeps nothing between pages: for tools and tests. A worker does the same page by page.
 package struct DocumentReading: Sendable {
     package var inspection: Inspection
     package var texts: [Int: PageText] = [:]
@@ -18,7 +18,7 @@ package struct DocumentReading: Sendable {
 }
 
 extension DocumentPrograms {
-    /// With as many pages at a time as there are engines.
+    /// Reads as many pages at a time as there are engines.
     package func read(
         _ file: Int32, password: String? = nil, engines: [any Engine],
         page done: (@Sendable (Int, PageText?) -> Void)? = nil

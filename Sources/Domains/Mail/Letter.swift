@@ -1,11 +1,11 @@
 package import Blobs
 package import FoundationEssentials
 
-/// A message as it was frozen before its first attempt: whatever is handed to a provider follows from it alone, so that a repeated
-/// request has the bytes of the first.
+/// A message as it was frozen before its first attempt. Everything that a provider gets is computed from it alone, so a repeated request
+/// has the same bytes as the first.
 package struct Letter: Sendable {
     package var id: UUID
-    /// When the message was made: its Date header, whichever attempt this is.
+    /// When the message was made: its Date header, the same for all attempts.
     package var date: Date
     package var from: Mailbox
     package var to: [Mailbox]
@@ -15,14 +15,14 @@ package struct Letter: Sendable {
     package var subject: String
     package var text: String?
     package var html: String?
-    /// Beyond those that follow from the other fields; names and values are checked when the message is taken.
+    /// Additional headers; names and values are checked when the message is enqueued.
     package var headers: [Header] = []
     package var attachments: [Attachment] = []
     package var tags: [Tag] = []
-    /// Set where an authentication service may do it with a mail of its own; nil for all that is said in our words alone, and when
-    /// the token in it is that service's.
-    package var errand: Purpose?
-    /// Somebody's safety may hang on it: no breaker, pace or bulkhead holds it back.
+    /// Set when an authentication service may send a mail of its own instead. nil for all mail that needs our words, and when the token in
+    /// the mail is that service's.
+    package var purpose: Purpose?
+    /// Somebody's safety may depend on it: no breaker, pace or bulkhead holds it back.
     package var isAlarm = false
 
     package init(id: UUID, date: Date, from: Mailbox, to: [Mailbox], subject: String) {
@@ -56,7 +56,7 @@ package struct Letter: Sendable {
         }
     }
 
-    /// Its content lies in the blob store; it is read piece by piece while it is sent, never held as a whole.
+    /// The content lies in the blob store. It is read piece by piece while it is sent, and never held as a whole.
     package struct Attachment: Sendable, Hashable {
         package var filename: String
         package var contentType: String

@@ -1,20 +1,20 @@
 package import Faults
 package import Supervision
 
-/// What came of handing one letter to a provider.
+/// The result of sending one letter to a provider.
 package enum SendOutcome: Sendable, Equatable {
     /// Taken, under the provider's own id where it gives one.
     case accepted(id: String?)
-    /// Not taken, for certain.
+    /// Certainly not taken.
     case refused(Fault)
-    /// Not taken for certain, and not for the letter's sake: the pace, or a quota.
+    /// Certainly not taken, for a reason that has nothing to do with the letter: the rate, or a quota.
     case throttled(Fault)
     /// Nobody knows. Never treated as refused.
     case unknown(Fault)
 }
 
 extension SendOutcome {
-    /// As it is written down.
+    /// The word that the database stores.
     package var word: String {
         switch self {
         case .accepted: "accepted"
@@ -44,31 +44,31 @@ package struct Capabilities: Sendable, Equatable {
     package var attachments = true
     /// Whether a request for several may hold letters with attachments.
     package var batchesAttachments = true
-    /// Whether the same key makes the same request happen once, and for how long.
+    /// How long the same key makes the same request happen only once; nil: it does not.
     package var keyHolds: Duration?
-    /// Whether it can be asked what became of a letter it took.
+    /// Whether we can ask it later about a letter that it took.
     package var answersLater = false
     package var copies = true
-    /// Whether it may be asked at all when an earlier attempt, here or elsewhere, may have worked.
+    /// Whether it may be called at all when an earlier attempt, here or elsewhere, may have worked.
     package var mayFollowUnknown = true
 
     package init() {}
 }
 
-/// A provider of mail. It makes one request, and says what came of each letter; when, how often and by whom it is asked again is not
-/// its business.
+/// A provider of mail. It makes one request and reports the result of each letter. The mail service decides when, how often and through
+/// which provider to try again.
 package protocol MailProvider: Sendable {
-    /// The name it is supervised, recorded and configured by: resend, smtp, supabase, outbox.
+    /// The name in supervision, records and configuration: resend, smtp, supabase, outbox.
     var name: String { get }
     var capabilities: Capabilities { get }
 
-    /// Why this letter can not go this way, before anything is asked of anybody; nil when it can.
+    /// Why this provider cannot send this letter, judged without a request; nil when it can.
     func objection(to letter: Letter) -> String?
 
-    /// Hands the letters over in one request under one key. As many answers as letters, in their order. The call is told what the
-    /// provider says about its pace.
+    /// Sends the letters in one request under one key. Returns one outcome per letter, in the same order. `call` is told what the provider
+    /// says about its pace.
     func send(_ letters: [Letter], key: String, call: Call) async -> [SendOutcome]
 
-    /// What the provider knows of a letter it may have taken, asked by its own id; nil when it can not say.
+    /// The status of a letter that the provider may have taken, found by the provider's id; nil when it cannot say.
     func status(of id: String, call: Call) async throws(Fault) -> String?
 }

@@ -1,4 +1,4 @@
-/// JSON by hand, where its size is counted byte by byte.
+/// Writes JSON by hand where its size is counted byte by byte.
 enum JSONPieces {
     static func quoted(_ text: String) -> String {
         var out = "\""
@@ -6,7 +6,7 @@ enum JSONPieces {
         return out + "\""
     }
 
-    /// What stands between the quotes.
+    /// Appends the text as it stands between quotes.
     static func escape(_ text: String, into out: inout String) {
         for scalar in text.unicodeScalars {
             switch scalar {

@@ -1,12 +1,12 @@
 package import FoundationEssentials
 package import Postgres
 
-/// What operators ask of the room.
+/// The operators' side of notices.
 package enum NoticeAdmin {
     package struct State: Sendable, Equatable {
         /// Alarms that are due and that no provider has taken.
         package var alarms = 0
-        /// Of the one that has waited longest, in seconds.
+        /// How long the oldest of them has waited, in seconds.
         package var alarmAge = 0.0
         package var plain = 0
         package var plainAge = 0.0

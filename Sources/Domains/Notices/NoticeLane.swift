@@ -5,16 +5,16 @@ import Synchronization
 import Telemetry
 import Threads
 
-/// Takes what is due, brings it to its provider, and writes down what came of it. Alarms have a lane of their own, with slots and a
-/// connection that nothing else uses.
+/// Takes due sendings, brings them to their providers, and records the results. Alarms have their own lane, with slots and a connection
+/// that nothing else uses.
 final class NoticeLane: Sendable {
     struct Options: Sendable {
         var isAlarm: Bool
         var slots: Int
-        /// What nobody announced is found after so long; half as often is nothing to wait for.
+        /// Unannounced work is found after this time at the latest.
         var floor: Duration
         var lease: Duration
-        /// Of one call, waiting for its turn included; shorter than the lease.
+        /// The time limit of one call, including the wait for its turn; shorter than the lease.
         var deadline: Duration
     }
 
@@ -44,8 +44,8 @@ final class NoticeLane: Sendable {
         self.log = log
     }
 
-    /// Until cancelled; what is under way then is brought to its end, and written down.
-    func run(hearing ear: NoticeSleepLock) async {
+    /// Until cancelled; calls under way then are finished and recorded.
+    func run(hearing sleepLock: NoticeSleepLock) async {
         let writing = Task { await self.write() }
         await withDiscardingTaskGroup { group in
             var backoff = Backoff(cap: .seconds(2))
@@ -64,11 +64,11 @@ final class NoticeLane: Sendable {
                     let taken = try await take(most)
                     start(taken, in: &group)
                     backoff.reset()
-                    // Alarms are so rare that they always announce themselves.
-                    if !options.isAlarm { ear.setBusy(taken.count == most, alarms: false) }
+                    // Alarms are rare, so they always notify.
+                    if !options.isAlarm { sleepLock.setBusy(taken.count == most, alarms: false) }
                     if taken.count == most { continue }
                     let next = try await NoticeStore.next(alarms: options.isAlarm, on: try await open())
-                    let floor = ear.isListening ? options.floor : min(options.floor, .milliseconds(250))
+                    let floor = sleepLock.isListening ? options.floor : min(options.floor, .milliseconds(250))
                     await signal.wait(for: min(next ?? floor, floor))
                 } catch {
                     complain(error)
@@ -76,11 +76,11 @@ final class NoticeLane: Sendable {
                 }
             }
         }
-        // All have come back. What the writer could not end is written here, by a task that nobody cancels.
+        // All calls have come back. Results that the writer could not record are recorded here, by a task that is never cancelled.
         writing.cancel()
         await writing.value
         await Task {
-            // The end of another statement on this connection may have hit the first try.
+            // The cancellation of another statement on this connection may have hit the first try.
             for _ in 0..<20 {
                 if await self.flush() { break }
                 try? await Task.sleep(for: .milliseconds(50))  // never cancelled
@@ -115,7 +115,7 @@ final class NoticeLane: Sendable {
 
     private func bring(_ sending: Sending) async {
         let began = ContinuousClock.now
-        // Not ended with the worker: half a call would leave open what came of it.
+        // It outlives the worker's cancellation: half a call would leave its result unknown.
         let (provider, delivery) = await Task { [dispatch, options] in
             await dispatch.bring(sending, deadline: options.deadline)
         }.value
@@ -124,7 +124,7 @@ final class NoticeLane: Sendable {
         leave()
         if sending.isAlarm, let fault = delivery.fault {
             log.warning(
-                "an alarm was not taken by its provider",
+                "the provider did not take an alarm",
                 [("notice.id", sending.id), ("provider", provider), ("error", "\(fault)")])
         }
     }
@@ -166,7 +166,7 @@ final class NoticeLane: Sendable {
         if wasFull { signal.fire() }
     }
 
-    /// Writes down what has come back, all at once; what cannot be written now is kept.
+    /// Records all results that have come back, in one statement; keeps those that cannot be recorded now.
     private func write() async {
         var backoff = Backoff(cap: .seconds(2))
         var random = SystemRandomNumberGenerator()
@@ -181,7 +181,7 @@ final class NoticeLane: Sendable {
         }
     }
 
-    /// False when it has to be tried again.
+    /// False: try again later.
     private func flush() async -> Bool {
         let results = state.withLock { state in
             defer { state.results = [] }
@@ -192,7 +192,7 @@ final class NoticeLane: Sendable {
             try await NoticeStore.record(results, holder: holder, on: try await open())
             return true
         } catch {
-            // A hundred thousand that nobody can write down: their leases are over, and they are sent again.
+            // Results that could not be recorded are dropped above a hundred thousand: their leases are over, and they are sent again.
             state.withLock { $0.results = ($0.results.count > 100_000 ? [] : results) + $0.results }
             complain(error)
             return false
@@ -217,7 +217,7 @@ final class NoticeLane: Sendable {
         }
         if isFirst {
             log.warning(
-                "notices cannot be sent for now; they are kept",
+                "cannot send notices now; they are kept",
                 [("lane", options.isAlarm ? "alarms" : "plain"), ("error", "\(error)")])
         }
     }

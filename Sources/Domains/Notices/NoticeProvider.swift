@@ -2,10 +2,10 @@ package import Faults
 package import FoundationEssentials
 package import Supervision
 
-/// What a provider said to a sending.
+/// A provider's answer to a sending.
 package enum NoticeOutcome: Sendable, Equatable {
     case accepted(id: String?)
-    /// The device is no more; since when, if that was told.
+    /// The device is gone; since when, if the provider says so.
     case gone(Fault, since: Date? = nil)
     /// Trying again would not help.
     case refused(Fault)
@@ -24,14 +24,14 @@ package enum NoticeOutcome: Sendable, Equatable {
 
 /// Brings sendings to one provider.
 package protocol NoticeProvider: Sendable {
-    /// As the supervisor knows it.
+    /// The name that the supervisor uses.
     var name: String { get }
     func send(_ sending: Sending, _ words: NoticeWords, call: Call) async -> NoticeOutcome
 }
 
 extension NoticeOutcome {
-    /// A provider's no: final, unless the error table says that trying again helps. A fault of ours or a missing right may be mended by
-    /// an operator, and an alarm is worth the wait.
+    /// A provider's refusal is final, unless the error table says that a retry may help. A fault of ours or a missing right can be
+    /// corrected by an operator, so an alarm is retried then, too.
     static func said(_ fault: Fault, isAlarm: Bool) -> NoticeOutcome {
         switch fault.kind.retry {
         case .never: .refused(fault)

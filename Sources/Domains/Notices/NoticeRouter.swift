@@ -3,9 +3,9 @@ import Signatures
 import Supervision
 import Synchronization
 
-/// Finds the provider of a sending, and calls it as the supervisor lets it; for an alarm it always does.
+/// Finds the provider of a sending, and calls it when the supervisor permits; for an alarm the supervisor always does.
 struct NoticeRouter: Sendable {
-    let couriers: [String: any NoticeProvider]
+    let providers: [String: any NoticeProvider]
     let supervisor: Supervisor
     let app: String
     let locale: String
@@ -16,43 +16,43 @@ struct NoticeRouter: Sendable {
         NoticeWords.of(sending, app: app, defaultLocale: locale, links: links, phrases: phrases)
     }
 
-    /// What came of it, and whom it was brought to.
+    /// Sends it; returns the provider and the outcome.
     func bring(_ sending: Sending, deadline: Duration) async -> (provider: String, NoticeOutcome) {
-        let provider: String
+        let name: String
         switch Sending.Channel(rawValue: sending.channel) {
         case .push:
             switch sending.platform {
-            case "apns", "apns_sandbox": provider = "apns"
-            case "fcm": provider = "fcm"
+            case "apns", "apns_sandbox": name = "apns"
+            case "fcm": name = "fcm"
             default: return ("push", .gone(Fault(.notFound, "the device was removed")))
             }
-        case .sms, .voice: provider = sending.channel
+        case .sms, .voice: name = sending.channel
         case .mail, nil: return (sending.channel, .refused(Fault(.unsupported, "there is no such channel")))
         }
-        guard let courier = couriers[provider] else {
-            return (provider, .failed(Fault(.unavailable, "\(provider) is not configured")))
+        guard let provider = providers[name] else {
+            return (name, .failed(Fault(.unavailable, "\(name) is not configured")))
         }
         let words = words(sending)
         let heard = Mutex<NoticeOutcome?>(nil)
         do {
             return (
-                provider,
+                name,
                 try await supervisor.call(
-                    provider, deadline: deadline, isRetry: sending.isAgain && !sending.isAlarm,
+                    name, deadline: deadline, isRetry: sending.isAgain && !sending.isAlarm,
                     isVital: sending.isAlarm
                 ) { call in
-                    let delivery = await courier.send(sending, words, call: call)
+                    let delivery = await provider.send(sending, words, call: call)
                     heard.withLock { $0 = delivery }
-                    // What says something of the provider's health is thrown, so that it counts.
+                    // A fault that concerns the provider's health is thrown, so that it counts.
                     if let fault = delivery.fault, fault.kind.bearing != .healthy { throw fault }
                     return delivery
                 }
             )
         } catch let refusal as CallRefusal {
-            return (provider, .failed(refusal.fault))
+            return (name, .failed(refusal.fault))
         } catch {
             let fault = (error as? Fault) ?? Fault(.unknown, "\(error)")
-            return (provider, heard.withLock { $0 } ?? .unknown(fault))
+            return (name, heard.withLock { $0 } ?? .unknown(fault))
         }
     }
 }

@@ -4,22 +4,22 @@ package import Supervision
 import Synchronization
 package import Telemetry
 
-/// The room at work: two lanes, and an ear for both.
+/// The running service: two lanes, and a sleep lock for both.
 package final class NoticeService: Sendable {
     package struct Options: Sendable {
         package var database: ConnectionOptions
-        /// What the process hears by; none: a connection of its own.
+        /// The process's LISTEN connection; nil: the service opens its own.
         package var hearing: NotificationHub?
-        /// For what can wait.
+        /// For statements that can wait.
         package var pool: Pool
         package var app = "Millrace"
         package var locale = "en"
-        /// What those who are told of an alarm answer by.
+        /// Makes the links by which contacts answer an alarm.
         package var links: Links?
         package var phrases = PublishedPhrases()
         package var alarmSlots = 64
         package var slots = 32
-        /// How often to look for what nobody announced.
+        /// How often to look for unannounced work.
         package var floor = Duration.seconds(1)
         package var alarmLease = Duration.seconds(30)
         package var lease = Duration.seconds(90)
@@ -33,15 +33,15 @@ package final class NoticeService: Sendable {
     private let options: Options
     private let lanes: [NoticeLane]
     private let hearing: NotificationHub
-    private let ear: NoticeSleepLock
+    private let sleepLock: NoticeSleepLock
     private let tally = NoticeTally()
     private let log: Log
 
-    package init(_ options: Options, couriers: [any NoticeProvider], supervisor: Supervisor, log: Log) {
+    package init(_ options: Options, providers: [any NoticeProvider], supervisor: Supervisor, log: Log) {
         self.options = options
         self.log = log
         let dispatch = NoticeRouter(
-            couriers: Dictionary(couriers.map { ($0.name, $0) }) { first, _ in first }, supervisor: supervisor,
+            providers: Dictionary(providers.map { ($0.name, $0) }) { first, _ in first }, supervisor: supervisor,
             app: options.app, locale: options.locale, links: options.links, phrases: options.phrases)
         let tally = tally
         lanes = [true, false].map { isAlarm in
@@ -53,26 +53,26 @@ package final class NoticeService: Sendable {
                 database: options.database, dispatch: dispatch, tally: tally, log: log)
         }
         hearing = options.hearing ?? NotificationHub(options.database)
-        ear = NoticeSleepLock(
+        sleepLock = NoticeSleepLock(
             hearing: hearing,
             signals: Dictionary(uniqueKeysWithValues: lanes.map { ($0.options.isAlarm, $0.signal) }), log: log)
     }
 
-    /// Until cancelled; what is under way then is brought to its end.
+    /// Until cancelled; calls under way then are finished.
     package func run() async {
         await options.phrases.prepare()
         await withDiscardingTaskGroup { group in
             group.addTask { [options] in await options.phrases.run() }
             group.addTask { await self.hearing.run() }
-            group.addTask { await self.ear.run() }
+            group.addTask { await self.sleepLock.run() }
             group.addTask { await self.sample() }
-            for lane in lanes { group.addTask { await lane.run(hearing: self.ear) } }
+            for lane in lanes { group.addTask { await lane.run(hearing: self.sleepLock) } }
         }
     }
 
     package var standing: NoticeStanding { tally.standing }
 
-    /// For /metrics, which must not ask the database.
+    /// Collects the figures for /metrics, which must not query the database itself.
     private func sample() async {
         while !Task.isCancelled {
             do {
@@ -81,14 +81,14 @@ package final class NoticeService: Sendable {
                 }
                 tally.saw(state)
             } catch {
-                log.debug("the state of notices cannot be told", [("error", "\(error)")])
+                log.debug("cannot read the state of notices", [("error", "\(error)")])
             }
             try? await Task.sleep(for: .seconds(5))
         }
     }
 }
 
-/// What this process has sent, and how far all are behind.
+/// What this process has sent, and how far the whole fleet is behind.
 package struct NoticeStanding: Sendable {
     package var alarms = Counts()
     package var plain = Counts()

@@ -3,15 +3,15 @@ import Synchronization
 import Telemetry
 import Threads
 
-/// Hears that something is due the moment it is committed. As long as a lane sleeps, the doorman of all workers, elected by the lock D,
-/// holds the lock K of that lane: whoever writes a notice tries to share it, fails, and notifies. K is granted only when all have
-/// committed that could share it before, and one look then finds what they wrote.
+/// Hears that something is due the moment it is committed. One worker, elected by the lock D, waits for all workers: while a lane
+/// sleeps it holds the lock K of that lane. A transaction that writes a notice tries to share K, fails, and notifies. K is granted only
+/// after every transaction that could have shared it earlier has committed, so a single look after that finds what those wrote.
 final class NoticeSleepLock: Sendable {
     private static let k = Int32(1_297_239_640)
     private static let d = Int32(1_297_239_641)
 
     private struct State {
-        /// Lanes that find more than they can take look by themselves, and nobody need notify them.
+        /// Lanes that find more than they can take. They look again by themselves, so no one needs to notify them.
         var busy: Set<Bool> = []
         var held: Set<Bool> = []
         var isDoorman = false
@@ -23,7 +23,7 @@ final class NoticeSleepLock: Sendable {
     private let signals: [Bool: Signal]
     private let state = Mutex(State())
 
-    /// - Parameter signals: by whether the lane is that of alarms.
+    /// - Parameter signals: the key is true for the lane of alarms.
     init(hearing: NotificationHub, signals: [Bool: Signal], log: Log) {
         self.hearing = hearing
         self.signals = signals
@@ -37,7 +37,7 @@ final class NoticeSleepLock: Sendable {
         }
     }
 
-    /// Notifications come through, and are sent: a lane need not look often.
+    /// Notifications arrive and are being sent, so a lane needs to look only rarely.
     var isListening: Bool { hearing.isOpen && state.withLock { $0.connection != nil } }
 
     func setBusy(_ isBusy: Bool, alarms: Bool) {
@@ -46,7 +46,7 @@ final class NoticeSleepLock: Sendable {
             if isBusy { state.busy.insert(alarms) } else { state.busy.remove(alarms) }
             return state.connection
         }
-        // A call that waits for the connection ends its wait for notifications.
+        // A call on the connection ends its wait for notifications.
         if let connection { Task { _ = await connection.isBroken } }
     }
 
@@ -58,7 +58,7 @@ final class NoticeSleepLock: Sendable {
                 let connection = try await Connection.open(hearing.options, name: "mr-ear")
                 if await connection.isPooled {
                     await connection.close()
-                    return  // nothing would be heard: the lanes look by themselves
+                    return  // no notification would arrive: the lanes poll instead
                 }
                 state.withLock { $0.connection = connection }
                 backoff.reset()
@@ -67,7 +67,7 @@ final class NoticeSleepLock: Sendable {
                 await connection.close()
             } catch {
                 forget()
-                log.debug("nobody at the door of notices for now", [("error", "\(error)")])
+                log.debug("no notifications of notices now; polling", [("error", "\(error)")])
                 try? await Task.sleep(for: backoff.next(using: &random))
             }
         }
@@ -76,12 +76,12 @@ final class NoticeSleepLock: Sendable {
     private func stand(on connection: Connection) async throws(PostgresError) {
         while !Task.isCancelled {
             let isWaiting = try await keepLocks(on: connection)
-            // Nothing is said here; but a connection that is lost, and its locks with it, ends the wait.
+            // No notification comes here, but a lost connection, and its lost locks, end the wait.
             _ = try await connection.notifications(until: .now + (isWaiting ? .milliseconds(20) : .seconds(1)))
         }
     }
 
-    /// Takes and gives back locks as the lanes need them. True: one is still to be had.
+    /// Takes and releases locks as the lanes need them. True: a lock is still missing.
     private func keepLocks(on connection: Connection) async throws(PostgresError) -> Bool {
         let (isDoorman, held, busy) = state.withLock { ($0.isDoorman, $0.held, $0.busy) }
         if !isDoorman {
@@ -97,7 +97,7 @@ final class NoticeSleepLock: Sendable {
                 } else {
                     isWaiting = true
                 }
-                signals[alarms]?.fire()  // for what was written before
+                signals[alarms]?.fire()  // for everything written before
             case (true, true):
                 _ = try await truth(
                     "select pg_advisory_unlock($1, $2)", Self.k, alarms ? 1 : 0, on: connection)
@@ -108,7 +108,8 @@ final class NoticeSleepLock: Sendable {
         return isWaiting
     }
 
-    /// Queues behind those who write now, for a moment: who comes behind us notifies, and is heard when we have stopped waiting.
+    /// Waits briefly behind the transactions that are writing now. A transaction that comes later notifies, and is heard once we stop
+    /// waiting.
     private func lock(_ alarms: Bool, on connection: Connection) async throws(PostgresError) -> Bool {
         do {
             _ = try await connection.query(

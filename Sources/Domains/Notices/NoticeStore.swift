@@ -2,7 +2,7 @@ import Faults
 import FoundationEssentials
 import Postgres
 
-/// What the room asks of the database.
+/// The notices' SQL.
 struct NoticeStore: Sendable {
     static func take(
         alarms: Bool, most: Int, holder: Int64, lease: Duration, on connection: Connection
@@ -94,7 +94,7 @@ struct NoticeStore: Sendable {
 }
 
 enum JSON {
-    /// Structs of ours, which always can be written.
+    /// For our own structs, which can always be encoded.
     static func text(of value: some Encodable) -> [UInt8] {
         guard let data = try? JSONEncoder().encode(value) else { preconditionFailure("a value of ours is no JSON") }
         return Array(data)

@@ -1,10 +1,10 @@
 package import Signatures
 
-/// What a person reads or hears.
+/// The words that a person reads or hears.
 package struct NoticeWords: Sendable, Equatable {
     package var title: String
     package var body: String
-    /// Where there is more, or where to answer.
+    /// A link to more, or to the place to answer.
     package var link: String?
 
     package init(title: String, body: String, link: String? = nil) {
@@ -13,19 +13,19 @@ package struct NoticeWords: Sendable, Equatable {
         self.link = link
     }
 
-    /// For where there is no title, and a link has to stand in the text.
+    /// For channels without a title, where the link is part of the text.
     package var line: String { [title, text].filter { !$0.isEmpty }.joined(separator: "\n") }
 
-    /// With the link below, unless the body has it already.
+    /// The body with the link below, unless the body contains it already.
     var text: String { textParted(by: "\n") }
 
     func textParted(by gap: String) -> String {
         [body, link.map { body.contains($0) ? "" : $0 } ?? ""].filter { !$0.isEmpty }.joined(separator: gap)
     }
 
-    /// By kind and locale; data with `title` and `body` have the last word. A kind that is not known here says what its data's `text` says.
-    /// Of an alarm, and of the question whether somebody wants to be told of alarms, the link is the contact's own to answer by.
-    /// What the operator has published for a kind goes before all of that; the link is there in any case.
+    /// The words of a notice, by kind and locale. `title` and `body` in its data override the built-in words. A notice of an unknown kind
+    /// uses its data's `text`. In alarms and consent requests the link is the contact's own, to answer by.
+    /// Words that an operator has published for a kind override all of these; the link is always included.
     package static func of(
         _ sending: Sending, app: String, defaultLocale: String, links: Links? = nil,
         phrases: PublishedPhrases = PublishedPhrases()
@@ -34,7 +34,7 @@ package struct NoticeWords: Sendable, Equatable {
         let known = language.words(sending.kind, sending.data, person: sending.person)
         let title = sending.data["title"] ?? known?.title ?? app
         let body = sending.data["body"] ?? known?.body ?? sending.data["text"] ?? language.plain
-        // Only what the check-ins write: a notice of somebody's own never gets a link that is signed.
+        // Only for notices that the check-ins write: a client's own notice never gets a signed link.
         let answer =
             sending.kind.hasPrefix("alarm.")
             ? sending.data["ref"].flatMap { links?.alarm(sending.data["alarm"], contact: $0) } : nil
@@ -43,14 +43,14 @@ package struct NoticeWords: Sendable, Equatable {
         if let own = phrases.of(sending, words) {
             (words.title, words.body) = (clean(own.title, 200), clean(own.body, 1500))
         }
-        // A rehearsal must never be taken for the real thing.
+        // A rehearsal must never look like a real alarm.
         if sending.data.isTrue("test") || sending.data.isTrue("drill"), !words.title.hasPrefix("TEST") {
             words.title = clean("\(language.test) \(words.title)", 200)
         }
         return words
     }
 
-    /// Without control characters but line ends, and no longer than it may be.
+    /// Without control characters except line ends, and cut to the allowed length.
     private static func clean(_ text: String, _ most: Int) -> String {
         var out = String.UnicodeScalarView()
         for scalar in text.unicodeScalars.prefix(most) {
@@ -71,7 +71,7 @@ package struct NoticeWords: Sendable, Equatable {
     }
 }
 
-/// The words of the built-in kinds. English stands for every language that is not here.
+/// The words of the built-in kinds. Languages that are not here get English.
 enum NoticeLanguage {
     case english, german
 

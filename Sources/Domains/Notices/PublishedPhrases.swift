@@ -1,4 +1,4 @@
-/// Words that an operator has published, from wherever those are kept. Asked while a notice is sent, so that it answers from memory.
+/// Words that an operator has published. They are read while a notice is sent, so the answer comes from memory.
 package struct PublishedPhrases: Sendable {
     package struct Phrase: Sendable, Equatable {
         package var title: String
@@ -10,11 +10,11 @@ package struct PublishedPhrases: Sendable {
         }
     }
 
-    /// Before the first notice is sent; for a moment at most, for notices go out without it, too.
+    /// Called before the first notice is sent. It may take a moment at most, because notices go out without it, too.
     package var prepare: @Sendable () async -> Void
-    /// Keeps up with changes, until cancelled.
+    /// Follows changes, until cancelled.
     package var run: @Sendable () async -> Void
-    /// For a sending with the words that it would have, or nil: those stand. It is nil, too, where what was published cannot be rendered.
+    /// The published words for a sending; nil: the given words stay, also when the published ones cannot be rendered.
     package var of: @Sendable (Sending, NoticeWords) -> Phrase?
 
     package init(

@@ -11,11 +11,11 @@ package struct Sending: Sendable {
     package var kind: String
     package var key: String?
     package var data: Facts
-    /// As the database has it: a channel that this version does not know is one that nobody here can use.
+    /// The database's name of the channel; this version cannot send through a channel that it does not know.
     package var channel: String
     package var address: String
     package var isAlarm: Bool
-    /// apns, apns_sandbox or fcm; nil when the device is no more.
+    /// apns, apns_sandbox or fcm; nil when the device is gone.
     package var platform: String?
     package var app: String?
     package var attempt: Int
@@ -51,17 +51,17 @@ package struct Sending: Sendable {
     }
 }
 
-/// Neither the address nor what is told is printed.
+/// Neither the address nor the contents are printed.
 extension Sending: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     package var description: String { "a notice of kind \(kind)" }
     package var debugDescription: String { description }
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// What a notice's data say, as far as words can be made of it: its texts, numbers and truths.
+/// A notice's data, as far as words can use it: its texts, numbers and booleans.
 package struct Facts: Sendable, Equatable {
     package private(set) var texts: [String: String] = [:]
-    /// All of them, as they were given.
+    /// All data, as it was given.
     package private(set) var json: [UInt8] = Array("{}".utf8)
 
     package init(_ texts: [String: String] = [:]) {

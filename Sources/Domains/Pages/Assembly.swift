@@ -1,4 +1,4 @@
-/// What a PDF is made of a document with: the original's pages stay as they are, and get what was read of them.
+/// The request to make a searchable PDF: the original's pages stay unchanged, and get their recognised text.
 package struct AssemblyRequest: Codable, Sendable {
     package struct Page: Codable, Sendable {
         /// From 1.
@@ -13,11 +13,11 @@ package struct AssemblyRequest: Codable, Sendable {
 
     package var kind: Kind
     package var password: String?
-    /// Those that have something to be laid under them.
+    /// The pages that get a text layer.
     package var pages: [Page]
-    /// All pages, as the probe has seen them.
+    /// All pages, as the probe found them.
     package var inspection: Inspection
-    /// For an image's frames that can not be put into a PDF as they are: what they look like, in the order of their bytes after the head.
+    /// Pictures of an image's frames that a PDF cannot hold unchanged, in the order of their bytes after the head.
     package var pictures: [Picture] = []
 
     package struct Picture: Codable, Sendable {
@@ -41,7 +41,7 @@ package struct AssemblyRequest: Codable, Sendable {
 package struct Assembled: Codable, Sendable, Equatable {
     package var bytes: Int
     package var pages: Int
-    /// How many things that act were taken out.
+    /// How many active elements were removed.
     package var removed: Int
 
     package init(bytes: Int, pages: Int, removed: Int) {

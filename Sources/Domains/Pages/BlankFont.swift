@@ -1,4 +1,4 @@
-/// The smallest TrueType font: one glyph, which draws nothing. A program that shows a PDF then looks for no other in its place.
+/// The smallest TrueType font: one glyph, which draws nothing. With it a PDF viewer does not look for a substitute.
 package enum BlankFont {
     package static let bytes: [UInt8] = make()
 

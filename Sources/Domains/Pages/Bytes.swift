@@ -1,5 +1,5 @@
-/// Foreign bytes, read with every bound checked.
-/// Proof that it may be sent: read only, and whoever lends the memory outlives the call it lends it for.
+/// Untrusted bytes, read with every bound checked.
+/// Unchecked, but safe to send: it only reads, and the owner of the memory keeps it alive until the call returns.
 package struct Bytes: @unchecked Sendable {
     package let memory: UnsafeRawBufferPointer
 
@@ -28,7 +28,7 @@ package struct Bytes: @unchecked Sendable {
 }
 
 extension Kind {
-    /// By the first bytes. A PDF may have some others before it, as mail programs leave them.
+    /// Judged by the first bytes. A PDF may have other bytes before it, as some mail programs leave them.
     package static func of(_ bytes: Bytes) -> Kind? {
         if bytes.number(0, 4) == 0x8950_4e47, bytes.number(4, 4) == 0x0d0a_1a0a { return .png }
         if bytes.number(0, 3) == 0xffd8ff { return .jpeg }

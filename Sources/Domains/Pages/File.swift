@@ -1,6 +1,6 @@
 import Glibc
 
-/// A file that was handed over, as memory. It stays for the process's life, as do those who look at it.
+/// A file that was handed over, mapped into memory. The mapping stays for the process's life.
 package struct File: Sendable {
     package let bytes: Bytes
 
@@ -20,7 +20,7 @@ package struct File: Sendable {
         bytes = Bytes(UnsafeRawBufferPointer(start: memory, count: size))
     }
 
-    /// Lets go of what was read of it; whoever looks again has it read again.
+    /// Frees the cached parts of the file. The next access reads them again.
     package func release() {
         guard let start = bytes.memory.baseAddress else { return }
         madvise(UnsafeMutableRawPointer(mutating: start), bytes.count, MADV_DONTNEED)

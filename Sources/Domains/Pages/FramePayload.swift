@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// What a frame carries when it has more to it than JSON: a length, so many bytes of JSON, and bytes.
+/// The payload of a frame that carries more than JSON: a length, that many bytes of JSON, then raw bytes.
 package enum FramePayload {
     package static func make(_ head: some Encodable, _ body: some Collection<UInt8> = EmptyCollection())
         throws(DocumentRefusal)

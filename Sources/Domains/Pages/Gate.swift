@@ -1,7 +1,7 @@
-/// Decides how a page's picture is prepared, and whether another try is worth it. An engine's own confidence is not enough for that: it is
-/// sure of the words that it has seen, and says nothing of those it has not.
+/// Decides how a page's picture is prepared, and whether another try is worthwhile. An engine's own confidence is not enough for that: it
+/// rates the words that it found, and says nothing about words that it missed.
 package enum Gate {
-    /// How unquiet the paper is, in grey levels: the median of how far a pixel is from the mean of its neighbours in the row.
+    /// The noise of the paper, in grey levels: the median distance of a pixel from the mean of its neighbours in the row.
     package static func noise(_ pixels: ArraySlice<UInt8>, width: Int, height: Int) -> Double {
         guard width >= 16, height >= 16, pixels.count >= width * height else { return 0 }
         var counts = [Int](repeating: 0, count: 256)
@@ -19,7 +19,7 @@ package enum Gate {
         }
         var below = 0
         for (level, count) in counts.enumerated() {
-            // Between the levels, so that a threshold is no cliff.
+            // Interpolated between levels, so that a small change cannot jump over a threshold.
             if below + count >= total / 2 { return Double(level) + Double(total / 2 - below) / Double(max(1, count)) }
             below += count
         }
@@ -28,15 +28,15 @@ package enum Gate {
 
     package static let noisy = 5.0
 
-    /// A page so unquiet is smoothed at once: its plain picture would be read for nothing.
+    /// A page this noisy is smoothed at once: reading its plain picture would be a waste.
     package static func isNoisy(_ noise: Double) -> Bool { noise >= noisy }
 
-    /// How small a picture may be made at most. At 200 dpi the engine reads print as well as at 300, and every pixel more costs it time.
+    /// The smallest allowed scale of a picture. At 200 dpi the engine reads print as well as at 300, and every further pixel costs time.
     package static func leastScale(dpi: Double) -> Double {
         dpi >= 1.2 * Raster.caps.usual ? Raster.caps.usual / dpi : 1
     }
 
-    /// By how much a picture is made smaller for its first reading: the engine needs letters of a dozen pixels, so small print is left as it is.
+    /// The scale of a picture for its first reading: the engine needs letters of a dozen pixels, so small print keeps its size.
     package static func scale(dpi: Double, letterHeight: @autoclosure () -> Double?) -> Double {
         let least = leastScale(dpi: dpi)
         guard least < 1, let letterHeight = letterHeight() else { return 1 }
@@ -44,12 +44,12 @@ package enum Gate {
         return scale > 0.85 ? 1 : scale
     }
 
-    /// What a reading is judged by.
+    /// The measures by which a reading is judged.
     package struct Reading: Sendable, Equatable {
         package var words: Int
         package var letters: Int
         package var confidence: Double
-        /// Of what is dark, the share that is in no word.
+        /// The share of the dark area that lies in no word.
         package var inkOutside: Double
 
         package init(words: Int, letters: Int, confidence: Double, inkOutside: Double) {

@@ -1,15 +1,15 @@
-/// What a file is, judged by its first bytes and never by its name.
+/// The kind of a file, judged by its first bytes and never by its name.
 package enum Kind: String, Codable, Sendable, CaseIterable {
     case pdf, png, jpeg, tiff, heic
 
     package var isImage: Bool { self != .pdf }
 }
 
-/// How much of a document is taken.
+/// How large a document may be.
 package struct Quotas: Codable, Sendable, Equatable {
     package var bytes = 100_000_000
     package var pages = 2000
-    /// Of a picture, or of a page.
+    /// For a picture, and for a page.
     package var pixels = 100_000_000
 
     package init() {}
@@ -26,21 +26,21 @@ package struct ProbeRequest: Codable, Sendable {
     }
 }
 
-/// What a probe says of a file.
+/// The probe's report about a file.
 package struct Inspection: Codable, Sendable, Equatable {
     package struct Page: Codable, Sendable, Equatable {
-        /// As it is shown, turned by `rotation`: in points for PDF, in pixels for an image.
+        /// The page as it is shown, turned by `rotation`: in points for PDF, in pixels for an image.
         package var width: Double
         package var height: Double
-        /// The lower left corner of what is shown, in points.
+        /// The lower left corner of the shown area, in points.
         package var left = 0.0
         package var bottom = 0.0
-        /// By how much the file says that it is turned, clockwise.
+        /// The rotation that the file states, clockwise.
         package var rotation = 0
-        /// For PDF that of its largest picture, if there is one that may fill it; for an image what it says of itself. May be anything.
+        /// For PDF the resolution of its largest picture, if one may fill the page; for an image the one it states. It can be any number.
         package var dpi: Double?
         package var pictures = 0
-        /// This one can not be read, though others can.
+        /// Why this page cannot be read, even if others can.
         package var refusal: DocumentRefusal?
 
         package init(width: Double, height: Double) {
@@ -53,16 +53,16 @@ package struct Inspection: Codable, Sendable, Equatable {
     package var pages: [Page] = []
     package var isEncrypted = false
     package var isSigned = false
-    /// It has had to be repaired.
+    /// The file had to be repaired.
     package var isDamaged = false
-    /// What it carries that acts: javascript, launch, embedded_files, xfa, open_action.
+    /// Its active elements: javascript, launch, embedded_files, xfa, open_action.
     package var active: [String] = []
 
     package init(_ kind: Kind) {
         self.kind = kind
     }
 
-    /// A child may have been taken over: nothing of what it says is believed unseen.
+    /// An attacker may control the child, so everything it says is checked.
     package func check(_ quotas: Quotas) throws(DocumentRefusal) {
         guard !pages.isEmpty else { throw DocumentRefusal(.malformed, "the document has no pages") }
         guard pages.count <= quotas.pages else {
@@ -80,7 +80,7 @@ package struct Inspection: Codable, Sendable, Equatable {
         if let refusal = pages[0].refusal, pages.allSatisfy({ $0.refusal != nil }) { throw refusal }
     }
 
-    /// 200 inches in points are PDF's own limit; in pixels no image is longer that has few enough of them to be taken.
+    /// PDF's own limit is 200 inches, in points; in pixels no accepted image is longer.
     package static let longest = 65_535.0
     package static let longestPoints = 14_400.0
 }

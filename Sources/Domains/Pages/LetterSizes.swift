@@ -1,12 +1,12 @@
-/// How large the letters of each line are written, in the unit of its boxes; 0: nothing of it can be. Those who take a page's text apart
-/// go by it: another size is another paragraph to them, and so is a step down of more than one and a half sizes.
+/// The letter size of each line, in the unit of its boxes; 0: it cannot be told. Programs that take a page's text apart use it: another
+/// size starts another paragraph for them, and so does a step down of more than one and a half sizes.
 enum LetterSizes {
     static func of(_ lines: [TextLine]) -> [Double] {
         let own = lines.map(letterSize)
         let usual = median(own)
         guard usual > 0 else { return own.map { _ in 0 } }
         var sizes = own.map { height in
-            // One and the same for lines that are about as high.
+            // The same size for all lines of about the same height.
             if height > usual * 0.7, height < usual * 1.45 { return usual }
             return height > 0 ? max(0.25, (height / usual * 4).rounded() / 4) * usual : 0
         }
@@ -23,7 +23,7 @@ enum LetterSizes {
         var box: Box
         var steps: [Double] = []
 
-        /// Large enough that its paragraphs hold together.
+        /// Large enough to keep its paragraphs together.
         func joining(_ usual: Double) -> Double {
             let steps = steps.filter { $0 > usual * 1.45 && $0 < usual * 2.2 }
             return max(usual, (steps.max() ?? 0) / 1.5 * 1.03)
@@ -48,8 +48,8 @@ enum LetterSizes {
         return columns
     }
 
-    /// Of columns that stand beside each other. Where two paragraphs of each begin at about the same heights, they would be taken for the
-    /// cells of a table, and be read across.
+    /// Columns that stand side by side. If two paragraphs in each begin at about the same heights, readers would take them for the cells of
+    /// a table, and read across.
     private static func besideOthers(_ columns: [Column]) -> [Column] {
         let tall = columns.filter { $0.lines.count >= 4 }
         return tall.filter { one in
@@ -65,7 +65,7 @@ enum LetterSizes {
         line.baseline.isEmpty ? line.box.bottom : line.baseline.reduce(0, +) / Double(line.baseline.count)
     }
 
-    /// What a font of these letters is as large as: a word that goes both above and below fills nine tenths of it.
+    /// The font size of these letters: a word with ascenders and descenders fills nine tenths of it.
     private static func letterSize(_ line: TextLine) -> Double {
         let usual = median(line.words.map(\.box.height))
         return (line.words.map(\.box.height).filter { $0 < 1.7 * usual }.max() ?? 0) * 1.1

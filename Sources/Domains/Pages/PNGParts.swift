@@ -1,10 +1,10 @@
-/// What a PNG is made of, where that is what a PDF can hold as it is.
+/// The parts of a PNG, if a PDF can hold them unchanged.
 package struct PNGParts {
     package var header: PictureHeader
     package var palette: [UInt8]?
     package var data: [UInt8] = []
 
-    /// Nil for one with transparency, with its rows in turns, or cut short.
+    /// nil for a PNG with transparency, an interlaced one, and one that is cut short.
     package init?(_ bytes: Bytes) throws(DocumentRefusal) {
         header = try PictureHeader.png(bytes)
         let (color, interlace) = (bytes.number(25, 1) ?? 0, bytes.number(28, 1) ?? 1)

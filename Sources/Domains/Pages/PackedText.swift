@@ -1,4 +1,4 @@
-/// A page's own text as a child says it. As JSON it would take several times as long as to find it, on both sides.
+/// A page's own text, as a child sends it. As JSON it would take several times as long as finding the text, on both sides.
 extension OwnText {
     package func packed() -> [UInt8] {
         var out = Packer()
@@ -24,7 +24,7 @@ extension OwnText {
         return out.bytes
     }
 
-    /// Of these bytes nothing is believed unseen: a count is no more than what can follow it.
+    /// All of these bytes are checked: a count is at most what the remaining bytes can hold.
     package init(packed bytes: [UInt8]) throws(DocumentRefusal) {
         var rest = Unpacker(bytes)
         page = try rest.number()
@@ -90,7 +90,7 @@ private struct Unpacker {
         return Int(bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: place.lowerBound, as: UInt32.self) })
     }
 
-    /// Of things that take so many bytes each.
+    /// Reads a count of items that take at least `size` bytes each.
     mutating func count(ofAtLeast size: Int) throws(DocumentRefusal) -> Int {
         let count = try number()
         guard count <= (bytes.count - at) / size else {

@@ -1,15 +1,15 @@
-/// What is on a page, and so what is to be done with it.
+/// What is on a page, and so what to do with it.
 package enum PageAssessment: String, Codable, Sendable, CaseIterable {
-    /// It says its text itself.
+    /// It contains all its text.
     case text
-    /// It says some text itself, and has a picture that may hold more.
+    /// It contains some text, and a picture that may hold more.
     case mixed
-    /// It has to be read.
+    /// It needs OCR.
     case image
-    /// Nothing is on it.
+    /// It is empty.
     case blank
 
-    /// Whether it is blank can only be told when it has been drawn.
+    /// Only a drawn page can be found blank.
     package init(_ page: Inspection.Page, own: PageText?, drawn: Raster? = nil) {
         if let own, own.wordCount > 0 {
             self = page.pictures > 0 && (page.dpi ?? 0) >= 90 ? .mixed : .text
@@ -18,7 +18,7 @@ package enum PageAssessment: String, Codable, Sendable, CaseIterable {
         }
     }
 
-    /// Every other pixel of every other row: no letter is so thin that none of it is seen.
+    /// Looks at every other pixel of every other row: no letter is so thin that it is missed completely.
     static func isBlank(_ pixels: ArraySlice<UInt8>, width: Int, height: Int) -> Bool {
         var counts = [Int](repeating: 0, count: 256)
         pixels.withUnsafeBufferPointer { pixels in
@@ -28,7 +28,7 @@ package enum PageAssessment: String, Codable, Sendable, CaseIterable {
         }
         let total = counts.reduce(0, +)
         let paper = counts.indices.max { counts[$0] < counts[$1] } ?? 255
-        // Light on dark is writing too.
+        // Light text on dark paper counts, too.
         let ink = counts[..<max(0, paper - 40)].reduce(0, +) + counts[min(256, paper + 90)...].reduce(0, +)
         return ink <= total / 100_000
     }

@@ -27,7 +27,7 @@ package struct Box: Codable, Sendable, Equatable {
 package struct Word: Codable, Sendable, Equatable {
     package var text: String
     package var box: Box
-    /// From 0 to 100; a page's own text is certain.
+    /// From 0 to 100; a page's own text has 100.
     package var confidence: Double
 
     package init(_ text: String, _ box: Box, confidence: Double = 100) {
@@ -37,10 +37,10 @@ package struct Word: Codable, Sendable, Equatable {
     }
 }
 
-/// Words that stand beside each other.
+/// Words of one line.
 package struct TextLine: Codable, Sendable, Equatable {
     package var words: [Word]
-    /// Where its letters stand, at its left end and at its right: a page may be askew.
+    /// The height of the baseline at the left end and at the right: a page may be skewed.
     package var baseline: [Double]
 
     package init(_ words: [Word], baseline: [Double] = []) {
@@ -69,7 +69,7 @@ package struct Block: Codable, Sendable, Equatable {
 
     package var form = Form.text
     package var lines: [TextLine]
-    /// On a page of both kinds: whether the file says it.
+    /// On a mixed page: whether the text comes from the file.
     package var isOwn: Bool?
 
     package init(_ lines: [TextLine], form: Form = .text) {
@@ -90,31 +90,31 @@ package struct Block: Codable, Sendable, Equatable {
     }
 }
 
-/// What is written on a page, and where.
+/// The text of a page, with its places.
 package struct PageText: Codable, Sendable, Equatable {
     package enum Origin: String, Codable, Sendable {
-        /// The file says it.
+        /// From the file.
         case own
         case read
-        /// Some of its blocks are the file's own, others were read.
+        /// Some blocks come from the file, others from OCR.
         case mixed
     }
 
     package var origin: Origin
-    /// The size that the boxes refer to: of the page turned so that it can be read.
+    /// The size that the boxes refer to: that of the page turned upright.
     package var width: Double
     package var height: Double
     package var dpi: Double
-    /// By how much the page as it is shown must be turned clockwise to be read.
+    /// How far the shown page must be turned clockwise to be upright.
     package var rotation = 0
-    /// By how many degrees it was turned clockwise about its middle after that, for its lines to be level. The boxes are of this page.
+    /// By how many degrees it was then turned clockwise about its middle, to level its lines. The boxes refer to that page.
     package var skew = 0.0
     package var blocks: [Block]
-    /// Mean over the words, by their length.
+    /// The mean over the words, weighted by their length.
     package var confidence = 100.0
     /// How the picture was prepared: plain, smoothed or cleaned.
     package var preparation = "plain"
-    /// Kept where the page says it better itself than its boxes do.
+    /// The file's own text flow, kept where it is better than the order of the boxes.
     package var flow: String?
 
     package init(origin: Origin, width: Double, height: Double, dpi: Double, blocks: [Block]) {

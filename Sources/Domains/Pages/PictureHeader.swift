@@ -1,9 +1,9 @@
-/// What a picture's first bytes say of it, before anything is decoded.
+/// What a picture's first bytes tell, before anything is decoded.
 package struct PictureHeader: Codable, Sendable, Equatable {
     package var width: Int
     package var height: Int
     package var dpi: Double?
-    /// As cameras and scanners count: 1 is upright, 3 upside down, 6 to be turned clockwise, 8 the other way.
+    /// In the numbers of EXIF: 1 is upright, 3 upside down, 6 must be turned clockwise, 8 counterclockwise.
     package var orientation = 1
     package var components = 1
     package var bits = 8
@@ -30,7 +30,7 @@ package struct PictureHeader: Codable, Sendable, Equatable {
         header.bits = bits
         header.components = [0: 1, 2: 3, 3: 1, 4: 2, 6: 4][color] ?? 1
         var at = 33
-        // Only what comes before the picture is looked at, and not much of it.
+        // Only a limited part before the picture is examined.
         for _ in 0..<64 {
             guard let length = bytes.number(at, 4), !bytes.starts(with: "IDAT", at: at + 4) else { break }
             if bytes.starts(with: "pHYs", at: at + 4), let x = bytes.number(at + 8, 4), bytes.number(at + 16, 1) == 1 {
@@ -77,7 +77,7 @@ package struct PictureHeader: Codable, Sendable, Equatable {
         throw DocumentRefusal(.malformed, "the JPEG has no size")
     }
 
-    /// All frames; a chain that comes back to itself ends there, and one longer than `most` is refused.
+    /// All frames. A chain that returns to an earlier frame ends there, and a chain longer than `most` is refused.
     package static func tiff(_ bytes: Bytes, most: Int, isWhole: Bool = true) throws(DocumentRefusal) -> [PictureHeader]
     {
         let isBig = bytes.starts(with: "MM")
@@ -126,7 +126,7 @@ package struct PictureHeader: Codable, Sendable, Equatable {
         return frames
     }
 
-    /// The largest picture that the boxes of an HEIC file name; the file's own picture is one of them.
+    /// The largest picture among the boxes of an HEIC file; the file's own picture is one of them.
     package static func heic(_ bytes: Bytes) throws(DocumentRefusal) -> PictureHeader {
         var found: PictureHeader?
         var (boxes, turned) = (0, 0)
@@ -168,7 +168,7 @@ package struct PictureHeader: Codable, Sendable, Equatable {
         try walk(0..<bytes.count, depth: 0)
         guard var header = found else { throw DocumentRefusal(.malformed, "the HEIC has no picture") }
         header.components = 3
-        // The decoder turns it, so that it comes out upright: its size is to be that of what comes out.
+        // The decoder turns the picture upright, so the size must be that of the turned one.
         if turned % 2 == 1 { swap(&header.width, &header.height) }
         return header
     }

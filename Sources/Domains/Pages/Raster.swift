@@ -1,4 +1,4 @@
-/// What a page's picture is asked for with.
+/// The request for a page's picture.
 package struct RasterRequest: Codable, Sendable {
     /// From 1.
     package var page: Int
@@ -6,9 +6,9 @@ package struct RasterRequest: Codable, Sendable {
     package var dpi: Double
     package var mostPixels: Int
     package var password: String?
-    /// For images: how much smaller it is made.
+    /// For images: the scale, at most 1.
     package var scale = 1.0
-    /// For images that can not be put into a PDF as they are: red, green and blue, if it has them.
+    /// For images that a PDF cannot hold unchanged: keeps red, green and blue, if there are any.
     package var keepsColor = false
 
     package init(page: Int, kind: Kind, dpi: Double, mostPixels: Int, password: String? = nil) {
@@ -54,13 +54,13 @@ package struct Raster: Sendable, Equatable {
 
     package static let caps = (low: 72.0, usual: 200.0, high: 300.0)
 
-    /// What an image says of its resolution, or what it would be were its long side that of a page.
+    /// The resolution that an image states, or else the one at which its long side is that of a page.
     package static func dpi(ofImage page: Inspection.Page) -> Double {
         page.dpi ?? min(1200, max(70, max(page.width, page.height) / 11.7))
     }
 
-    /// At which resolution a page is drawn: its own, never more than the cap whatever the file says, and fewer for a page so large that it
-    /// would have too many pixels. More than its own only makes the engine worse.
+    /// The resolution at which a page is drawn: its own, at most the cap, and less for a page that would have too many pixels. More than
+    /// its own only makes the engine's result worse.
     package static func dpi(for page: Inspection.Page, cap: Double, mostPixels: Int) -> Double {
         var dpi = caps.usual
         if let native = page.dpi, native >= 90 { dpi = native.rounded() }

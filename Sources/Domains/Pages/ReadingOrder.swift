@@ -1,6 +1,6 @@
-/// In which order words are read.
+/// The order in which words are read.
 package enum ReadingOrder {
-    /// Words in their order, cut into lines where the next one stands lower, or further left.
+    /// Cuts words, in their order, into lines: a new line begins where the next word is lower, or further left.
     package static func lines(of words: [Word]) -> [TextLine] {
         var lines: [TextLine] = []
         for word in words {
@@ -19,8 +19,8 @@ package enum ReadingOrder {
             && after.left - before.right < 4 * max(before.height, after.height)
     }
 
-    /// An engine that sees columns reads a table down its columns. Where lines of a few words stand beside each other, row after row, they
-    /// are rows; long lines beside each other are columns of prose, and stay as they are.
+    /// An engine that finds columns reads a table down its columns. Where short lines stand side by side, row after row, they are table
+    /// rows; long lines side by side are columns of prose, and stay as they are.
     package static func arranged(_ blocks: [Block], skew: Double = 0) -> [Block] {
         var fragments: [Fragment] = []
         for (block, content) in blocks.enumerated() {
@@ -66,7 +66,7 @@ package enum ReadingOrder {
         var line: Int
         var content: TextLine
         var box: Box
-        /// How far down, were the page not askew.
+        /// The height on the page, corrected for skew.
         var middle: Double
 
         init(block: Int, line: Int, content: TextLine, slope: Double) {
@@ -93,7 +93,7 @@ package enum ReadingOrder {
         return rows
     }
 
-    /// At least three rows of two or more, with no more than one between them that has a single one.
+    /// At least three rows of two or more lines, with at most one row of a single line between them.
     private static func runs(_ rows: [[Fragment]]) -> [[[Fragment]]] {
         var runs: [[[Fragment]]] = []
         var current: [[Fragment]] = []

@@ -1,4 +1,4 @@
-/// Why a document or a page can not be read, in one word.
+/// Why a document or a page cannot be read, in one word.
 package enum Reason: String, Codable, Sendable, CaseIterable {
     case empty
     case unsupported

@@ -1,11 +1,12 @@
-/// What is on a page beside the words that it says itself: a picture of a letter under a stamp that says when it came.
+/// What is on a page besides its own text: for instance a scanned letter under a stamp with the date of receipt.
 package enum Remainder {
-    /// A page whose own words cover most of what is dark on it has been read before: by whoever scanned it.
+    /// A page is read again only if at least this share of its dark area is not covered by its own words. If less is left, the scanner's
+    /// OCR has read the page before.
     package static let worthReading = 0.4
-    /// What an engine makes of a picture without text, it is not sure of.
+    /// An engine that reads words in a picture without text is less confident than this.
     package static let leastConfidence = 60.0
 
-    /// The page's picture with its own words painted over, and the share of what is dark that is left. 0: it is empty.
+    /// The page's picture with its own words painted over, and the share of the dark area that is left. 0: nothing is left.
     package static func of(_ raster: Raster, _ own: PageText, on page: Inspection.Page) -> (
         raster: Raster, share: Double
     ) {
@@ -20,7 +21,7 @@ package enum Remainder {
             let top = min(height, max(0, Int((word.box.top - 1) * down)))
             let bottom = min(height, max(top, Int(((word.box.bottom + 1) * down).rounded(.up))))
             guard left < right, top < bottom else { continue }
-            // As light as it is around the word: an edge would look like a line.
+            // As light as the surroundings of the word: an edge would look like a line.
             let rim =
                 (left..<right).flatMap { [pixels[top * width + $0], pixels[(bottom - 1) * width + $0]] }.sorted()
             let ground = rim[rim.count / 2]
@@ -47,7 +48,7 @@ package enum Remainder {
 }
 
 extension PageText {
-    /// Of both: what the page says itself, and what was read beside it. In points of the page.
+    /// Joins the page's own text with the text that was read in the picture. In points of the page.
     package init(own: PageText, read: PageText, on page: Inspection.Page) {
         self = own
         (width, height) = (page.width, page.height)
@@ -73,7 +74,7 @@ extension PageText {
         confidence = words.reduce(0) { $0 + $1.confidence * Double($1.text.count) } / Double(max(1, letters))
     }
 
-    /// What a copy has to be given: the page says the rest itself. Nil: nothing.
+    /// The text that a copy needs as a layer, because the page does not contain it. nil: none.
     package var layer: PageText? {
         switch origin {
         case .own: return nil

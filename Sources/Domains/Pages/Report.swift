@@ -1,4 +1,4 @@
-/// What a report says of a document.
+/// The contents of a report about a document.
 package struct Report: Codable, Sendable, Equatable {
     package struct Fact: Codable, Sendable, Equatable {
         package var name: String

@@ -1,13 +1,13 @@
-/// What the program that draws pages is asked.
+/// A request to the program that draws pages.
 package enum DrawingRequest: Codable, Sendable {
     case draw(RasterRequest)
-    /// The text that pages have of their own: a note for each.
+    /// Reads the text that pages contain; one note for each.
     case read(pages: [Int], password: String?)
 }
 
 package struct OwnText: Sendable, Equatable {
     package var page: Int
-    /// Nil if it has none.
+    /// nil if the page has none.
     package var text: PageText?
 
     package init(page: Int, text: PageText?) {
@@ -16,10 +16,10 @@ package struct OwnText: Sendable, Equatable {
     }
 }
 
-/// A page's picture with what an engine is to know of it.
+/// A page's picture with what the engine needs to know about it.
 package struct RecognitionRequest: Codable, Sendable {
     package var raster: Raster.Head
-    /// Look for the side that is up.
+    /// Detect which side is up.
     package var finds: Bool
 
     package init(_ raster: Raster.Head, finds: Bool = true) {

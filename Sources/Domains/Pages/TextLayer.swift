@@ -1,6 +1,6 @@
-/// Words that can be searched, selected and copied, and not be seen: what is written stands in the picture below.
+/// Invisible words that can be searched, selected and copied; the visible text is in the picture below.
 package struct TextLayer: Sendable {
-    /// A code for each character that occurs, from 1: two bytes in a text, and a glyph that draws nothing.
+    /// A code for each character that occurs, from 1: two bytes in a text, and an empty glyph.
     private var codes: [Unicode.Scalar: Int] = [:]
     private var order: [Unicode.Scalar] = []
 
@@ -27,11 +27,11 @@ package struct TextLayer: Sendable {
         return (hex, count)
     }
 
-    /// Those who take a page's text apart see two words where there is more than a fifth of a letter's height between them.
+    /// Programs that extract a page's text see two words where the gap is more than a fifth of a letter's height.
     private static let gap = 0.22
 
-    /// The drawing of a page's words. A letter is half as wide as it is high, and stretched until its word has the width it has, or what
-    /// the next one leaves it.
+    /// The drawing of a page's words. A letter is half as wide as high, and is stretched until its word has its width, or the width that
+    /// the next word leaves.
     package mutating func content(_ text: PageText, on page: Inspection.Page, isPixels: Bool, dpi: Double) -> String {
         let map = Map(text, page, isPixels: isPixels, dpi: dpi)
         var content = "q BT 3 Tr /\(Self.fontName) 1 Tf\n"
@@ -60,7 +60,7 @@ package struct TextLayer: Sendable {
         return line.baseline[0] + (line.baseline[1] - line.baseline[0]) * (word.left - box.left) / box.width
     }
 
-    /// What says which character a code is.
+    /// The table that maps codes to characters.
     package var toUnicode: String {
         var text = """
             /CIDInit /ProcSet findresource begin 12 dict begin begincmap
@@ -81,7 +81,7 @@ package struct TextLayer: Sendable {
         return text + "endcmap CMapName currentdict /CMap defineresource pop end end\n"
     }
 
-    /// Every code draws the one glyph there is.
+    /// Every code draws the same glyph.
     package var glyphs: [UInt8] { [UInt8](repeating: 0, count: 2 * (order.count + 1)) }
 
     package var isEmpty: Bool { order.isEmpty }
@@ -93,7 +93,7 @@ package struct TextLayer: Sendable {
 }
 
 extension TextLine {
-    /// How much it falls, a pixel across.
+    /// The fall of the line for each pixel across.
     var slope: Double {
         baseline.count == 2 && box.width > 0 ? (baseline[1] - baseline[0]) / box.width : 0
     }
@@ -109,13 +109,13 @@ func short(_ value: Double) -> String {
     return rest == 0 ? "\(sign)\(whole)" : "\(sign)\(whole)." + String(repeating: "0", count: 3 - digits.count) + digits
 }
 
-/// From the pixels in which a page was read to the space in which its PDF draws.
+/// Maps the pixels in which a page was read to the coordinates in which its PDF draws.
 private struct Map {
     /// x' = a x + c y + e, y' = b x + d y + f
     private var (a, b, c, d, e, f) = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
     init(_ text: PageText, _ page: Inspection.Page, isPixels: Bool, dpi: Double) {
-        // Turned back to how the page was shown when it was drawn.
+        // Turned back to the page as it was shown when it was drawn.
         let (w, h) = (text.width, text.height)
         switch text.rotation {
         case 90: (a, b, c, d, e, f) = (0, -1, 1, 0, 0, w)
@@ -127,7 +127,7 @@ private struct Map {
         // To points, from the lower left corner.
         let points = isPixels ? (page.width * 72 / dpi, page.height * 72 / dpi) : (page.width, page.height)
         append(points.0 / shown.0, 0, 0, -points.1 / shown.1, 0, points.1)
-        // And from the page as it is shown to the page as it is.
+        // From the shown page to the stored page.
         switch page.rotation {
         case 90: append(0, 1, -1, 0, points.1, 0)
         case 180: append(-1, 0, 0, -1, points.0, points.1)
@@ -147,7 +147,7 @@ private struct Map {
     func matrix(x: Double, y: Double, size: Double, slope: Double) -> String {
         let length = (1 + slope * slope).squareRoot()
         let (along, down) = (size / length, size * slope / length)
-        // A letter's right is the line's direction, its up is against y.
+        // A letter's right is the direction of the line; its up is the negative y direction.
         let numbers = [
             a * along + c * down, b * along + d * down, a * down - c * along, b * down - d * along, a * x + c * y + e,
             b * x + d * y + f,

@@ -1,7 +1,7 @@
 import Calendars
 import FoundationEssentials
 
-/// What the database keeps of a family: the events, and what it made of them.
+/// What the database stores about a family: the events, and what it computed from them.
 struct FamilyFacts: Decodable {
     struct Day: Decodable {
         var date: String
@@ -34,7 +34,7 @@ struct FamilyFacts: Decodable {
     var people: [Person]
 }
 
-/// Something stored that its events do not bear out.
+/// A stored value that does not follow from the events.
 package struct Discrepancy: Sendable, Equatable {
     package var family: String
     package var person: String?
@@ -43,7 +43,7 @@ package struct Discrepancy: Sendable, Equatable {
     package var sentence: String
 }
 
-/// Works everything out from the events once more, and says where the database has something else.
+/// Computes everything from the events again, and reports where the database has something else.
 enum Audit {
     static func findings(in facts: FamilyFacts, zones: ZoneFiles) -> [Discrepancy] {
         var found: [Discrepancy] = []

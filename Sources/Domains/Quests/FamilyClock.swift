@@ -1,13 +1,13 @@
 package import Calendars
 
-/// Which local date of a family is open, and what became of those before it. `millrace.quest_roll` and `family_zone` do the same to many
-/// families at once; this is what they are held against.
+/// Which local date of a family is open, and how the earlier ones ended. `millrace.quest_roll` and `family_zone` do the same for many
+/// families at once; tests compare them with this clock.
 package struct FamilyClock: Sendable, Equatable {
     package enum State: String, Sendable {
-        /// Leads to done, or when it ends to missed.
+        /// Next: done; missed when it ends.
         case open
         case done
-        /// Leads to done, within the grace.
+        /// Next: done, within the grace period.
         case missed
         case notLived = "not_lived"
     }
@@ -27,7 +27,7 @@ package struct FamilyClock: Sendable, Equatable {
         states = [today.dayNumber: .open]
     }
 
-    /// Passes every midnight up to `now`, one after the other.
+    /// Processes every midnight up to `now`, one after the other.
     package mutating func pass(to now: Int64) {
         while ends <= now {
             let number = today.dayNumber
@@ -40,7 +40,8 @@ package struct FamilyClock: Sendable, Equatable {
         }
     }
 
-    /// East past midnight today ends now, and what lies between was not lived; west it goes on until the clock there has passed it.
+    /// A move east over midnight ends today at once, and skips the dates in between; a move west extends today until the clock there has
+    /// passed midnight.
     package mutating func move(to zone: Zone, at now: Int64) {
         pass(to: now)
         self.zone = zone
@@ -48,9 +49,9 @@ package struct FamilyClock: Sendable, Equatable {
         pass(to: now)
     }
 
-    /// Today, or the last day before it that was lived, if its grace is not over.
+    /// Completes today's quest, or the last lived day's before it if its grace period is not over.
     ///
-    /// - Returns: false where it is too late.
+    /// - Returns: false if it is too late.
     package mutating func complete(_ day: CivilDate, at now: Int64, grace: Int64) -> Bool {
         var seen = self
         seen.pass(to: now)
@@ -75,7 +76,7 @@ package struct FamilyClock: Sendable, Equatable {
 }
 
 extension Zone {
-    /// The greatest date that has begun: a clock that is put back over midnight does not bring yesterday back.
+    /// The latest date that has begun: a clock that is put back over midnight does not bring yesterday back.
     package func begunDay(at instant: Int64) -> CivilDate {
         let date = date(at: instant)
         let next = date.adding(days: 1)

@@ -2,7 +2,7 @@ import Calendars
 package import FoundationEssentials
 package import Postgres
 
-/// What operators ask of the room.
+/// The operators' side of quests.
 package enum QuestAdmin {
     package struct Family: Sendable {
         package var family: String
@@ -17,10 +17,10 @@ package enum QuestAdmin {
         package var problem: String?
     }
 
-    /// How far behind their midnights families are.
+    /// How far families are behind their midnights.
     package struct State: Sendable {
         package var due = 0
-        /// Of the family that has waited longest, in seconds.
+        /// The longest delay of a family, in seconds.
         package var lag: Double = 0
         package var broken = 0
 
@@ -84,7 +84,7 @@ package enum QuestAdmin {
             "select millrace.family_join($1, $2, $3)", [.text(family), .text(person), .text(role)], on: connection)
     }
 
-    /// Until when the invitation is open; nil: the person is in already, in that role.
+    /// Returns when the invitation expires; nil: the person already has that role.
     package static func invite(
         _ family: String, person: String, role: String, on connection: Connection
     ) async throws(PostgresError) -> Date? {
@@ -105,7 +105,7 @@ package enum QuestAdmin {
         try await truth("select millrace.family_leave($1, $2)", [.text(family), .text(person)], on: connection)
     }
 
-    /// Open ones and those that were declined, as JSON.
+    /// Open and declined invitations, as JSON.
     package static func invitations(
         family: String?, person: String?, page: Int, on connection: Connection
     ) async throws(PostgresError) -> [[UInt8]] {
@@ -177,7 +177,7 @@ package enum QuestAdmin {
         try await truth("select millrace.quest_rules_set($1)", [.json(json)], on: connection)
     }
 
-    /// Goes through all families, or one, and hands each page's findings over.
+    /// Checks all families, or one, and passes each page's findings on.
     package static func verify(
         only: String?, repair: Bool, on connection: Connection, found: (Discrepancy) -> Void
     ) async throws -> (families: Int, findings: Int, repaired: Int) {

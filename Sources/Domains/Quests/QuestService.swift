@@ -1,7 +1,8 @@
 package import FoundationEssentials
 package import Postgres
 
-/// Takes families over their midnights, a batch a transaction, until nothing is due. Several may be at it: none gets what another holds.
+/// Rolls families over their midnights, a batch in each transaction, until nothing is due. Several services may run: none gets a row that
+/// another holds.
 package struct QuestService: Sendable {
     package static let kind = "quests.rollover"
     package static let queue = "quests"

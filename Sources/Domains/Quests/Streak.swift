@@ -11,7 +11,7 @@ package struct Streak: Sendable, Equatable {
     package var best = 0
     package var freezes = 0
 
-    /// So many days in a row earn a freeze, and of moods an award.
+    /// This many days in a row earn a freeze; this many days with a mood earn an award.
     package static let week = 7
     package static let mostFreezes = 2
 

@@ -3,7 +3,7 @@ import Digests
 import Faults
 import Signatures
 
-/// What was claimed together for one target: a handshake, one event, or the events of one batch.
+/// Deliveries that were claimed together for one target: a handshake, one event, or the events of one list.
 struct DeliveryBatch: Sendable {
     struct Item: Sendable {
         var event: String
@@ -26,27 +26,27 @@ struct DeliveryBatch: Sendable {
     var secrets: [String]
     var items: [Item]
 
-    /// Each event by itself, but for those of a target that takes lists.
+    /// One batch for each event; one for all events of a target that takes lists.
     static func of(_ claimed: [WebhookStore.Claimed], token: Int64) -> [DeliveryBatch] {
-        var rounds: [DeliveryBatch] = []
-        var batches: [String: Int] = [:]
+        var batches: [DeliveryBatch] = []
+        var places: [String: Int] = [:]
         for one in claimed {
             let item = one.event.map { Item(event: $0, document: one.document, attempts: one.attempts) }
-            if let item, one.mode == ContentMode.batch.rawValue, let index = batches[one.webhook] {
-                rounds[index].items.append(item)
+            if let item, one.mode == ContentMode.batch.rawValue, let index = places[one.webhook] {
+                batches[index].items.append(item)
                 continue
             }
-            if one.mode == ContentMode.batch.rawValue, !one.isHandshake { batches[one.webhook] = rounds.count }
-            rounds.append(
+            if one.mode == ContentMode.batch.rawValue, !one.isHandshake { places[one.webhook] = batches.count }
+            batches.append(
                 DeliveryBatch(
                     token: token, webhook: one.webhook, url: one.url,
                     mode: ContentMode(rawValue: one.mode) ?? .binary, isHandshake: one.isHandshake, tries: one.tries,
                     secrets: one.secrets, items: item.map { [$0] } ?? []))
         }
-        return rounds
+        return batches
     }
 
-    /// What to send, and what can not be sent.
+    /// What can be sent, and what cannot.
     var messages: (ready: [Letter], faulty: [(Item, Fault)]) {
         var good: [(item: Item, event: CloudEvent)] = []
         var faulty: [(Item, Fault)] = []
@@ -74,7 +74,7 @@ struct DeliveryBatch: Sendable {
         return ([letter], faulty)
     }
 
-    /// The same for the same events, so that a batch that comes twice is known.
+    /// The same id for the same events, so that a receiver recognises a batch that comes twice.
     static func batchID(_ events: [String]) -> String {
         let hash = HMAC.sha256(Array(events.joined(separator: ",").utf8), key: Array("batch".utf8))
         return "batch_" + Hexadecimal.text(hash.prefix(16))

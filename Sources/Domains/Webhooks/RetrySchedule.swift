@@ -1,4 +1,4 @@
-/// When a delivery that failed is tried again: soon, then ever later, for three days and three hours in all.
+/// When a failed delivery is tried again: soon at first, then less and less often, for three days and three hours in all.
 package enum RetrySchedule {
     package static let steps: [Duration] = [
         .seconds(5), .seconds(5 * 60), .seconds(30 * 60), .seconds(2 * 3600), .seconds(5 * 3600), .seconds(10 * 3600),
@@ -6,9 +6,9 @@ package enum RetrySchedule {
     ]
 
     /// - Parameters:
-    ///   - attempts: How many had failed before this one.
-    ///   - spread: 0 to 1, at random: those that failed together come back apart.
-    /// - Returns: nil: this was the last.
+    ///   - attempts: How many attempts failed before this one.
+    ///   - spread: Random, 0 to 1, so that deliveries that failed together do not come back together.
+    /// - Returns: nil: this was the last attempt.
     package static func wait(after attempts: Int, spread: Double) -> Duration? {
         steps.indices.contains(attempts) ? steps[attempts] * (1 + 0.1 * spread) : nil
     }

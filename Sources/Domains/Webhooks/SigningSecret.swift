@@ -2,11 +2,11 @@ package import Encryption
 import FoundationEssentials
 package import Signatures
 
-/// The secrets of a target as they are stored: a text in quotes, or what keys have made of it. They open for that target only.
+/// A target's secrets as they are stored: a quoted text, or encrypted. An encrypted secret opens for its target only.
 package enum SigningSecret {
     private static func kind(_ webhook: String) -> String { "webhook:\(webhook)" }
 
-    /// As Standard Webhooks writes it: 32 bytes of the system's own generator.
+    /// In the form of Standard Webhooks: 32 bytes from the system's random generator.
     package static func make() -> String {
         var random = SystemRandomNumberGenerator()
         let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &random) }
@@ -14,7 +14,7 @@ package enum SigningSecret {
     }
 
     package static func seal(_ secret: String, of webhook: String, with keys: Keyring) throws(SealError) -> [UInt8] {
-        // A secret holds nothing that JSON would escape.
+        // A secret contains nothing that JSON would escape.
         try keys.seal(Array("\"\(secret)\"".utf8), kind: kind(webhook))
     }
 
@@ -29,7 +29,7 @@ package enum SigningSecret {
         }
     }
 
-    /// What is stored, under the first key.
+    /// The stored secret, encrypted with the first key.
     static func reseal(_ stored: String, of webhook: String, with keys: Keyring) throws(SealError) -> [UInt8] {
         let plain = try keys.open(Array(stored.utf8), kind: kind(webhook))
         return try keys.seal(plain, kind: kind(webhook))

@@ -1,24 +1,24 @@
 package import Faults
 
-/// What came of a request to a target.
+/// The outcome of a request to a target.
 package enum TargetAnswer: Sendable, Equatable {
     case delivered(code: Int)
-    /// Later, and it counts as an attempt.
+    /// Try again later; it counts as an attempt.
     case retry(Fault, code: Int?)
-    /// Never: it would be refused again.
+    /// Never again: it would be refused again.
     case refused(Fault, code: Int)
-    /// The target wants no event any more.
+    /// The target wants no more events.
     case gone
-    /// The target wants to be left alone for so long; nothing is wrong with the event.
+    /// The target wants a pause of this length; nothing is wrong with the event.
     case throttled(Duration)
-    /// It was not asked, and will not be for so long.
+    /// No request was made, and none will be for this long.
     case later(Duration, String)
-    /// This worker's own settings forbid the address; another's may allow it.
+    /// This worker's settings forbid the address; another worker's may allow it.
     case passed(Fault)
-    /// One of several has spoilt the others: each by itself.
+    /// One event spoilt the request for the others: send each alone.
     case alone(Fault, code: Int)
 
-    /// The longest that anybody can ask for: events are not kept longer.
+    /// The longest pause that a target can ask for: events are not kept longer.
     private static let longest = Duration.seconds(14 * 86_400)
 
     /// - Parameter count: how many events were in the request.
@@ -51,7 +51,7 @@ package enum TargetAnswer: Sendable, Equatable {
         return Fault(kind(status), code: "\(status)", what, wait: wait)
     }
 
-    /// A stranger's refusal is no lack of ours: nothing here is critical.
+    /// A target's refusal is no fault of ours, so nothing here is critical.
     private static func kind(_ status: Int) -> ErrorClass {
         switch ErrorClass(http: status) {
         case .authentication, .quota: .permission
@@ -60,7 +60,7 @@ package enum TargetAnswer: Sendable, Equatable {
         }
     }
 
-    /// As it is written down.
+    /// The word that the database stores.
     var word: String {
         switch self {
         case .delivered: "delivered"
@@ -101,7 +101,7 @@ package enum TargetAnswer: Sendable, Equatable {
         }
     }
 
-    /// What the supervisor hears.
+    /// What the supervisor is told.
     var fault: Fault? {
         switch self {
         case .retry(let fault, _): fault

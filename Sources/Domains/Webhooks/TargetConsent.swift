@@ -1,14 +1,14 @@
-/// What a target says when it is asked whether it wants events of ours: only headers count, and never the status.
+/// A target's answer to the handshake, which asks whether it wants our events. Only the headers count, never the status.
 package enum TargetConsent: Sendable, Equatable {
-    /// So many requests a minute; nil: as many as we like.
+    /// At most `rate` requests a minute; nil: no limit.
     case allowed(rate: Int?)
     case refused(String)
-    /// No answer, or none that says anything.
+    /// No answer, or an answer without the header.
     case retry(String, Duration?)
-    /// This worker's own settings keep it from asking; another's may not.
+    /// This worker's settings forbid the request; another worker's may allow it.
     case passed(String)
 
-    /// For a target that says yes and names no rate.
+    /// The rate for a target that agrees without naming one.
     package static let cautiousRate = 120
 
     package init(

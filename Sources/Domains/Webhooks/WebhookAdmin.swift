@@ -2,7 +2,7 @@ package import Encryption
 package import FoundationEssentials
 package import Postgres
 
-/// What operators ask of the room.
+/// The operators' side of webhooks.
 package enum WebhookAdmin {
     package struct Target: Sendable {
         package var id: String
@@ -22,14 +22,14 @@ package enum WebhookAdmin {
         package var row: [UInt8]
     }
 
-    /// How things stand, for `status`.
+    /// The figures for `status`.
     package struct State: Sendable {
         package var targets = 0
         package var disabled = 0
         package var waiting = 0
-        /// For how long the oldest has been due that nobody has taken up, in seconds.
+        /// How long the oldest unclaimed delivery has been due, in seconds.
         package var late: Double = 0
-        /// Secrets that stand in the database as they are, and the keys that the others need.
+        /// How many secrets are not encrypted, and the keys that the others need.
         package var unsealed = 0
         package var keys: [String] = []
 
@@ -72,7 +72,7 @@ package enum WebhookAdmin {
         package var secret: String
     }
 
-    /// With keys the secret is made here, and the database never sees it.
+    /// With keys the secret is made and encrypted here, so the database never sees it.
     package static func add(
         _ url: String, types: [String], mode: String, tenant: String?, handshake: Bool, keys: Keyring,
         on connection: Connection
@@ -119,7 +119,7 @@ package enum WebhookAdmin {
         try await connection.query(sql, [.text(id)]) { row throws(PostgresError) in try row.bool(0) }.first ?? false
     }
 
-    /// To how many targets.
+    /// Returns the number of targets.
     package static func redeliver(
         _ event: String, to webhook: String?, on connection: Connection
     ) async throws(PostgresError) -> Int {

@@ -6,13 +6,13 @@ package import Supervision
 import Synchronization
 package import Transfers
 
-/// Makes the requests: asks for consent, and delivers events, signed.
+/// Makes the requests: handshakes, and signed deliveries of events.
 package struct WebhookClient: Sendable {
     package let client: HTTPClient
     package let supervisor: Supervisor
-    /// The DNS name that targets know us by.
+    /// The DNS name by which targets know us.
     package let origin: String
-    /// Whether somebody has set it; else it is this machine's name, by which nobody is judged.
+    /// Whether an operator has set it; otherwise it is this machine's name, which targets cannot judge by.
     package let knowsOrigin: Bool
     package let timeout: Duration
     let now: @Sendable () -> Date
@@ -29,12 +29,12 @@ package struct WebhookClient: Sendable {
         self.now = now
     }
 
-    /// The code of a fault that is this worker's own: its settings do not let it go there.
+    /// The code of a fault of this worker: its settings forbid the address.
     private static let forbidden = "not allowed here"
 
     package static func provider(of webhook: String) -> String { "webhook:\(webhook)" }
 
-    /// Whether the target wants events of ours.
+    /// Asks whether the target wants our events.
     package func ask(_ webhook: String, at url: String) async -> TargetConsent {
         var request = request("OPTIONS", url)
         request.headers.add("WebHook-Request-Origin", origin)
@@ -60,13 +60,13 @@ package struct WebhookClient: Sendable {
             if let consent = heard.withLock({ $0 }) { return consent }
             guard let fault = error as? Fault else { return .retry("the call was broken off", nil) }
             if fault.code == Self.forbidden { return .passed(fault.what) }
-            // What is no address will be none tomorrow.
+            // An invalid address stays invalid, so it is not tried again.
             if fault.kind == .permission { return .refused(fault.what) }
             return .retry(fault.what, nil)
         }
     }
 
-    /// - Parameter id: The same for the same message, however often it is sent.
+    /// - Parameter id: The same for every sending of the same message.
     package func deliver(
         _ message: EventMessage, count: Int, id: String, to webhook: String, at url: String,
         signedWith secrets: [Webhook.Secret]
@@ -79,7 +79,7 @@ package struct WebhookClient: Sendable {
         request.headers.add("webhook-signature", Webhook.sign(message.body, id: id, at: timestamp, with: secrets))
         request.headers.add("WebHook-Request-Origin", origin)
         request.body = .bytes(message.body)
-        // Under the same id: whoever gets it twice knows.
+        // The id stays the same, so a receiver can recognise a repeated delivery.
         request.isRepeatable = true
         let asked = request
         let heard = Mutex<TargetAnswer?>(nil)

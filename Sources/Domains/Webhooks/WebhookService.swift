@@ -7,15 +7,15 @@ import Synchronization
 package import Telemetry
 import Threads
 
-/// The webhooks of a worker: makes deliveries of events, sends them, and writes down what came of it.
+/// The webhook service of a worker: makes deliveries from events, sends them, and records the results.
 package final class WebhookService: Sendable {
     package struct Options: Sendable {
-        /// Requests under way at once, to all targets and to one.
+        /// How many requests may be under way at once, to all targets and to one.
         package var slots = 128
         package var perTarget = 8
         /// Events in one request of a target that takes lists.
         package var batch = 100
-        /// How often to look when nothing is heard.
+        /// How often to look when no notification comes.
         package var poll = Duration.seconds(1)
         package var keys = Keyring.empty
 
@@ -35,25 +35,25 @@ package final class WebhookService: Sendable {
     let options: Options
     let log: Log
     private let hearing: NotificationHub
-    private let ear: WebhookSleepLock
+    private let sleepLock: WebhookSleepLock
     private let bell: Signal
     private let state = Mutex(State())
 
     private struct State {
-        /// By target.
+        /// Requests under way, by target.
         var underWay: [String: Int] = [:]
         var tally = Tally()
         var complained: Set<String> = []
-        /// Targets where this worker may not go, and until when it does not look at them again.
+        /// Targets that this worker's settings forbid, and until when it does not look at them again.
         var passedBy: [String: ContinuousClock.Instant] = [:]
     }
 
-    /// - Parameter hearing: what the process hears by; none: a connection of its own.
+    /// - Parameter hearing: the process's LISTEN connection; nil: the service opens its own.
     package init(pool: Pool, hearing: NotificationHub? = nil, caller: WebhookClient, options: Options, log: Log) {
         table = WebhookStore(pool: pool)
         self.hearing = hearing ?? NotificationHub(pool.options)
         bell = Signal()
-        ear = WebhookSleepLock(self.hearing, bell: bell)
+        sleepLock = WebhookSleepLock(self.hearing, bell: bell)
         self.caller = caller
         self.options = options
         self.log = log
@@ -61,7 +61,7 @@ package final class WebhookService: Sendable {
 
     package var tally: Tally { state.withLock { $0.tally } }
 
-    /// Until cancelled. What is under way then is broken off, and somebody sends it again under the same id.
+    /// Until cancelled. Requests under way then are broken off, and another worker sends them again under the same id.
     package func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.hearing.run() }
@@ -79,14 +79,14 @@ package final class WebhookService: Sendable {
                         sealed = .now
                     }
                     let passed = try await table.fanOut(500)
-                    let claimed = try await claim { round in group.addTask { await self.carry(round) } }
+                    let claimed = try await claim { batch in group.addTask { await self.carry(batch) } }
                     backoff.reset()
                     if passed == 500 || claimed { continue }
                     let due = try await table.wait().seconds ?? .infinity
-                    // What is due and was not claimed is in somebody else's hands.
+                    // Another worker holds the due deliveries that were not claimed.
                     let least = isPassingBy ? options.poll / .seconds(1) : 0.05
                     let pause = Duration.seconds(min(max(due, least), options.poll / .seconds(1)))
-                    await ear.nap(pause) { try await self.table.fanOut(500) > 0 }
+                    await sleepLock.nap(pause) { try await self.table.fanOut(500) > 0 }
                 } catch {
                     guard !Task.isCancelled else { break }
                     log.debug("webhooks wait for the database", [("error", "\(error)")])
@@ -95,19 +95,19 @@ package final class WebhookService: Sendable {
             }
             group.cancelAll()
         }
-        await ear.close()
+        await sleepLock.close()
     }
 
-    /// Everything that is due now, once; for tests and tools.
+    /// Sends everything that is due now, once; for tests and tools.
     package func runOnce() async throws {
         try await seal()
         while try await table.fanOut(500) == 500 {}
         try await withThrowingDiscardingTaskGroup { group in
-            _ = try await claim { round in group.addTask { await self.carry(round) } }
+            _ = try await claim { batch in group.addTask { await self.carry(batch) } }
         }
     }
 
-    /// True when as much was claimed as there was room for: there may be more.
+    /// True when the claim filled all free slots: there may be more.
     private func claim(_ start: (DeliveryBatch) -> Void) async throws -> Bool {
         let (free, busy) = state.withLock { state in
             state.passedBy = state.passedBy.filter { $0.value > .now }
@@ -119,73 +119,73 @@ package final class WebhookService: Sendable {
         let claimed = try await table.claim(
             token: token, most: free, perTarget: options.perTarget, batch: options.batch, busy: busy,
             hold: caller.timeout * 2 + .seconds(5), origin: caller.knowsOrigin ? caller.origin : nil)
-        for round in DeliveryBatch.of(claimed, token: token) {
-            state.withLock { $0.underWay[round.webhook, default: 0] += 1 }
-            start(round)
+        for batch in DeliveryBatch.of(claimed, token: token) {
+            state.withLock { $0.underWay[batch.webhook, default: 0] += 1 }
+            start(batch)
         }
         return !claimed.isEmpty
     }
 
-    private func carry(_ round: DeliveryBatch) async {
-        // What has come of it is written down even when we stop: else it would be sent again.
+    private func carry(_ batch: DeliveryBatch) async {
+        // The result is recorded even when we stop: otherwise the event would be sent again.
         do {
-            if round.isHandshake {
-                try await shake(round)
+            if batch.isHandshake {
+                try await shake(batch)
             } else {
-                try await deliver(round)
+                try await deliver(batch)
             }
         } catch {
             log.warning(
-                "what came of a webhook could not be written down; it is sent again under the same id",
-                [("webhook.id", round.webhook), ("error", "\(error)")])
+                "cannot record the result of a webhook; it is sent again under the same id",
+                [("webhook.id", batch.webhook), ("error", "\(error)")])
         }
         state.withLock { state in
-            let left = (state.underWay[round.webhook] ?? 1) - 1
-            state.underWay[round.webhook] = left > 0 ? left : nil
+            let left = (state.underWay[batch.webhook] ?? 1) - 1
+            state.underWay[batch.webhook] = left > 0 ? left : nil
         }
         bell.fire()
     }
 
-    private func shake(_ round: DeliveryBatch) async throws {
-        let consent = await caller.ask(round.webhook, at: round.url)
+    private func shake(_ batch: DeliveryBatch) async throws {
+        let consent = await caller.ask(batch.webhook, at: batch.url)
         var wait: Duration?
         if case .retry(_, let asked) = consent {
-            wait = RetrySchedule.wait(after: round.tries, spread: .random(in: 0...1)).map { max($0, asked ?? .zero) }
+            wait = RetrySchedule.wait(after: batch.tries, spread: .random(in: 0...1)).map { max($0, asked ?? .zero) }
         }
-        if case .passed(let why) = consent { passBy(round.webhook, why) }
+        if case .passed(let why) = consent { passBy(batch.webhook, why) }
         let pause = wait
-        try await heeded(round.webhook) { [self] in
-            try await table.consent(round.webhook, consent, origin: caller.origin, wait: pause)
+        try await heeded(batch.webhook) { [self] in
+            try await table.consent(batch.webhook, consent, origin: caller.origin, wait: pause)
         }
     }
 
-    private func deliver(_ round: DeliveryBatch) async throws {
+    private func deliver(_ batch: DeliveryBatch) async throws {
         let secrets: [Webhook.Secret]
         do throws(SealError) {
             var opened: [Webhook.Secret] = []
-            for stored in round.secrets {
-                opened.append(try SigningSecret.open(stored, of: round.webhook, with: options.keys))
+            for stored in batch.secrets {
+                opened.append(try SigningSecret.open(stored, of: batch.webhook, with: options.keys))
             }
             secrets = opened
         } catch {
-            if state.withLock({ $0.complained.insert(round.webhook).inserted }) {
+            if state.withLock({ $0.complained.insert(batch.webhook).inserted }) {
                 log.warning(
-                    "a webhook's secret cannot be read here; it is left to other workers",
-                    [("webhook.id", round.webhook), ("error", "\(error)")])
+                    "cannot read a webhook's secret; leaving it to other workers",
+                    [("webhook.id", batch.webhook), ("error", "\(error)")])
             }
-            return try await record(round, round.items, .later(.seconds(60), "a worker lacks the key of its secret"))
+            return try await record(batch, batch.items, .later(.seconds(60), "a worker lacks the key of its secret"))
         }
-        let (ready, faulty) = round.messages
-        for (item, fault) in faulty { try await record(round, [item], .refused(fault, code: 0)) }
+        let (ready, faulty) = batch.messages
+        for (item, fault) in faulty { try await record(batch, [item], .refused(fault, code: 0)) }
         for letter in ready {
             let verdict = await caller.deliver(
-                letter.message, count: letter.items.count, id: letter.id, to: round.webhook, at: round.url,
+                letter.message, count: letter.items.count, id: letter.id, to: batch.webhook, at: batch.url,
                 signedWith: secrets)
-            try await record(round, letter.items, verdict)
+            try await record(batch, letter.items, verdict)
         }
     }
 
-    private func record(_ round: DeliveryBatch, _ items: [DeliveryBatch.Item], _ verdict: TargetAnswer) async throws {
+    private func record(_ batch: DeliveryBatch, _ items: [DeliveryBatch.Item], _ verdict: TargetAnswer) async throws {
         count(verdict, items.count)
         let waits = items.map { item -> Duration? in
             switch verdict {
@@ -196,14 +196,14 @@ package final class WebhookService: Sendable {
             case .delivered, .refused, .gone, .throttled, .later, .alone: return .zero
             }
         }
-        if case .passed(let fault) = verdict { passBy(round.webhook, fault.what) }
-        try await heeded(round.webhook) { [self] in
+        if case .passed(let fault) = verdict { passBy(batch.webhook, fault.what) }
+        try await heeded(batch.webhook) { [self] in
             try await table.record(
-                token: round.token, round.webhook, items.map(\.event), verdict, waits: waits)
+                token: batch.token, batch.webhook, items.map(\.event), verdict, waits: waits)
         }
     }
 
-    /// A target that is switched off is told once, by whoever did it.
+    /// Only the worker whose write switched the webhook off logs it.
     private func heeded(_ webhook: String, _ write: @escaping @Sendable () async throws -> String?) async throws {
         let why = try await Task { try await write() }.value  // cancelled or not, it has happened
         if let why { log.warning("a webhook was switched off", [("webhook.id", webhook), ("reason", why)]) }
@@ -222,7 +222,7 @@ package final class WebhookService: Sendable {
 
     private var isPassingBy: Bool { state.withLock { !$0.passedBy.isEmpty } }
 
-    /// What only this worker's settings forbid is no fault of the target: others may go there, and decide.
+    /// If only this worker's settings forbid the target, the target is not at fault: other workers may be allowed to call it, and decide.
     private func passBy(_ webhook: String, _ why: String) {
         let isNew = state.withLock { state in
             state.passedBy[webhook] = .now + .seconds(60)
@@ -230,12 +230,12 @@ package final class WebhookService: Sendable {
         }
         if isNew {
             log.warning(
-                "a webhook's target is left to other workers: this one's settings do not let it go there",
+                "this worker's settings forbid a webhook's target; leaving it to other workers",
                 [("webhook.id", webhook), ("reason", why)])
         }
     }
 
-    /// Secrets that came by SQL, or are sealed with an older key.
+    /// Encrypts secrets that came by SQL, or that an older key encrypted.
     private func seal() async throws {
         guard let first = options.keys.keys.first else { return }
         for stored in try await table.unsealed(by: first.id) {
@@ -244,7 +244,7 @@ package final class WebhookService: Sendable {
                 try? await table.seal(stored, sealed)  // the next look finds it again
             } catch {
                 log.warning(
-                    "a webhook's secret cannot be encrypted anew",
+                    "cannot encrypt a webhook's secret with the current key",
                     [("webhook.id", stored.webhook), ("error", "\(error)")])
             }
         }

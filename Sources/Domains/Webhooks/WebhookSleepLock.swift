@@ -1,7 +1,7 @@
 import Postgres
 import Threads
 
-/// Rings the bell when there are new events or targets, and sees to it that publishers say so while nothing is to be done.
+/// Wakes the service when there are new events or targets, and makes publishers notify while it sleeps.
 actor WebhookSleepLock {
     private let hearing: NotificationHub
     private let bell: Signal
@@ -15,8 +15,8 @@ actor WebhookSleepLock {
         }
     }
 
-    /// Sleeps until something is heard, the bell is rung or the time is over. `look` is the last look before: true when there is
-    /// something to do after all.
+    /// Sleeps until a notification comes, the signal fires or the time is over. `look` is the last look before sleeping: true when there is
+    /// work after all.
     func nap(_ limit: Duration, look: @Sendable () async throws -> Bool) async {
         guard hearing.isOpen else {
             await bell.wait(for: limit)
@@ -24,7 +24,7 @@ actor WebhookSleepLock {
         }
         do {
             let connection = try await standing()
-            // Publishers notify only when somebody holds this; see `event_wake`.
+            // Publishers notify only while a session holds this lock; see `event_wake`.
             let holds = try await Self.truth("select pg_try_advisory_lock(1297239619, 64)", on: connection)
             if try await !look() { await bell.wait(for: limit) }
             if holds { _ = try await Self.truth("select pg_advisory_unlock(1297239619, 64)", on: connection) }

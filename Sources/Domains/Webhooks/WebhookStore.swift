@@ -1,7 +1,7 @@
 import FoundationEssentials
 package import Postgres
 
-/// The senders' half of the database: one method a door.
+/// The webhook service's SQL: one method for each door.
 package struct WebhookStore: Sendable {
     let pool: Pool
 
@@ -9,7 +9,7 @@ package struct WebhookStore: Sendable {
         self.pool = pool
     }
 
-    /// What a claim gives: a handshake when there is no event.
+    /// A claimed delivery; without an event it is a handshake.
     struct Claimed: Sendable {
         var webhook: String
         var url: String
@@ -48,15 +48,15 @@ package struct WebhookStore: Sendable {
         }
     }
 
-    /// How many targets there are, and when something is to be done; nil: nothing waits.
+    /// How many targets there are, and when the next delivery is due; nil: nothing waits.
     func wait() async throws -> (targets: Int, seconds: Double?) {
         try await ask("select targets, seconds from millrace.webhook_wait()", []) { row throws(PostgresError) in
             (targets: Int(try row.int(0)), seconds: row.optionalDouble(1))
         }.first ?? (0, nil)
     }
 
-    /// - Parameter waits: for each event how long, nil: no more.
-    /// - Returns: why the target is switched off now, if it is.
+    /// - Parameter waits: for each event the time until its next attempt, nil: no more attempts.
+    /// - Returns: the reason, if the target was switched off by this.
     func record(
         token: Int64, _ webhook: String, _ events: [String], _ verdict: TargetAnswer, waits: [Duration?]
     ) async throws -> String? {

@@ -1,18 +1,18 @@
-/// What a context can do beyond knowing: given by whoever runs the handler. A class, for every run holds it: one reference count
-/// instead of one for each closure.
+/// What a context can do beyond knowing; the runner of the handler provides it. A class, because every run holds it: one reference
+/// count instead of one for each closure.
 package final class Abilities: Sendable {
     /// The steps on record for the context's job, by name, as JSON text.
     package let steps: @Sendable (Context) async throws -> [String: [UInt8]]
-    /// Records a step under the context's lease, and answers with the value on record.
+    /// Records a step under the context's lease, and returns the recorded value.
     package let record: @Sendable (_ context: Context, _ name: String, _ value: [UInt8]) async throws -> [UInt8]
     /// Takes note of progress, at once and without failing.
     package let progress: @Sendable (Context, JobProgress) -> Void
     /// Takes a line of log, at once and without failing.
     package let line: @Sendable (Context, LogLine) -> Void
 
-    /// Enqueues jobs on behalf of the run; the number of the first.
+    /// Enqueues jobs for the run; returns the number of the first.
     package let spawn: @Sendable (Context, Spawned) async throws -> Int64
-    /// The jobs that the context's job waited for, above a number: a page of them.
+    /// A page of the jobs that the context's job waited for, above a number.
     package let earlier: @Sendable (_ context: Context, _ after: Int64) async throws -> [EarlierJob]
 
     package init(
@@ -31,7 +31,7 @@ package final class Abilities: Sendable {
         self.earlier = earlier
     }
 
-    /// For contexts that only know.
+    /// For contexts without a runner.
     package static let unimplemented = Abilities(
         steps: { _ in throw Unimplemented(name: "steps") },
         record: { _, _, _ in throw Unimplemented(name: "record") },

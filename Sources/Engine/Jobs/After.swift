@@ -1,4 +1,4 @@
-/// Which jobs another waits for, and what it makes of their ends.
+/// Which jobs another waits for, and how their ends affect it.
 ///
 /// ```swift
 /// try await millrace.enqueue(Merge(), after: [first, second])
@@ -9,15 +9,15 @@ public struct After: Sendable, Equatable, ExpressibleByArrayLiteral {
     public enum Start: String, Sendable, CaseIterable {
         /// When all have succeeded.
         case whenAllSucceeded = "succeeded"
-        /// When all have ended, however.
+        /// When all have ended, in any way.
         case whenAllEnded = "ended"
         /// As soon as one is dead or cancelled; it is cancelled when all have succeeded.
         case whenOneFailed = "dead"
     }
 
-    /// What happens to one that starts when all have succeeded, once one of them is dead or cancelled.
+    /// What happens to a job that starts when all have succeeded, once one of them is dead or cancelled.
     public enum Failing: String, Sendable, CaseIterable {
-        /// It is cancelled, and with it whatever waits for it.
+        /// It is cancelled, together with all jobs that wait for it.
         case cancel
         /// It goes on waiting, for a redrive of the other.
         case wait

@@ -2,7 +2,7 @@
 public struct ChunkItem<Work: Job>: Sendable {
     /// Its arguments.
     public let job: Work
-    /// What its run knows of itself. ``Context/cancelReason`` is this job's own: the task is cancelled when all of them are.
+    /// The context of its run. ``Context/cancelReason`` is this job's own: the task is cancelled when all of the chunk's jobs are.
     public let context: Context
 
     package init(job: Work, context: Context) {

@@ -12,7 +12,7 @@ package struct Spawned: Sendable {
     package var before: Int64?
 }
 
-/// What a job that another waited for has left.
+/// What a predecessor of a job has left.
 public struct Earlier<Value: Sendable>: Sendable {
     /// Its number.
     public let id: Int64
@@ -22,7 +22,7 @@ public struct Earlier<Value: Sendable>: Sendable {
     public let result: Value?
 }
 
-/// The same before it is decoded.
+/// The same, not yet decoded.
 package struct EarlierJob: Sendable {
     package var id: Int64
     package var succeeded: Bool
@@ -39,8 +39,8 @@ extension Context {
     /// How many spawned jobs go to the database at once.
     static let spawnPage = 1000
 
-    /// Enqueues jobs that begin once this run has succeeded. If it does not, they never were, so that a run that is repeated does not
-    /// enqueue them twice. The sequence is read a thousand at a time: it may be much longer than memory is large.
+    /// Enqueues jobs that begin once this run has succeeded. If it does not succeed they are never enqueued, so a repeated run does not
+    /// enqueue them twice. The sequence is read a thousand at a time, so it may be larger than memory.
     nonisolated(nonsending) public func spawn<Work: Job>(
         _ jobs: some Sequence<Work>, queue: String? = nil, priority: Int? = nil
     ) async throws {
@@ -48,7 +48,7 @@ extension Context {
         try await spawn(before: nil, queue: queue, priority: priority) { iterator.next() }
     }
 
-    /// The same, and one more job that waits until all of these have succeeded. Returns its number.
+    /// The same, plus one job that waits until all of these have succeeded. Returns its number.
     @discardableResult
     nonisolated(nonsending) public func spawn<Work: Job, Next: Job>(
         _ jobs: some Sequence<Work>, queue: String? = nil, priority: Int? = nil, then next: Next,
@@ -60,7 +60,7 @@ extension Context {
         return last
     }
 
-    /// The same for jobs that come one after the other, as rows of a query do.
+    /// The same for an asynchronous sequence of jobs, such as the rows of a query.
     @discardableResult
     nonisolated(nonsending) public func spawn<Jobs: AsyncSequence, Next: Job>(
         each jobs: Jobs, queue: String? = nil, priority: Int? = nil, then next: Next, nextQueue: String? = nil

@@ -1,6 +1,6 @@
 extension Context {
-    /// Says how far the run has come, for whoever watches the job. Returns at once; the worker writes the latest of all its runs a
-    /// few times a second, and nothing for a run whose lease is lost.
+    /// Reports how far the run has come, to everybody who watches the job. Returns at once; the worker writes the latest report of each of
+    /// its runs a few times a second, and nothing for a run whose lease is lost.
     /// - Parameters:
     ///   - fraction: From 0 to 1.
     ///   - stage: What it is doing, of at most 128 characters.
@@ -17,8 +17,8 @@ extension Context {
         abilities.line(self, LogLine(text, level))
     }
 
-    /// Sets what the job's caller can read once this run has ended with ``Verdict/done``; the last call counts. At most 1 MiB of
-    /// JSON. A handler that answers ``Verdict/recorded`` gives its result to `millrace.complete` instead.
+    /// Sets the result that the job's caller can read once this run has ended with ``Verdict/done``; the last call counts. At most 1 MiB of
+    /// JSON. A handler that returns ``Verdict/recorded`` passes its result to `millrace.complete` instead.
     public func result(_ value: some Encodable) throws(ResultError) {
         do throws(Recorded.Unfit) {
             keep(try Recorded.json(value))

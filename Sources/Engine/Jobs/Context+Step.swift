@@ -1,20 +1,20 @@
 import FoundationEssentials
 
 extension Context {
-    /// The most steps that are kept for one job.
+    /// The most steps of one job.
     public static let mostSteps = 1000
 
-    /// Does a part of the work once for all runs of the job: its value is recorded, and a later run, after a retry, a snooze, a
-    /// hand-back or a crash, is given it instead of doing the work again. Between the work and its record a crash can still come:
-    /// an outside effect needs an idempotency key, for which ``id`` and the name will do.
+    /// Does a part of the work once for all runs of the job. Its value is recorded; a later run (after a retry, a snooze, a hand-back or a
+    /// crash) gets that value instead of doing the work again. A crash can still come between the work and its record, so
+    /// an outside effect needs an idempotency key: ``id`` and the step's name are a good one.
     ///
     /// ```swift
     /// let charge = try await context.step("charge") { try await charge(card, key: "\(context.id)-charge") }
     /// ```
     /// - Parameters:
-    ///   - name: Its name within the job, 1 to 128 characters. The same name again gives the value on record.
-    ///   - body: The work. What it returns takes at most 1 MiB of JSON; what it throws is thrown on, and nothing is recorded.
-    /// - Returns: What is on record, read back: the first run sees the same as any other.
+    ///   - name: Its name within the job, 1 to 128 characters. The same name again returns the recorded value.
+    ///   - body: The work. Its value may take at most 1 MiB of JSON; an error is thrown on, and nothing is recorded.
+    /// - Returns: The recorded value, decoded again: the first run sees the same as any other.
     /// - Throws: ``StepError``; `CancellationError` when the run was cancelled before the step began.
     @discardableResult
     nonisolated(nonsending) public func step<Value: Codable>(
@@ -38,7 +38,7 @@ extension Context {
         }
     }
 
-    /// Does a part of the work that has no value once for all runs of the job.
+    /// Does a part of the work without a value once for all runs of the job.
     nonisolated(nonsending) public func step(_ name: String, _ body: () async throws -> Void) async throws {
         _ = try await recorded(name) {
             try await body()
@@ -69,14 +69,14 @@ extension Context {
         }
     }
 
-    /// Reads the job's record with the first step of the run.
-    nonisolated(nonsending) private func turn(_ name: String) async throws -> StepBook.Turn {
+    /// Reads the job's recorded steps at the first step of the run.
+    nonisolated(nonsending) private func turn(_ name: String) async throws -> RecordedSteps.Turn {
         let first = withSteps { $0.turn(name) }
         guard first == .read else { return first }
         let values = try await abilities.steps(self)
-        return withSteps { book in
-            book.read(values)
-            return book.turn(name)
+        return withSteps { steps in
+            steps.read(values)
+            return steps.turn(name)
         }
     }
 }

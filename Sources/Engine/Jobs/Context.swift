@@ -1,7 +1,7 @@
 public import FoundationEssentials
 import Synchronization
 
-/// What a run knows of itself.
+/// What a run knows about itself.
 public final class Context: Sendable {
     /// The job's number.
     public let id: Int64
@@ -11,7 +11,7 @@ public final class Context: Sendable {
     public let queue: String
     /// Which run this is, counted from 1; snoozes, hand-backs and crashes do not count.
     public let attempt: Int
-    /// How many runs counted so far may follow before the job is dead.
+    /// How many counted runs a job may have before it is dead.
     public let maxAttempts: Int
     /// How often a worker was lost while it held this job.
     public let crashes: Int
@@ -19,7 +19,7 @@ public final class Context: Sendable {
     public let enqueuedAt: Date
     /// When this run's lease was taken.
     public let claimedAt: Date
-    /// The fence of this run, never used again: good as part of an idempotency key for one run.
+    /// The fence of this run. It is never used again, so it is good as part of an idempotency key for one run.
     public var token: String { "\(String(UInt64(bitPattern: session), radix: 16))-\(number)-\(id)" }
     /// The tenant given at enqueue.
     public let tenant: String?
@@ -35,12 +35,12 @@ public final class Context: Sendable {
 
     private struct State {
         var reason: CancelReason?
-        var steps = StepBook()
+        var steps = RecordedSteps()
         var result: [UInt8]?
         var reports = false
     }
 
-    /// Why this run is being cancelled, nil while it is not. Set before the task is cancelled.
+    /// Why this run is being cancelled; nil while it is not. Set before the task is cancelled.
     public var cancelReason: CancelReason? {
         state.withLock { $0.reason }
     }
@@ -53,12 +53,12 @@ public final class Context: Sendable {
         }
     }
 
-    /// What the handler has left behind: a result as JSON text, and whether it has reported anything.
+    /// What the handler has left: a result as JSON text, and whether it has reported anything.
     package var leavings: (result: [UInt8]?, reports: Bool) {
         state.withLock { ($0.result, $0.reports) }
     }
 
-    func withSteps<Value: Sendable>(_ body: (inout StepBook) -> Value) -> Value {
+    func withSteps<Value: Sendable>(_ body: (inout RecordedSteps) -> Value) -> Value {
         state.withLock { body(&$0.steps) }
     }
 
@@ -101,7 +101,7 @@ public enum CancelReason: String, Sendable {
     case timeout
     /// The worker stops, and its drain deadline has passed; the job is handed back.
     case stopping
-    /// The lease is gone: another worker may already run the job. Whatever this run reports is refused.
+    /// The lease is gone: another worker may already run the job. Everything that this run still reports is refused.
     case leaseLost = "lease lost"
     /// The worker has been cut off from the database for too long, and the kind is strict about it.
     case cutOff = "cut off"

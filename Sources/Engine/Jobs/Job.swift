@@ -1,4 +1,4 @@
-/// A kind of work: its arguments, and how it wishes to be treated.
+/// A kind of work: its arguments, and how its runs are treated.
 ///
 /// ```swift
 /// struct SendReceipt: Job {
@@ -7,22 +7,22 @@
 /// }
 /// ```
 public protocol Job: Codable, Sendable {
-    /// The name under which its jobs are stored. Changing it orphans those that wait.
+    /// The name under which its jobs are stored. After a change nobody runs the jobs that still wait under the old name.
     static var kind: String { get }
 
-    /// How often, and how patiently, a failed run is tried again. Default: 20 attempts, doubling from a second up to an hour.
+    /// How often, and after which pauses, a failed run is tried again. Default: 20 attempts, doubling from a second up to an hour.
     static var retries: RetryPolicy { get }
 
-    /// How long one run may take before it is cancelled. Default: as long as it likes.
+    /// How long one run may take before it is cancelled. Default: no limit.
     static var timeout: Duration? { get }
 
-    /// What becomes of a run while its worker is cut off from the database. Default: ``WhenCutOff/keepRunning``.
+    /// What happens to a run while its worker is cut off from the database. Default: ``WhenCutOff/keepRunning``.
     static var whenCutOff: WhenCutOff { get }
 
     /// Whether its arguments are encrypted in the database, with the first key of `MILLRACE_ENCRYPTION_KEY`. Default: no.
     static var encrypted: Bool { get }
 
-    /// Whether an encrypted kind refuses jobs with plain arguments, such as SQL enqueues. Default: they run, and the worker says so.
+    /// Whether an encrypted kind refuses jobs with plain arguments, such as SQL enqueues. Default: they run, and the worker logs it.
     static var refusesPlain: Bool { get }
 }
 
@@ -31,23 +31,23 @@ extension Job {
     public static var retries: RetryPolicy { .standard }
     /// None.
     public static var timeout: Duration? { nil }
-    /// Its finish is fenced anyway.
+    /// A run that loses its lease cannot finish anyway.
     public static var whenCutOff: WhenCutOff { .keepRunning }
     /// Plain.
     public static var encrypted: Bool { false }
-    /// Welcome.
+    /// Plain arguments are accepted.
     public static var refusesPlain: Bool { false }
 }
 
-/// What becomes of a run while its worker cannot reach the database.
+/// What happens to a run while its worker cannot reach the database.
 public enum WhenCutOff: Sendable {
-    /// Optimistic: it goes on. Should another worker have taken the job meanwhile, this run's finish is refused.
+    /// Optimistic: it goes on. If another worker takes the job meanwhile, this run's finish is refused.
     case keepRunning
-    /// Strict: after 20 seconds it is cancelled, well before anybody else may start the job again.
+    /// Strict: it is cancelled after 20 seconds, well before another worker may start the job again.
     case cancel
 }
 
-/// Where a job stands.
+/// The state of a job.
 public enum JobState: String, Sendable, CaseIterable {
     /// Waits for a worker. Next: running, cancelled.
     case ready
@@ -57,9 +57,9 @@ public enum JobState: String, Sendable, CaseIterable {
     case blocked
     /// A worker holds it. Next: succeeded, cancelled, dead; ready (handed back, rescued); scheduled (retry, snooze).
     case running
-    /// Ended well.
+    /// Ended with success.
     case succeeded
-    /// Ended because somebody asked.
+    /// Ended because somebody cancelled it.
     case cancelled
     /// Ended without success: discarded, out of attempts, or quarantined. Next: ready, by redrive.
     case dead

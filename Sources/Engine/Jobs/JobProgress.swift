@@ -1,4 +1,4 @@
-/// How far a run has come, as it says itself.
+/// How far a run has come, by its own report.
 public struct JobProgress: Sendable, Equatable {
     /// From 0 to 1; nil when it cannot tell.
     public var fraction: Double?
@@ -7,7 +7,7 @@ public struct JobProgress: Sendable, Equatable {
     /// A line for people, of at most 1,000 characters.
     public var note: String?
 
-    /// Brings everything within its bounds.
+    /// Cuts every value to its bounds.
     public init(fraction: Double? = nil, stage: String? = nil, note: String? = nil) {
         self.fraction = fraction.flatMap { $0.isNaN ? nil : min(max($0, 0), 1) }
         self.stage = stage.map { Bounded.text($0, most: 128) }
@@ -19,11 +19,11 @@ public struct JobProgress: Sendable, Equatable {
 public struct LogLine: Sendable, Equatable {
     /// How much it matters.
     public enum Level: String, Sendable, CaseIterable {
-        /// For whoever develops the handler.
+        /// For developers of the handler.
         case debug
         /// What happened.
         case info
-        /// What somebody should look at.
+        /// Something that needs attention.
         case warning
         /// What went wrong.
         case error
@@ -41,7 +41,7 @@ public struct LogLine: Sendable, Equatable {
 }
 
 enum Bounded {
-    /// What Postgres can store, and no more than so many of what it counts as characters.
+    /// The part of a text that Postgres can store, cut to `most` characters as Postgres counts them.
     static func text(_ text: String, most: Int) -> String {
         let clean = text.unicodeScalars.contains("\0") ? text.replacing("\0", with: "␀") : text
         guard clean.utf8.count > most, clean.unicodeScalars.count > most else { return clean }

@@ -1,15 +1,15 @@
 /// How many jobs may run at once in the whole fleet, and how often they may start.
 public struct Limit: Sendable, Equatable {
-    /// So many starts in so long, after a rest so many at once.
+    /// At most `count` starts in each `per`; after a rest, `burst` starts at once.
     public struct Rate: Sendable, Equatable {
         /// How many may start.
         public var count: Int
-        /// In how long.
+        /// In which span.
         public var per: Duration
         /// How many may start at once after a rest; nil: as many as `count`.
         public var burst: Int?
 
-        /// At no time have more than `burst` and `count` for each `per` started in any span.
+        /// In every span the number of starts is at most `burst` plus `count` for each `per`.
         public init(_ count: Int, per: Duration = .seconds(1), burst: Int? = nil) {
             self.count = count
             self.per = per
@@ -21,7 +21,7 @@ public struct Limit: Sendable, Equatable {
     public enum Subject: Sendable, Equatable, Hashable {
         /// The jobs of a queue.
         case queue(String)
-        /// The jobs with a limit key. A name that ends in `*` is the rule of every key that begins so, each for itself.
+        /// The jobs with a limit key. A name that ends in `*` is the rule for every key that begins so; each key counts separately.
         case key(String)
         /// The jobs of a tenant, in all queues.
         case tenant(String)
@@ -31,10 +31,10 @@ public struct Limit: Sendable, Equatable {
     public var concurrency: Int?
     /// How often they may start; nil sets no bound.
     public var rate: Rate?
-    /// A tenant's share beside the others of a queue; nil is 1.
+    /// A tenant's share relative to the others of a queue; nil is 1.
     public var weight: Double?
 
-    /// A limit with those bounds that are given.
+    /// A limit with the given bounds.
     public init(concurrency: Int? = nil, rate: Rate? = nil, weight: Double? = nil) {
         self.concurrency = concurrency
         self.rate = rate

@@ -1,12 +1,12 @@
 public import FoundationEssentials
 
-/// A job about to be enqueued, with everything SQL's `millrace.enqueue` takes.
+/// A job to enqueue, with everything that SQL's `millrace.enqueue` takes.
 public struct NewJob: Sendable {
     /// Its kind.
     public var kind: String
     /// Its arguments as JSON text.
     public var args: [UInt8]
-    /// Whether the client is to encrypt its arguments.
+    /// Whether the client encrypts its arguments.
     public var encrypted = false
     /// nil: the kind's own queue.
     public var queue: String?
@@ -14,19 +14,19 @@ public struct NewJob: Sendable {
     public var priority: Int?
     /// Not before this time; nil: at once.
     public var runAt: Date?
-    /// Not before so long from now, by the database's clock; wins over ``runAt``.
+    /// Not before this much time has passed, by the database's clock; wins over ``runAt``.
     public var delay: Duration?
     /// At most one living job holds a key.
     public var uniqueKey: String?
     /// What happens when the key is held.
     public var onConflict: OnConflict
-    /// How long the key stays held after the job has ended, however it ended; nil: not at all.
+    /// How long the key stays held after the job has ended in any way; nil: not at all.
     public var uniqueFor: Duration?
-    /// Within what the key is unique; nil: the kind.
+    /// The scope within which the key is unique; nil: the kind.
     public var uniqueScope: UniqueScope?
     /// The key of a concurrency or rate limit.
     public var limitKey: String?
-    /// Whose job it is.
+    /// The tenant it belongs to.
     public var tenant: String?
     /// The jobs it waits for; nil: none.
     public var after: After?
@@ -58,7 +58,7 @@ public enum OnConflict: String, Sendable, CaseIterable {
     case error
 }
 
-/// Within what a unique key is unique.
+/// The scope within which a unique key is unique.
 public enum UniqueScope: String, Sendable, CaseIterable {
     /// Jobs of its kind.
     case kind

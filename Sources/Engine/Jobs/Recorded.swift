@@ -1,8 +1,8 @@
 import FoundationEssentials
 
-/// A value on its way to being kept with its job, as JSON text that the database takes.
+/// A value to keep with its job, as JSON text that the database accepts.
 package enum Recorded {
-    /// The most that is kept of one value, in bytes of JSON: 1 MiB.
+    /// The largest size of one kept value, in bytes of JSON: 1 MiB.
     package static let largest = 1_048_576
 
     /// Why a value cannot be kept.
@@ -23,7 +23,7 @@ package enum Recorded {
         return bytes
     }
 
-    /// The encoder spells NUL as an escape; a backslash before a backslash begins none.
+    /// The encoder writes NUL as an escape; a backslash after a backslash does not begin one.
     static func holdsNUL(_ json: [UInt8]) -> Bool {
         let escape = Array("u0000".utf8)
         var index = 0

@@ -7,7 +7,7 @@ public struct RetryPolicy: Sendable, Equatable {
     /// No pause is longer.
     public var cap: Duration
 
-    /// Pauses are drawn between nothing and base × 2ⁿ, at most `cap`, so that jobs that failed together do not return together.
+    /// Pauses are random, from zero to base × 2ⁿ, at most `cap`, so that jobs that failed together do not return together.
     public init(attempts: Int = 20, base: Duration = .seconds(1), cap: Duration = .hours(1)) {
         self.attempts = max(1, attempts)
         self.base = max(.milliseconds(1), base)
@@ -21,7 +21,7 @@ public struct RetryPolicy: Sendable, Equatable {
 
     /// The pause after the given attempt (counted from 1); `fraction` in 0…1 is the jitter.
     public func pause(afterAttempt attempt: Int, fraction: Double) -> Duration {
-        // Doubled step by step, for base × 2ⁿ exceeds what a Duration holds long before n reaches an attempt's bound.
+        // Doubled step by step, because base × 2ⁿ exceeds a Duration long before n reaches an attempt's bound.
         var most = min(base, cap)
         var left = max(attempt, 1) - 1
         while left > 0, most < cap {

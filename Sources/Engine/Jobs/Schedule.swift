@@ -1,9 +1,9 @@
 public import FoundationEssentials
 
-/// A job that is enqueued by the clock. Its name identifies it: set again under the same name, it is changed.
+/// A job that the clock enqueues. Its name identifies it: setting it again under the same name changes it.
 public struct Schedule: Sendable, Equatable {
-    /// What becomes of times that passed while no worker looked: more than a minute ago, or more than half the time to the next one
-    /// where that is less (but never less than five seconds).
+    /// What happens to times that passed while no worker looked. A time counts as missed after a minute, or after half the time to the next
+    /// one if that is less (but never before five seconds).
     public enum CatchUp: Sendable, Equatable {
         /// They are recorded as missed.
         case none
@@ -15,11 +15,11 @@ public struct Schedule: Sendable, Equatable {
 
     /// What happens at a time when the schedule's last job has not ended.
     public enum Overlap: String, Sendable, CaseIterable {
-        /// Another is enqueued beside it.
+        /// Another job is enqueued beside it.
         case allow
-        /// The time is skipped, and recorded so.
+        /// The time is recorded as skipped.
         case skip
-        /// The last job is cancelled, a running one asked to end, and the next enqueued.
+        /// The last job is cancelled (a running one is asked to end), and the next is enqueued.
         case replace
     }
 
@@ -39,17 +39,17 @@ public struct Schedule: Sendable, Equatable {
     public var queue: String?
     /// 0 first to 9 last; nil: 4.
     public var priority: Int?
-    /// Whose job it is.
+    /// The tenant it belongs to.
     public var tenant: String?
-    /// What becomes of missed times.
+    /// What happens to missed times.
     public var catchUp: CatchUp
     /// What happens when the last job has not ended.
     public var overlap: Overlap
-    /// Each job runs up to so much later, by an amount that follows from name and time, so that not everything starts at once.
+    /// Each job runs up to this much later, by an amount computed from name and time, so that not everything starts at once.
     public var jitter: Duration
-    /// Where an interval begins to count; nil: when the schedule was made, or last got another expression.
+    /// The start of an interval's counting; nil: when the schedule was made, or last got another expression.
     public var anchor: Date?
-    /// nil: as it is.
+    /// nil: leave it as it is.
     public var isPaused: Bool?
 
     /// A schedule; set the rest on the value.
@@ -67,12 +67,12 @@ public struct Schedule: Sendable, Equatable {
     }
 }
 
-/// What became of a schedule that was set.
+/// The effect of setting a schedule.
 public enum ScheduleChange: String, Sendable {
     /// It is new.
     case created
-    /// It was another before.
+    /// It existed, with other contents.
     case changed
-    /// It was the same already.
+    /// It existed already, with the same contents.
     case unchanged
 }

@@ -1,23 +1,23 @@
-/// Why a step did not happen, or is not on record.
+/// Why a step was not done, or is not recorded.
 public enum StepError: JobFailure, Equatable, CustomStringConvertible {
     /// A name has 1 to 128 characters, and none of them is NUL.
     case malformedName(String)
-    /// The job has as many steps as there may be: 1,000.
+    /// The job already has 1,000 steps, the most there may be.
     case tooMany(name: String)
-    /// The value takes more than 1 MiB of JSON. What the step did has happened, and is not on record.
+    /// The value takes more than 1 MiB of JSON. The step's work is done, but not recorded.
     case tooLarge(name: String, bytes: Int)
-    /// The value cannot be written as JSON. What the step did has happened, and is not on record.
+    /// The value cannot be written as JSON. The step's work is done, but not recorded.
     case unencodable(name: String, reason: String)
-    /// What an earlier run recorded is no value of the type asked for.
+    /// The value that an earlier run recorded cannot be decoded as this type.
     case undecodable(name: String, reason: String)
-    /// A step of this name is under way in this very run.
+    /// A step of this name is under way in the same run.
     case overlapping(name: String)
-    /// Another run has the job, or will have it: nothing was recorded, and this run is to stop.
+    /// Another run has the job, or will have it: nothing was recorded, and this run should stop.
     case leaseLost(name: String)
     /// The database did not take the record.
     case refused(name: String, reason: String)
 
-    /// What will be the same next time cannot succeed.
+    /// An error that would come again is not retried.
     public var retry: Retry {
         switch self {
         case .malformedName, .tooMany, .tooLarge, .unencodable: .never
@@ -49,7 +49,7 @@ public enum ResultError: JobFailure, Equatable, CustomStringConvertible {
     /// It cannot be written as JSON.
     case unencodable(reason: String)
 
-    /// It will be the same next time.
+    /// It would be the same next time.
     public var retry: Retry { .never }
 
     /// A sentence without the value: it may be private.

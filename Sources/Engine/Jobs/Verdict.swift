@@ -1,9 +1,9 @@
-/// What a handler says of its run. Exactly one verdict ends a run; a thrown error is a retry, unless it says otherwise.
+/// A handler's verdict on its run. Exactly one verdict ends a run; a thrown error is a retry, unless it says otherwise.
 public enum Verdict: Sendable, Equatable {
     /// The work is done.
     case done
-    /// The work is done, and the handler's own transaction has said so already: it called `millrace.complete` with
-    /// ``Context/token`` and committed. Should the database know nothing of it, the run counts as failed.
+    /// The work is done, and the handler's own transaction has recorded it: it called `millrace.complete` with ``Context/token`` and
+    /// committed. If the database does not know of it, the run counts as failed.
     case recorded
     /// It failed and should be tried again; nil leaves the pause to the kind's policy. Uses up an attempt.
     case retry(after: Duration? = nil, reason: String = "the handler asked for a retry")

@@ -1,6 +1,6 @@
 package import FoundationEssentials
 
-/// A job in hand. A class, for it is passed on many times: one reference count instead of one for each of its fields.
+/// A claimed job. A class, because it is passed on many times: one reference count instead of one for each field.
 package final class Claimed: Sendable {
     package let seq: Int64
     package let id: Int64
@@ -19,13 +19,13 @@ package final class Claimed: Sendable {
     package let metadata: [UInt8]?
     package let tags: [String]
     package let tenant: String?
-    /// The gates at which it holds a slot, to be given back with its end.
+    /// The gates at which it holds a slot. Its end gives the slots back.
     package let gates: [Int64]
-    /// The same where there is but one.
+    /// The gate, if there is only one.
     package let gate: Int64?
-    /// A claim's answer had no room for its arguments, options, metadata and tags: `Queue.readContents` brings them.
+    /// The claim's answer had no room for its arguments, options, metadata and tags: `Queue.readContents` brings them.
     package let isUnread: Bool
-    /// What its contents take of the worker's memory, where that is counted: given back when the job is let go of.
+    /// Its contents' share of the worker's memory, if that is counted; released together with the job.
     private let hold: (any AnyObject & Sendable)?
 
     package init(
@@ -59,7 +59,7 @@ package final class Claimed: Sendable {
         self.hold = hold
     }
 
-    /// The same job with what it brings.
+    /// The same job with its contents.
     package func holding(_ contents: Contents, _ hold: (any AnyObject & Sendable)?) -> Claimed {
         Claimed(
             seq: seq, id: id, number: number, kind: kind, lane: lane, attempt: attempt, crashes: crashes,

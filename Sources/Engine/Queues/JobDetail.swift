@@ -27,11 +27,11 @@ package struct JobDetail: Sendable {
     package var progress: [UInt8]?
     /// A JSON array: attempt, at, outcome and error of every run that left one.
     package var errors: [UInt8]
-    /// The jobs whose end it waits for.
+    /// The jobs it waits for.
     package var waitsFor: [Int64]
     /// JSON text.
     package var result: [UInt8]?
-    /// The limit key for which it waits aside.
+    /// The limit key it is parked at.
     package var limitedBy: String?
 
     init(_ row: Row) throws(PostgresError) {
@@ -64,7 +64,7 @@ package struct JobDetail: Sendable {
     }
 }
 
-/// Which jobs a list or a bulk deed is about; nil is any.
+/// Which jobs a list or a bulk operation concerns; nil is any.
 package struct JobFilter: Sendable, Equatable {
     package var queue: String?
     package var kind: String?
@@ -80,7 +80,7 @@ package struct JobFilter: Sendable, Equatable {
 }
 
 extension Queue {
-    /// The most jobs one page holds.
+    /// The most jobs on one page.
     package static let page = 500
 
     /// nil: there is no such job, or the caller may not see it.
@@ -95,7 +95,7 @@ extension Queue {
         ) { row throws(PostgresError) in try JobDetail(row) }.first
     }
 
-    /// Why a job does not run, as JSON; nil when it runs, has ended, or is none that the caller may see.
+    /// Why a job does not run, as JSON; nil when it runs or has ended, or when the caller may not see it.
     package static func why(_ id: Int64, on connection: Connection) async throws(PostgresError) -> [UInt8]? {
         try await connection.query("select millrace.why($1)", [.int8(id)]) { row throws(PostgresError) in
             row.optionalJSON(0)

@@ -1,7 +1,7 @@
 package import Postgres
 package import Schema
 
-/// Brings a database to this program's schema: in one transaction, one migrator at a time, safe to repeat.
+/// Migrates a database to this program's schema, in one transaction. Only one migrator works at a time, and it is safe to repeat.
 package struct Migrator: Sendable {
     package struct Report: Sendable, Equatable {
         package var applied: [String]
@@ -17,7 +17,7 @@ package struct Migrator: Sendable {
         case busy(PostgresError)
         case database(PostgresError)
 
-        /// The schema is not one that this program migrates.
+        /// The schema is not one that this program may migrate.
         package var refusesSchema: Bool {
             switch self {
             case .newerSchema, .foreignSchema, .foreignObjects: true
@@ -50,7 +50,7 @@ package struct Migrator: Sendable {
 
     package var roles: [(role: String, name: String)]
     package var testClock: Bool
-    /// For how long to wait for a migrator of an earlier version.
+    /// How long to wait for a migrator of an earlier version.
     package var patience = Duration.seconds(10)
 
     package init(roles: [(role: String, name: String)] = [], testClock: Bool = false) {
@@ -78,7 +78,7 @@ package struct Migrator: Sendable {
                 where (error.isCollision || ["55P03", "23505", "XX000"].contains(error.sqlState)) && tries < 40
             {
                 waitsForOlder = false
-                tries += 1  // locked tables, or another migrator creating the very same: it will be done soon
+                tries += 1  // locked tables, or another migrator that creates the same: it will be done soon
                 try? await Task.sleep(for: .milliseconds(50 * min(tries, 20)))
             } catch .database(let error) where error.sqlState == "55P03" {
                 throw .busy(error)
@@ -86,7 +86,7 @@ package struct Migrator: Sendable {
         }
     }
 
-    /// What `migrate` would refuse this database's schema for; nil when nothing.
+    /// Why `migrate` would refuse this database's schema; nil when it would not.
     package static func objection(on connection: Connection) async throws(PostgresError) -> Failure? {
         try await connection.transaction { connection throws(PostgresError) in
             try await SchemaContents.useOneSnapshot(on: connection)
@@ -115,7 +115,8 @@ package struct Migrator: Sendable {
     ) async throws(PostgresError) -> Result<Report, Failure> {
         try await SchemaContents.useOnlyTheCatalog(on: connection)
         if waitsForOlder { try await waitForOlderMigrator(on: connection) }
-        // Before anything is made or waited for. What is there may change until nobody else migrates, so only its owners count yet.
+        // Before anything is created or waited for. The contents may change until nobody else migrates, so only the owners are checked
+        // here.
         if let refusal = try await Self.refusal(onlyOwners: true, on: connection) { return .failure(refusal) }
         try await bootstrap(on: connection)
         try await connection.execute(
@@ -140,7 +141,7 @@ package struct Migrator: Sendable {
         try await refresh(on: connection)
         report.refreshed = true
         try await connection.execute("select millrace.maintain()", deadline: Self.deadline)
-        // Another role that may create in the schema may have done so meanwhile.
+        // Another role with the right to create in the schema may have used it meanwhile.
         if let refusal = try await Self.refusal(onlyOwners: true, on: connection) { return .failure(refusal) }
         try await SchemaContents.writeDown(on: connection)
         return .success(report)
@@ -148,7 +149,7 @@ package struct Migrator: Sendable {
 
     private static let deadline = Duration.seconds(120)
 
-    /// Settings and functions, and the grants last: they change every function, and what is stale is told by what has not changed.
+    /// Applies settings and functions, and the grants last. It replaces every function, so a function that was not replaced is stale.
     private func refresh(on connection: Connection) async throws(PostgresError) {
         try await remember("oldest_worker", "\(Schema.oldestWorker)", on: connection)
         for (role, name) in roles {
@@ -159,7 +160,7 @@ package struct Migrator: Sendable {
                 row throws(PostgresError) in try row.bool(0)
             }.first ?? false
         let functions = Schema.functions.map { $0.name == "clock" && (testClock || clockMoves) ? Schema.testClock : $0 }
-        // A body that calls a function by a signature of before and of today would be read as ambiguous until the one of before is gone.
+        // While old and new signatures exist together, calls in a function's body may look ambiguous; so bodies are not checked here.
         try await connection.execute("select set_config('check_function_bodies', 'off', true)")
         for script in functions {
             if script.name == "grants" { try await SchemaContents.dropStale(on: connection) }
@@ -176,8 +177,8 @@ package struct Migrator: Sendable {
         return foreign.isEmpty ? nil : .foreignObjects(foreign, owner: contents.owner)
     }
 
-    /// Migrators of earlier versions exclude each other by this advisory lock, and those of today by the table's. Any login can hold it, so
-    /// the wait is short; who goes on without it may collide with an older migrator, and then tries again.
+    /// Migrators of earlier versions exclude each other by this advisory lock, those of today by the table's lock. Any login can hold the
+    /// advisory lock, so the wait is short. A migrator that goes on without it may collide with an older one, and then tries again.
     private func waitForOlderMigrator(on connection: Connection) async throws(PostgresError) {
         let milliseconds = max(1, Int(patience / .milliseconds(1)))
         try await connection.execute("select set_config('lock_timeout', $1, true)", [.text("\(milliseconds)")])
@@ -192,7 +193,8 @@ package struct Migrator: Sendable {
                 """, deadline: patience + .seconds(10))
     }
 
-    /// Nothing here fails when it exists already, also where we may not create schemas.
+    /// Creates the schema and the table of migrations. Nothing here fails when they exist already, even without the right to create
+    /// schemas.
     private func bootstrap(on connection: Connection) async throws(PostgresError) {
         try await connection.run(
             script: """

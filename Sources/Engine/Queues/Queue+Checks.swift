@@ -1,7 +1,7 @@
 package import FoundationEssentials
 package import Postgres
 
-/// What the server says of itself, for `doctor`. Read from the catalogs, which every role may read; null where it may not.
+/// Facts about the server, for `doctor`. Read from the catalogs, which every role may read; null where it may not.
 package struct ServerFacts: Sendable {
     package var role: String
     package var tls: Bool?
@@ -13,7 +13,7 @@ package struct ServerFacts: Sendable {
     package var notifyUsage: Double
     package var preparedTransactions: Int
     package var oldestPrepared: Double?
-    /// Slots that hold back rows or logs, by name.
+    /// Replication slots that hold back rows or logs, by name.
     package var slots: [String]
 }
 
@@ -38,7 +38,7 @@ package struct ConnectionsLeft: Sendable, Equatable {
     }
 }
 
-/// A role of ours, and whether it is there and has its doors.
+/// One of our roles: whether it exists and has its doors.
 package struct RoleFacts: Sendable {
     package var name: String
     package var exists: Bool
@@ -94,7 +94,7 @@ extension Queue {
     package static func serverFacts(on connection: Connection) async throws(PostgresError) -> ServerFacts {
         let settings = try await connection.query(
             """
-            -- Our connections set the isolation for themselves; what others get is the reset value.
+            -- Our connections set their own isolation level; other clients get the reset value.
             select name, case name when 'default_transaction_isolation' then reset_val else setting end from pg_settings
              where name in ('fsync', 'synchronous_commit', 'max_connections', 'autovacuum', 'full_page_writes',
                    'idle_in_transaction_session_timeout', 'default_transaction_isolation', 'track_activities', 'track_counts',
@@ -121,7 +121,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// Each role with a function that only it and those above it may call.
+    /// Each role, with a function that only this role and the ones above it may call.
     package static func roleFacts(
         _ roles: [(name: String, door: String)], on connection: Connection
     ) async throws(PostgresError) -> [RoleFacts] {

@@ -12,12 +12,12 @@ package struct QueuePosition: Sendable, Equatable {
     }
 }
 
-/// Jobs that a claim took from a lane for a lease and did not bring: `Queue.readLeases` does.
+/// A lease whose jobs a claim took from a lane but did not bring: `Queue.readLeases` does.
 package struct UnreadLease: Sendable, Equatable {
     package var number: Int64
     package var lane: Lane
     package var ids: [Int64]
-    /// The place of each in its lane.
+    /// The place of each job in its lane.
     package var seqs: [Int64]
 
     package init(number: Int64, lane: Lane, ids: [Int64], seqs: [Int64]) {
@@ -28,18 +28,18 @@ package struct UnreadLease: Sendable, Equatable {
     }
 }
 
-/// What a claim brought, and what limits kept from it.
+/// What a claim brought, and what limits held back.
 package struct ClaimResult: Sendable {
     package var jobs: [Claimed] = []
-    /// What it took and did not bring.
+    /// Leases that it took without bringing their jobs.
     package var parcels: [UnreadLease] = []
     /// Places that were emptied without a claim: their jobs are parked, or back in line.
     package var turnedAway: [QueuePosition] = []
     /// The gates that jobs were parked at.
     package var parkedAt: Set<Int64> = []
-    /// Queues of which less was taken than was asked for.
+    /// Queues of which it took fewer jobs than wanted.
     package var heldBack: Set<Int32> = []
-    /// Gates at which each of the jobs holds a slot, beside its own.
+    /// Gates at which each of the jobs holds a slot, in addition to its own.
     package var gates: [Int64] = []
 
     package init() {}
@@ -49,11 +49,11 @@ package struct ClaimResult: Sendable {
     /// Every place that is empty now.
     package var places: [QueuePosition] {
         jobs.map { QueuePosition(lane: $0.lane, seq: $0.seq) }
-            + parcels.flatMap { parcel in parcel.seqs.map { QueuePosition(lane: parcel.lane, seq: $0) } } + turnedAway
+            + parcels.flatMap { lease in lease.seqs.map { QueuePosition(lane: lease.lane, seq: $0) } } + turnedAway
     }
 }
 
-/// A stretch of one lane to claim from: above `floor`, up to `ceiling`, at most `limit` jobs.
+/// A range of one lane to claim from: above `floor`, up to `ceiling`, at most `limit` jobs.
 package struct ClaimRange: Sendable, Hashable {
     package var lane: Lane
     package var floor: Int64
@@ -68,7 +68,7 @@ package struct ClaimRange: Sendable, Hashable {
     }
 }
 
-/// What the sequence had given out at a moment, and the writers that may still commit some of it.
+/// The sequence's value at a moment, and the writers that may still commit lower numbers.
 package struct Horizon: Sendable, Hashable {
     package var seq: Int64
     package var writers: Set<UInt64>
@@ -80,21 +80,24 @@ package struct Horizon: Sendable, Hashable {
 }
 
 extension Queue {
-    /// Claims up to `wanted` jobs. `number` is a fresh multiple of 8. `limited` saves the database finding out by itself. `patience`: for so long
-    /// another who claims from the lane of the stretch at `turn` may go first. `loose` does not wait for the disk: a crash of the server may forget
-    /// the claim. Jobs of a limited one must not start before their leases are on it, and so it does not bring them: `readLeases` does. `carry`: so
-    /// many bytes of a job's contents may be in the answer; one with more comes unread.
+    /// Claims up to `wanted` jobs.
+    /// - `number`: a fresh multiple of 8.
+    /// - `limited`: whether the queues have limits; it saves the database finding that out.
+    /// - `patience`: for this long another claimer of the lane of the range at `turn` may go first.
+    /// - `loose`: does not wait for the disk, so a crash of the server may forget the claim. The jobs of a limited loose claim must not
+    ///   start before their leases are on disk, so the claim does not bring them: `readLeases` does.
+    /// - `carry`: the most bytes of a job's contents that the answer may have; a job with more comes unread.
     package static func claim(
-        on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from stretches: [ClaimRange],
+        on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from ranges: [ClaimRange],
         wanted: Int,
         shortQueues: [Int32], longQueues: [Int32], limited: Bool = false, patience: Duration? = nil, turn: Int = 0,
         loose: Bool = false, carry: Int? = nil
     ) async throws(PostgresError) -> ClaimResult {
         var found = ClaimResult()
         let parameters: [Parameter] = [
-            .int8(session), .int8(number), .int4s(kinds), .int4s(stretches.map(\.lane.queue)),
-            .int4s(stretches.map(\.lane.code)), .int8s(stretches.map(\.floor)), .int8s(stretches.map(\.ceiling)),
-            .int4s(stretches.map(\.limit)), .int4(Int32(wanted)), .int4s(shortQueues), .int4s(longQueues),
+            .int8(session), .int8(number), .int4s(kinds), .int4s(ranges.map(\.lane.queue)),
+            .int4s(ranges.map(\.lane.code)), .int8s(ranges.map(\.floor)), .int8s(ranges.map(\.ceiling)),
+            .int4s(ranges.map(\.limit)), .int4(Int32(wanted)), .int4s(shortQueues), .int4s(longQueues),
             .bool(patience != nil), .bool(loose), .int4(Int32(turn + 1)),
             .int4(Int32((patience ?? .zero) / .milliseconds(1))), .int4(carry.map { Int32(clamping: $0) }),
         ]
@@ -108,7 +111,7 @@ extension Queue {
         for row in rows {
             switch row {
             case .claimed(let job): found.jobs.append(job)
-            case .parcel(let parcel): found.parcels.append(parcel)
+            case .unread(let lease): found.parcels.append(lease)
             case .turnedAway(let place, let gate):
                 found.turnedAway.append(place)
                 if let gate { found.parkedAt.insert(gate) }
@@ -120,24 +123,24 @@ extension Queue {
         return found
     }
 
-    /// The next job of a lane, when somebody has woken us for it: cheaper to ask for than by `claim`. Nil: there is none, or limits or a pause
-    /// may have a say, and `claim` is to be asked. `number` is that of the lease, with its class.
+    /// The next job of a lane, after a notification for it: cheaper than `claim`. nil: there is none, or limits or a pause may apply, and
+    /// the caller must use `claim`. `number` is the lease's number, including its class.
     package static func claimOne(
-        on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from stretch: ClaimRange, loose: Bool,
+        on connection: Connection, session: Int64, number: Int64, kinds: [Int32], from range: ClaimRange, loose: Bool,
         carry: Int? = nil
     ) async throws(PostgresError) -> Claimed? {
         try await connection.query(
             "select * from millrace.claim_one($1, $2, $3, $4, $5, $6, $7, $8)",
             [
-                .int8(session), .int8(number), .int4s(kinds), .int4(stretch.lane.queue), .int4(stretch.lane.code),
-                .int8(stretch.floor), .bool(loose), .int4(carry.map { Int32(clamping: $0) }),
+                .int8(session), .int8(number), .int4s(kinds), .int4(range.lane.queue), .int4(range.lane.code),
+                .int8(range.floor), .bool(loose), .int4(carry.map { Int32(clamping: $0) }),
             ]
         ) { row throws(PostgresError) -> Claimed? in
             guard let id = try row.optionalInt(1) else { return nil }
             let args = row.optionalJSON(6)
             return Claimed(
                 seq: try row.int(0), id: id, number: number, kind: Int32(try row.int(2)),
-                lane: stretch.lane,
+                lane: range.lane,
                 attempt: Int16(try row.int(3)), crashes: Int16(try row.int(4)), enqueuedAt: try row.date(5),
                 claimedAt: try row.date(14), args: args ?? [], maxAttempts: try row.optionalInt(7).map { Int16($0) },
                 keyed: try row.bool(8), expired: try row.bool(9), options: row.optionalJSON(10),
@@ -150,22 +153,22 @@ extension Queue {
         /// Gates at which each of the jobs holds a slot.
         case gates([Int64])
         case claimed(Claimed)
-        case parcel(UnreadLease)
+        case unread(UnreadLease)
         case turnedAway(QueuePosition, gate: Int64?)
         case heldBack(Int32)
-        /// What the rows of jobs leave out.
+        /// The values that the rows of jobs leave out.
         case usual
     }
 
-    /// What a row leaves out is as in the first, or as it mostly is: see `claim`. `limited`: the answer of `claim_limited`, which has a
-    /// column more.
+    /// A value that a row leaves out is that of the first row, or the usual one: see `claim`. `limited`: an answer of `claim_limited`,
+    /// which has one more column.
     private static func answer(_ row: Row, number: Int64, limited: Bool) throws(PostgresError) -> Answer {
-        // Only a job says when it was enqueued.
+        // Only rows of jobs have a time of enqueuing.
         guard let enqueuedAt = try row.optionalDate(8) else {
             if !row.isNull(17) { return .usual }
             if let number = try row.optionalInt(2) {
-                let jobs = try row.ints(18)  // behind the ids as many places
-                return .parcel(
+                let jobs = try row.ints(18)  // the ids, followed by as many places
+                return .unread(
                     UnreadLease(
                         number: number, lane: Lane(queue: Int32(try row.int(4)), code: Int32(try row.int(5))),
                         ids: Array(jobs.prefix(jobs.count / 2)), seqs: Array(jobs.suffix(jobs.count / 2))))
@@ -195,19 +198,19 @@ extension Queue {
                 gate: limited ? try row.optionalInt(19) : nil, isUnread: args == nil))
     }
 
-    /// The jobs of these parcels whose leases live, in the order in which they should start; the answer waits until the leases are on disk.
-    /// `carry`: see `claim`.
+    /// The jobs of these unread leases, as far as the leases live, in the order in which the jobs should start. The answer waits until the
+    /// leases are on disk. `carry`: see `claim`.
     package static func readLeases(
-        on connection: Connection, session: Int64, of parcels: [UnreadLease], carry: Int? = nil
+        on connection: Connection, session: Int64, of leases: [UnreadLease], carry: Int? = nil
     ) async throws(PostgresError) -> [Claimed] {
-        // Mostly of one lane, where a job's place is its id.
-        let lane = parcels.dropFirst().allSatisfy { $0.lane == parcels[0].lane } ? parcels.first?.lane : nil
-        let usual = parcels.allSatisfy { $0.ids == $0.seqs } ? lane : nil
+        // Usually all are of one lane, where a job's place is its id.
+        let lane = leases.dropFirst().allSatisfy { $0.lane == leases[0].lane } ? leases.first?.lane : nil
+        let usual = leases.allSatisfy { $0.ids == $0.seqs } ? lane : nil
         var places: [Int64: QueuePosition] = [:]
         if usual == nil {
-            for parcel in parcels {
-                for (id, seq) in zip(parcel.ids, parcel.seqs) {
-                    places[id] = QueuePosition(lane: parcel.lane, seq: seq)
+            for lease in leases {
+                for (id, seq) in zip(lease.ids, lease.seqs) {
+                    places[id] = QueuePosition(lane: lease.lane, seq: seq)
                 }
             }
         }
@@ -215,7 +218,7 @@ extension Queue {
         let jobs = try await connection.query(
             "select * from millrace.leases_read($1, $2, $3)",
             [
-                .int8(session), .int8s(Set(parcels.map(\.number)).sorted()), .int4(carry.map { Int32(clamping: $0) }),
+                .int8(session), .int8s(Set(leases.map(\.number)).sorted()), .int4(carry.map { Int32(clamping: $0) }),
             ]
         ) { row throws(PostgresError) -> Claimed? in
             guard let id = try row.optionalInt(3) else { return nil }
@@ -245,7 +248,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// The lanes that hold anything these kinds could run, with the first and last place of it.
+    /// The lanes that hold jobs of these kinds, with their first and last places.
     package static func lanes(
         on connection: Connection, kinds: [Int32], queues: [Int32]?
     ) async throws(PostgresError) -> [(lane: Lane, first: Int64, last: Int64)] {
@@ -256,22 +259,22 @@ extension Queue {
         }
     }
 
-    /// The same, of these lanes alone and above the given places.
+    /// The same for these lanes only, above the given places.
     package static func lanes(
-        on connection: Connection, kinds: [Int32], above bottoms: [(lane: Lane, place: Int64)]
+        on connection: Connection, kinds: [Int32], above floors: [(lane: Lane, place: Int64)]
     ) async throws(PostgresError) -> [(lane: Lane, first: Int64, last: Int64)] {
         try await connection.query(
             "select * from millrace.lanes_above($1, $2, $3, $4)",
             [
-                .int4s(kinds), .int4s(bottoms.map(\.lane.queue)), .int4s(bottoms.map(\.lane.code)),
-                .int8s(bottoms.map(\.place)),
+                .int4s(kinds), .int4s(floors.map(\.lane.queue)), .int4s(floors.map(\.lane.code)),
+                .int8s(floors.map(\.place)),
             ]
         ) { row throws(PostgresError) in
             (Lane(queue: Int32(try row.int(0)), code: Int32(try row.int(1))), try row.int(2), try row.int(3))
         }
     }
 
-    /// The same, of every lane of these queues, or of all, between two places.
+    /// The same for every lane of these queues, or of all, between two places.
     package static func lanes(
         on connection: Connection, kinds: [Int32], queues: [Int32]?, above: Int64, upTo: Int64
     ) async throws(PostgresError) -> [(lane: Lane, first: Int64, last: Int64)] {
@@ -319,8 +322,8 @@ extension Queue {
         return try one(rows)
     }
 
-    /// Lets go of unique keys that nobody has wanted again, so many at most, and answers how far it has come, and whether those were all.
-    /// - Parameter floor: what lies before it was looked through before.
+    /// Releases unique keys that nobody has wanted again, at most `most` of them. Returns how far it has come, and whether those were all.
+    /// - Parameter floor: everything before it was looked through earlier.
     package static func expireKeys(
         on connection: Connection, floor: Date?, most: Int
     ) async throws(PostgresError) -> (upTo: Date?, isAll: Bool) {

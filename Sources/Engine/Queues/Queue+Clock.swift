@@ -10,7 +10,7 @@ package struct DueSchedule: Sendable {
     package var zone: String
     package var anchor: Date
     package var catchUp: Schedule.CatchUp
-    /// What is worked out for it holds for this revision only.
+    /// A plan made for it is valid for this revision only.
     package var revision: Int64
     package var plannedFrom: Date
     package var nextAt: Date?
@@ -18,9 +18,9 @@ package struct DueSchedule: Sendable {
     package var now: Date
 }
 
-/// What a worker has worked out for a schedule. Times are whole seconds since 1970.
+/// A worker's plan for a schedule. Times are whole seconds since 1970.
 package struct FirePlan: Sendable, Equatable {
-    /// Times that passed without a job. A very long list is counted only so far.
+    /// Times that passed without a job. Counting stops at a limit.
     package struct Missed: Sendable, Equatable {
         package var first: Int64
         package var last: Int64
@@ -33,7 +33,7 @@ package struct FirePlan: Sendable, Equatable {
         }
     }
 
-    /// Each gets a job, the oldest first.
+    /// Each time gets a job, the oldest first.
     package var fires: [Int64]
     package var missed: Missed?
     package var next: Int64
@@ -74,7 +74,7 @@ extension Queue {
         }
     }
 
-    /// Writes a plan down, jobs and all, in one transaction. nil: the schedule is another by now, or somebody else is at it.
+    /// Records a plan and enqueues its jobs, in one transaction. nil: the schedule was changed meanwhile, or another worker has it.
     package static func advance(
         _ schedule: DueSchedule, by plan: FirePlan, on connection: Connection
     ) async throws(PostgresError) -> Int? {
@@ -93,7 +93,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// False when it is too early to say so, or the schedule is another by now.
+    /// False when it is too early to report it, or when the schedule was changed meanwhile.
     package static func reportProblem(
         _ problem: String, of schedule: DueSchedule, on connection: Connection
     ) async throws(PostgresError) -> Bool {

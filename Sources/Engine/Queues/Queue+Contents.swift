@@ -1,13 +1,13 @@
 package import Postgres
 
-/// What a job brings.
+/// A job's contents.
 package struct Contents: Sendable {
     package var args: [UInt8] = []
     package var options: [UInt8]?
     package var metadata: [UInt8]?
     package var tags: [String] = []
     package var expired = false
-    /// What it takes.
+    /// Their size in bytes.
     package var size: Int
 
     package init(size: Int) {
@@ -15,18 +15,18 @@ package struct Contents: Sendable {
     }
 }
 
-/// What became of a job whose contents were to be read.
+/// The result of reading a job's contents.
 package enum ContentsReading: Sendable {
     case contents(Contents)
-    /// More than may be read, or so much that the database cannot send it.
+    /// More than the limit, or more than the database can send.
     case tooLarge(bytes: Int)
     /// Its lease is gone.
     case lost
 }
 
 extension Queue {
-    /// The contents of jobs that came unread, by id, until `most` bytes are there; of the first more, if it takes more. Those behind are to be
-    /// asked for again.
+    /// The contents of unread jobs, by id, until `most` bytes are reached; the first job's contents even if they are larger. The caller
+    /// asks again for the jobs that are missing.
     package static func readContents(
         on connection: Connection, session: Int64, of jobs: [Claimed], most: Int, largest: Int
     ) async throws(PostgresError) -> [Int64: ContentsReading] {

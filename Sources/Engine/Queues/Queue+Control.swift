@@ -1,16 +1,16 @@
 package import Jobs
 package import Postgres
 
-/// What people do to jobs that exist.
+/// What operators can do to existing jobs.
 package enum Deed: String, Sendable, CaseIterable {
     case cancel, retry, delete
 }
 
-/// What became of one job.
+/// The result for one job.
 package struct DeedResult: Sendable, Equatable {
     package enum Outcome: Sendable, Equatable {
         case done
-        /// It was so already, or cannot be any more.
+        /// It was so already, or it is too late.
         case nothing
         case notFound
         case refused(String)
@@ -23,8 +23,8 @@ package struct DeedResult: Sendable, Equatable {
 }
 
 extension Queue {
-    /// Does the same to many jobs; what one refuses stops no other. At most a page at once, or locks are held for long. A fresh
-    /// retry forgets the steps.
+    /// Does the same to many jobs; a refusal of one does not stop the others. At most a page at once, because locks are held until the end.
+    /// A fresh retry forgets the job's steps.
     package static func perform(
         _ deed: Deed, fresh: Bool = false, on ids: [Int64], connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> [DeedResult] {
@@ -80,7 +80,7 @@ extension Queue {
         try await truth("select millrace.queue_remove($1)", [.text(queue)], on: connection)
     }
 
-    /// The names there are: of queues, kinds, providers, flags or schedules.
+    /// The existing names of queues, kinds, providers, flags or schedules.
     package static func names(of what: String, on connection: Connection) async throws(PostgresError) -> [String] {
         try await connection.query("select n from millrace.names_known($1) n", [.text(what)]) {
             row throws(PostgresError) in try row.string(0)
@@ -106,7 +106,7 @@ extension Queue {
 }
 
 extension Queue {
-    /// Enqueues one job and tells whether it is new, or the holder of its unique key.
+    /// Enqueues one job, and tells whether it is new or the holder of its unique key.
     package static func enqueueTelling(
         _ job: NewJob, on connection: Connection
     ) async throws(PostgresError) -> (id: Int64, created: Bool) {
@@ -129,7 +129,7 @@ extension Queue {
             ) { row throws(PostgresError) in (id: try row.int(0), created: try row.bool(1)) }
             return try one(rows)
         } catch .server(var error) {
-            // There is but one job, and nobody has numbered it.
+            // There is only one job, and the caller has not numbered it.
             if error.message.hasPrefix("job 1: ") { error.message.removeFirst("job 1: ".count) }
             throw .server(error)
         }

@@ -3,7 +3,7 @@ package import Postgres
 
 /// Which dead jobs are meant; nil is any.
 package struct DeadFilter: Sendable, Equatable {
-    /// A point in time, by the database's clock where it is counted from now.
+    /// A point in time; a relative one is counted by the database's clock.
     package enum Moment: Sendable, Equatable {
         case at(Date)
         case ago(Duration)
@@ -17,7 +17,7 @@ package struct DeadFilter: Sendable, Equatable {
     }
 
     package var jobs: JobFilter
-    /// A text that the last error contains, in any case.
+    /// A text in the last error; upper and lower case do not matter.
     package var error: String?
     package var since: Moment?
     package var until: Moment?
@@ -29,7 +29,7 @@ package struct DeadFilter: Sendable, Equatable {
         self.until = until
     }
 
-    /// True when it says something that makes sense of dead jobs only.
+    /// True when it has a condition that only dead jobs can meet.
     package var isOfDeadOnly: Bool { error != nil || since != nil || until != nil }
 
     /// $1 to $8, for the text below.
@@ -39,7 +39,7 @@ package struct DeadFilter: Sendable, Equatable {
     }
 }
 
-/// What some of the dead died of.
+/// A cause of death, with its number of jobs.
 package struct DeadCause: Sendable, Equatable {
     package var kind: String
     /// The first line of the error, with # for its numbers.

@@ -20,7 +20,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// Many jobs of one kind that differ in nothing but their arguments: the fast way. All or none.
+    /// The fast way to enqueue many jobs of one kind that differ only in their arguments. All or none.
     package static func enqueueBulk(
         kind: String, args: [[UInt8]], queue: String? = nil, priority: Int? = nil, delay: Duration? = nil,
         tenant: String? = nil, maxAttempts: Int? = nil, limitKey: String? = nil, on connection: Connection,
@@ -39,8 +39,8 @@ extension Queue {
         ) { row throws(PostgresError) in try row.int(0)...(try row.int(1)) }.first
     }
 
-    /// Streams jobs, each a JSON object with the names of `millrace.enqueue`, through COPY. All or none; an error of the database
-    /// names the line. `next` gives a job's JSON text and its line, or nil at the end; what it throws calls everything off.
+    /// Streams jobs through COPY, each as a JSON object with the names of `millrace.enqueue`. All or none; an error of the database names
+    /// the line. `next` returns a job's JSON text and its line, or nil at the end; if it throws, nothing is enqueued.
     package static func enqueueCopied(
         on connection: Connection, deadline: Duration, next: @Sendable () throws -> (line: Int, json: [UInt8])?
     ) async throws -> Int {
@@ -83,7 +83,7 @@ extension Queue {
 }
 
 extension NewJob {
-    /// Its options with those that have a name of their own, as a JSON object; the named ones win, for they stand last.
+    /// The options as one JSON object, including those with a name of their own; the named ones come last, so they win.
     package var allOptions: [UInt8] {
         let given = options ?? Array("{}".utf8)
         var named: [String] = []
@@ -95,7 +95,7 @@ extension NewJob {
                 "\"after\": {\"jobs\": [\(jobs)], \"when\": \"\(after.starts.rawValue)\", \"any_dead\": \"\(after.onFailure.rawValue)\"}"
             )
         }
-        // What is no object is left for the database to refuse.
+        // If it is not an object, the database refuses it.
         guard !named.isEmpty, let end = given.lastIndex(of: UInt8(ascii: "}")) else { return given }
         let isEmpty = !given[..<end].contains(UInt8(ascii: ":"))
         return given[..<end] + Array(((isEmpty ? "" : ", ") + named.joined(separator: ", ")).utf8) + given[end...]

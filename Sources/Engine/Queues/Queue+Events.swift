@@ -1,10 +1,10 @@
 package import FoundationEssentials
 package import Postgres
 
-/// An event as people see it.
+/// An event as operators see it.
 package struct EventRow: Sendable {
     package var id: String
-    /// nil: nobody has read it yet.
+    /// nil: no reader has numbered it yet.
     package var seq: Int64?
     package var type: String
     package var source: String
@@ -16,7 +16,7 @@ package struct EventRow: Sendable {
     package var data: [UInt8]
 }
 
-/// An event in the feed: its place there, and its document as CloudEvents has it.
+/// An event in the feed: its number, and its document in the form of CloudEvents.
 package struct EventChange: Sendable {
     package var seq: Int64
     package var id: String
@@ -24,7 +24,7 @@ package struct EventChange: Sendable {
 }
 
 extension Queue {
-    /// The event's id. Given one that is known, with the same content, nothing more is published.
+    /// Returns the event's id. A known id with the same content publishes nothing more.
     package static func publish(
         type: String, source: String, data: [UInt8], subject: String? = nil, tenant: String? = nil, id: String? = nil,
         on connection: Connection
@@ -57,7 +57,7 @@ extension Queue {
         ).first
     }
 
-    /// What came behind `since`, in the order in which it came to be seen. Whoever reads keeps the last seq.
+    /// Events after `since`, in the order in which they became visible. The reader keeps the last seq for its next call.
     package static func eventChanges(
         since: Int64, page: Int, on connection: Connection
     ) async throws(PostgresError) -> [EventChange] {

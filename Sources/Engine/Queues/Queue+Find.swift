@@ -1,7 +1,7 @@
 package import FoundationEssentials
 package import Postgres
 
-/// Jobs by everything that people remember of them; nil is any.
+/// A search for jobs by everything that people may remember of them; nil is any.
 package struct JobSearch: Sendable, Equatable {
     package var dead: DeadFilter
     package var tenant: String?
@@ -17,20 +17,20 @@ package struct JobSearch: Sendable, Equatable {
         self.limitKey = limitKey
     }
 
-    /// True when it says something that the plain lists know nothing of.
+    /// True when it has a condition that the plain lists do not support.
     package var isWide: Bool { tenant != nil || uniqueKey != nil || limitKey != nil }
 }
 
-/// What a stretch of a search has found.
-package struct JobStretch: Sendable, Equatable {
+/// The result of one part of a search.
+package struct JobSearchPart: Sendable, Equatable {
     /// Newest first.
     package var ids: [Int64]
     package var looked: Int
-    /// Where to go on; nil when that was all.
+    /// Where the next part starts; nil when this was the last.
     package var next: Int64?
 }
 
-/// What some jobs failed of last.
+/// The last error of some jobs.
 package struct JobError: Sendable, Equatable {
     package var kind: String
     /// The first line of the error, with # for its numbers.
@@ -43,7 +43,7 @@ package struct JobError: Sendable, Equatable {
     /// One of them.
     package var example: Int64
 
-    /// Two stretches' worth of the same trouble.
+    /// Adds the same error from another part of the search.
     package mutating func add(_ other: JobError) {
         jobs += other.jobs
         dropped += other.dropped
@@ -54,12 +54,12 @@ package struct JobError: Sendable, Equatable {
 }
 
 extension Queue {
-    /// A stretch of a search: it looks at some thousands of jobs at most, so that each call is short however many there are.
+    /// One part of a search. It looks at some thousands of jobs at most, so each call is short however many jobs there are.
     /// - Parameter state: a job's state, or `retrying`: scheduled after a run that failed.
     package static func find(
         _ state: String, _ search: JobSearch, after: Int64?, limit: Int = page, on connection: Connection,
         deadline: Duration? = nil
-    ) async throws(PostgresError) -> JobStretch {
+    ) async throws(PostgresError) -> JobSearchPart {
         let rows = try await connection.query(
             """
             select ids, looked, next
@@ -71,12 +71,12 @@ extension Queue {
                 .text(search.limitKey),
             ], deadline: deadline
         ) { row throws(PostgresError) in
-            JobStretch(ids: try row.ints(0), looked: Int(try row.int(1)), next: try row.optionalInt(2))
+            JobSearchPart(ids: try row.ints(0), looked: Int(try row.int(1)), next: try row.optionalInt(2))
         }
         return try one(rows)
     }
 
-    /// What these jobs, a page at most, failed of last: most first.
+    /// The last errors of these jobs, a page at most, the most frequent first.
     package static func errors(
         of ids: [Int64], on connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> [JobError] {

@@ -9,7 +9,7 @@ package enum Outcome: Int16, Sendable, CaseIterable {
     case snoozed = 5
     case released = 6
 
-    /// The job goes on: back in line, or later.
+    /// The job continues: back in line, or later.
     package var goesOn: Bool {
         switch self {
         case .succeeded, .cancelled, .dead: false
@@ -41,7 +41,7 @@ package struct Ended: Sendable {
     }
 }
 
-/// Ends of runs on their way to the database, with what each lease they touch becomes.
+/// Ends of runs on their way to the database, with the effect on each lease.
 package struct Flush: Sendable {
     package var ended: [Ended]
     /// Leases that still hold other jobs.
@@ -67,10 +67,10 @@ extension Flush {
 }
 
 extension Queue {
-    /// Stands among the live numbers when others wait for these ends; no lease has it.
+    /// Returned among the live numbers when other jobs wait for these ends. No lease has this number.
     package static let othersWait: Int64 = 0
 
-    /// Records ends; returns the lease numbers that were live. Ends under any other number changed nothing.
+    /// Records ends; returns the numbers of the live leases. Ends under any other number changed nothing.
     package static func finish(
         on connection: Connection, session: Int64, _ flush: Flush, deadline: Duration? = nil
     ) async throws(PostgresError) -> Set<Int64> {
@@ -101,13 +101,13 @@ extension Queue {
         return try one(rows)
     }
 
-    /// One for each; one for all where all are the same: the database spends more on a column than on the comparison.
+    /// One value for each end, or a single one if all are the same: the database spends more on a column than we do on the comparison.
     private static func alike<Value: Equatable>(_ ended: [Ended], _ value: (Ended) -> Value) -> [Value] {
         guard let first = ended.first.map(value) else { return [] }
         return ended.allSatisfy { value($0) == first } ? [first] : ended.map(value)
     }
 
-    /// Which of these ends are recorded: asked after a flush whose answer was lost, and of handlers that recorded their own.
+    /// Which of these ends are recorded. Used after a flush whose answer was lost, and for handlers that recorded their own ends.
     package static func recorded(
         on connection: Connection, session: Int64, _ ended: [Ended]
     ) async throws(PostgresError) -> Set<Int64> {

@@ -6,13 +6,13 @@ package struct FlowNode: Sendable, Equatable {
     package var job: Int64
     package var kind: String
     package var state: String
-    /// How many wait for it.
+    /// How many jobs wait for it.
     package var below: Int
-    /// Those beneath it that are not shown.
+    /// How many jobs beneath it are not shown.
     package var hidden: Int
 }
 
-/// What a job that another waited for has left.
+/// What a predecessor of a job has left.
 package struct Predecessor: Sendable, Equatable {
     package var job: Int64
     package var outcome: String
@@ -21,7 +21,7 @@ package struct Predecessor: Sendable, Equatable {
 }
 
 extension Queue {
-    /// Tells those who wait for ended jobs; true when there is more to tell.
+    /// Moves on the jobs that wait for ended ones; true when there is more to do.
     package static func advanceFlows(on connection: Connection) async throws(PostgresError) -> Bool {
         let rows = try await connection.query("select more from millrace.flows_advance()") {
             row throws(PostgresError) in try row.bool(0)
@@ -29,13 +29,13 @@ extension Queue {
         return try one(rows)
     }
 
-    /// Looks at jobs that were enqueued beside the end of one they wait for.
+    /// Checks jobs that were enqueued at the same moment as the end of a job they wait for.
     package static func checkFlows(on connection: Connection) async throws(PostgresError) {
         try await connection.execute("select millrace.flows_check()")
     }
 
-    /// Enqueues jobs of one kind on behalf of a run; they begin once it has succeeded. `before`: one that waits for them all. Returns
-    /// the number of the first.
+    /// Enqueues jobs of one kind for a run; they start once the run has succeeded. `before`: a job that waits for all of them. Returns the
+    /// number of the first.
     package static func spawn(
         token: String, kind: String, args: [[UInt8]], queue: String?, priority: Int?, before: Int64?,
         on connection: Connection

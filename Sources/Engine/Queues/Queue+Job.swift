@@ -57,7 +57,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// Where a job stands, and its result as JSON text, if it has one; nil when there is no such job for this caller.
+    /// A job's state, and its result as JSON text if it has one; nil when this caller may see no such job.
     package static func result(
         of id: Int64, on connection: Connection
     ) async throws(PostgresError) -> (state: JobState, result: [UInt8]?)? {
@@ -70,7 +70,7 @@ extension Queue {
         }.first
     }
 
-    /// Jobs that wait or run, and those that have come due: what a drain has still to see through.
+    /// How many jobs wait, run or have come due: what a drain still has to finish.
     package static func outstanding(on connection: Connection, kinds: [String]) async throws(PostgresError) -> Int {
         let rows = try await connection.query("select millrace.outstanding($1)", [.texts(kinds)]) {
             row throws(PostgresError) in Int(try row.int(0))

@@ -2,7 +2,7 @@ package import FoundationEssentials
 package import Jobs
 package import Postgres
 
-/// Gates that were asked about.
+/// The answer about gates.
 package struct Openings: Sendable {
     /// Jobs that are back in line.
     package var moved: Int
@@ -10,15 +10,15 @@ package struct Openings: Sendable {
     package var lanes: [Lane]
     /// When the next rate gate opens.
     package var next: Duration?
-    /// Where to go on: there are more gates than one step looks at.
+    /// Where to continue: there are more gates than one step looks at.
     package var resume: Int64?
 }
 
-/// A limit, and what it holds back now.
+/// A limit, and how much it holds back now.
 package struct LimitRow: Sendable, Equatable {
     package var subject: Limit.Subject
     package var limit: Limit
-    /// nil for a rule of many keys.
+    /// nil for a rule for many keys.
     package var running: Int?
     /// nil for anything but a single key.
     package var parked: Int?
@@ -52,8 +52,8 @@ extension Limit.Subject {
 
 extension Queue {
     /// - Parameters:
-    ///   - gates: Those of keys; nil asks about all, in steps.
-    ///   - outer: Those of queues and tenants too.
+    ///   - gates: Gates of keys; nil means all, in steps.
+    ///   - outer: Also the gates of queues and tenants.
     package static func openGates(
         on connection: Connection, _ gates: Set<Int64>?, after: Int64? = nil, outer: Bool
     ) async throws(PostgresError) -> Openings {
@@ -69,7 +69,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// Gathers what the counts of slots left behind; returns where to go on.
+    /// Adds up late rows of the slots' counts; returns where to continue.
     package static func sweepSlots(on connection: Connection, after: Int64?) async throws(PostgresError) -> Int64? {
         let rows = try await connection.query("select resume from millrace.slots_sweep($1)", [.int8(after)]) {
             row throws(PostgresError) in try row.optionalInt(0)
@@ -77,7 +77,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// Makes good where the counts of slots and the leases do not agree. Returns at how many gates that was.
+    /// Corrects the counts of slots that do not agree with the leases. Returns the number of corrected gates.
     package static func mendSlots(on connection: Connection) async throws(PostgresError) -> Int {
         let rows = try await connection.query("select count(*) from millrace.slots_mend()", deadline: .seconds(60)) {
             row throws(PostgresError) in Int(try row.int(0))
@@ -85,7 +85,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// Gates whose counted slots are not those that the leases hold, with what is too much or, below zero, too little.
+    /// Gates whose count of slots differs from the leases', with the difference: above zero too many, below zero too few.
     package static func straySlots(
         on connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> [(gate: Int64, surplus: Int)] {
@@ -95,7 +95,7 @@ extension Queue {
         ) { row throws(PostgresError) in (try row.int(0), Int(try row.int(1))) }
     }
 
-    /// True when it changed something. nil takes the limit away.
+    /// True when something changed. nil removes the limit.
     package static func setLimit(
         of subject: Limit.Subject, to limit: Limit?, on connection: Connection
     ) async throws(PostgresError) -> Bool {
@@ -145,7 +145,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// Slots held at any gate; whether what is counted and what the leases hold agree, `slots_audit` tells gate by gate.
+    /// How many slots are held at all gates together; `slots_audit` compares counts and leases gate by gate.
     package static func slotsHeld(on connection: Connection) async throws(PostgresError) -> Int {
         let rows = try await connection.query(
             "select coalesce(sum(greatest(counted, held)), 0)::bigint from millrace.slots_audit()"

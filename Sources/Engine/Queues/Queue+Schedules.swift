@@ -2,7 +2,7 @@ package import FoundationEssentials
 package import Jobs
 package import Postgres
 
-/// A schedule as people see it.
+/// A schedule as operators see it.
 package struct ScheduleRow: Sendable {
     package var name: String
     package var kind: String
@@ -31,7 +31,7 @@ package struct ScheduleRow: Sendable {
     package var now: Date
 }
 
-/// What became of one time of a schedule, or of several that were missed.
+/// The result of one time of a schedule, or of several that were missed.
 package struct ScheduleFire: Sendable {
     package var fireAt: Date
     /// fired, manual, skipped or missed
@@ -83,7 +83,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// Fires now; the job's number.
+    /// Fires now; returns the job's number.
     package static func runSchedule(_ name: String, on connection: Connection) async throws(PostgresError) -> Int64 {
         let rows = try await connection.query("select millrace.schedule_run($1)", [.text(name)]) {
             row throws(PostgresError) in try row.int(0)
@@ -91,7 +91,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// Those that need somebody's attention first, then by their next time; or the one of a name.
+    /// Schedules with a problem first, then by their next time; or the one with this name.
     package static func schedules(
         named name: String? = nil, limit: Int? = nil, on connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> [ScheduleRow] {
@@ -135,7 +135,7 @@ extension Queue {
 }
 
 extension Schedule.CatchUp {
-    /// As the schema has it.
+    /// The word in the schema.
     fileprivate var words: (String, limit: Int) {
         switch self {
         case .none: ("none", 1000)
@@ -144,7 +144,7 @@ extension Schedule.CatchUp {
         }
     }
 
-    /// nil: no word of the schema.
+    /// nil: the word is not one of the schema's.
     package init?(_ word: String, limit: Int) {
         switch word {
         case "none": self = .none

@@ -14,7 +14,7 @@ package struct SealedKey: Sendable, Equatable {
     }
 }
 
-/// A job whose arguments another key seals than should.
+/// A job whose arguments are encrypted with another key than they should be.
 package struct SealedJob: Sendable {
     package var id: Int64
     package var kind: String
@@ -40,7 +40,7 @@ extension Queue {
         }
     }
 
-    /// The next jobs that another key than `key` seals, in order of key and id.
+    /// The next jobs that are encrypted with another key than `key`, in order of key and id.
     package static func sealedPage(
         notBy key: String, afterKey: String, afterID: Int64, limit: Int, on connection: Connection,
         deadline: Duration? = nil
@@ -53,7 +53,7 @@ extension Queue {
         }
     }
 
-    /// Replaces sealed arguments that are still what they were; returns the jobs where they have been.
+    /// Replaces encrypted arguments if they have not changed meanwhile; returns the jobs for which they had not.
     package static func reseal(
         _ changes: [(old: SealedJob, new: [UInt8])], on connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> Set<Int64> {

@@ -1,6 +1,6 @@
 package import Postgres
 
-/// What a worker says of itself when it opens a session.
+/// A worker's description of itself when it opens a session.
 package struct SessionCard: Sendable {
     package var id: Int64
     package var name: String
@@ -11,7 +11,7 @@ package struct SessionCard: Sendable {
     package var kinds: [Int32]
     package var slots: Int32
     package var direct: Bool
-    /// What it serves beside its kinds, each with how.
+    /// The rooms it serves besides its kinds, each with how it serves them.
     package var rooms: [String: String]
 
     package init(
@@ -53,11 +53,11 @@ package struct TallyKey: Hashable, Sendable {
     }
 }
 
-/// Another worker's sign of life.
+/// Another worker's heartbeat.
 package struct Sign: Sendable, Equatable {
     package var session: Int64
     package var beat: Int64
-    /// It holds a session lock, when it is alive and directly connected.
+    /// It holds a session lock while it is alive and directly connected.
     package var direct: Bool
     package var lockIsFree: Bool
 
@@ -76,15 +76,15 @@ package struct Rescue: Sendable {
     package var remaining: Int
 }
 
-/// A line of a queue: the queue itself, or where the jobs of one tenant or those with a limit key wait.
+/// A line of a queue: the queue itself, or the line of one tenant's jobs or of those with a limit key.
 package struct QueueInfo: Sendable {
     package var id: Int32
     package var name: String
     package var paused: Bool
     package var retention: Int16
-    /// The queue it is a line of; its own number for the queue itself.
+    /// The queue it belongs to; its own number for the queue itself.
     package var main: Int32
-    /// Its tenant's share beside others.
+    /// Its tenant's share relative to the others.
     package var weight: Double
     /// Its jobs may have to wait for a limit.
     package var limited: Bool
@@ -100,7 +100,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// Queues that a worker names exist from then on, so that it can be woken for their first job.
+    /// Creates the queues that a worker names, so that it can be woken for their first job.
     package static func registerQueues(on connection: Connection, _ names: [String]) async throws(PostgresError) {
         guard !names.isEmpty else { return }
         try await connection.execute("select millrace.register_queues($1)", [.texts(names)])
@@ -120,7 +120,7 @@ extension Queue {
             ])
     }
 
-    /// True while the session stands.
+    /// True while the session exists.
     package static func beat(
         on connection: Connection, session: Int64, state: String, running: Int, waiting: Int, stuck: Int,
         tallies: [TallyKey: RunTally]
@@ -148,7 +148,7 @@ extension Queue {
         }
     }
 
-    /// Puts back what a session held that was seen dead at `beat`.
+    /// Puts back the jobs of a session that was seen dead at `beat`.
     package static func rescue(
         on connection: Connection, session: Int64, beat: Int64
     ) async throws(PostgresError) -> Rescue {
@@ -163,7 +163,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// Ends our own session; anything it still held goes back. Returns how many jobs that were.
+    /// Ends our own session; jobs that it still held go back in line. Returns how many.
     package static func closeSession(on connection: Connection, session: Int64) async throws(PostgresError) -> Int {
         let rows = try await connection.query(
             "select jobs from millrace.session_close($1)", [.int8(session)]
@@ -214,7 +214,7 @@ extension Queue {
 }
 
 extension Queue {
-    /// Puts back what leases hold that this worker never heard of: the answer to their claim was lost.
+    /// Puts back the jobs of leases that this worker never heard of, because the reply to their claim was lost.
     package static func returnLeases(
         on connection: Connection, session: Int64, numbers: Set<Int64>
     ) async throws(PostgresError) -> Int {

@@ -1,11 +1,11 @@
 package import FoundationEssentials
 package import Postgres
 
-/// A queue and what stands in it. Counts are capped: the cap means that many or more.
+/// A queue and its numbers of jobs. Counts are capped: the cap means that many or more.
 package struct QueueDepth: Sendable {
     package var name: String
     package var pausedAt: Date?
-    /// Of its succeeded jobs.
+    /// The retention of its succeeded jobs.
     package var retention: String
     package var retentionCancelled: String
     package var retentionDead: String
@@ -49,7 +49,7 @@ package struct RateRow: Sendable {
     package var cancelled: Int
     package var snoozed: Int
 
-    /// Every run that ended, however.
+    /// All runs that ended, in any way.
     package var runs: Int { succeeded + failed + cancelled + snoozed }
 }
 
@@ -68,7 +68,7 @@ package struct SizeRow: Sendable {
     package var deadRows: Int
 }
 
-/// How far the partitions reach.
+/// How far ahead the partitions exist.
 package struct Partitions: Sendable {
     /// Whole days after today; nil when there is none at all.
     package var historyDays: Int?
@@ -133,7 +133,7 @@ extension Queue {
         }
     }
 
-    /// Kinds that wait and that no worker knows.
+    /// Kinds of waiting jobs that no worker knows.
     package static func orphans(
         on connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> [(kind: String, waiting: Int)] {
@@ -142,7 +142,7 @@ extension Queue {
         }
     }
 
-    /// Jobs that died in the last so many seconds, at most 10,000.
+    /// Jobs that died within the last `seconds`, at most 10,000.
     package static func deadCount(
         seconds: Double, on connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> Int {
@@ -162,7 +162,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// The oldest transactions that pin row versions, the one that pins most first.
+    /// The oldest transactions that keep old row versions alive, the worst first.
     package static func pins(
         on connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> [PinRow] {
@@ -199,7 +199,7 @@ extension Queue {
     }
 }
 
-/// What a queue has to do now; counts are capped at 10,000.
+/// The present work of a queue; counts are capped at 10,000.
 package struct QueueLoad: Sendable, Equatable {
     package var ready: Int
     package var due: Int

@@ -1,7 +1,7 @@
 package import FoundationEssentials
 package import Postgres
 
-/// A step on record.
+/// A recorded step.
 package struct StepRow: Sendable, Equatable {
     package var name: String
     /// JSON text.
@@ -13,7 +13,7 @@ package struct StepRow: Sendable, Equatable {
 
 /// A kept line of a job's log.
 package struct LogRow: Sendable, Equatable {
-    /// Counted from 1 for each job; what is missing at the beginning was cut.
+    /// Counted from 1 for each job; lines missing at the beginning were cut.
     package var number: Int64
     package var at: Date
     /// debug, info, warning or error.
@@ -57,7 +57,7 @@ package struct RunReport: Sendable, Encodable {
 }
 
 extension Queue {
-    /// What is on record for a job, oldest first.
+    /// A job's recorded steps, oldest first.
     package static func steps(of id: Int64, on connection: Connection) async throws(PostgresError) -> [StepRow] {
         try await connection.query("select name, value, attempt, at from millrace.steps($1)", [.int8(id)]) {
             row throws(PostgresError) in
@@ -66,7 +66,7 @@ extension Queue {
         }
     }
 
-    /// Records a step under the token's lease; the value on record.
+    /// Records a step under the token's lease; returns the recorded value.
     package static func step(
         _ name: String, value: [UInt8], token: String, on connection: Connection
     ) async throws(PostgresError) -> [UInt8] {
@@ -76,7 +76,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// Returns the jobs whose reports were not taken now, and should come again.
+    /// Returns the jobs whose reports were not taken now and should be sent again.
     package static func report(_ runs: [RunReport], on connection: Connection) async throws(PostgresError) -> Set<Int64>
     {
         let json: [UInt8]
@@ -91,7 +91,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// The kept lines of a job behind the given one.
+    /// The kept lines of a job's log after the given one.
     package static func logs(
         of id: Int64, after number: Int64 = 0, on connection: Connection
     ) async throws(PostgresError) -> [LogRow] {

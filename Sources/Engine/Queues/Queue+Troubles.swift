@@ -1,13 +1,13 @@
 package import Postgres
 
-/// What goes wrong with a kind of a queue, by the rules of `millrace.troubles`.
+/// A trouble with a kind of a queue, by the rules of `millrace.troubles`.
 package struct TroubleRow: Sendable, Equatable {
     package enum Trouble: String, Sendable {
         /// The newest build fails where earlier ones did not.
         case build
         /// Half of its runs, or more, fail.
         case failing
-        /// Jobs wait for another attempt, more than succeed.
+        /// More jobs wait for another attempt than succeed.
         case retrying
     }
 
@@ -17,12 +17,12 @@ package struct TroubleRow: Sendable, Equatable {
     package var kind: String?
     package var runs: Int
     package var failed: Int
-    /// The seconds in which these runs ended.
+    /// The period in which these runs ended, in seconds.
     package var span: Int
-    /// How many wait for another attempt; counting stops at 10,000.
+    /// How many jobs wait for another attempt; counting stops at 10,000.
     package var retrying: Int
     package var build: String?
-    /// What most of them say.
+    /// The most frequent error.
     package var error: String?
 }
 
@@ -33,22 +33,22 @@ package struct RetryRow: Sendable, Equatable {
     package var jobs: Int
 }
 
-/// Something that workers do beside their jobs' kinds, with what waits there and who does it.
+/// A room that workers serve besides their kinds, with the work that waits there and the workers that serve it.
 package struct RoomRow: Sendable, Equatable {
-    /// What a worker says of its mail when no service is configured.
+    /// How a worker serves mail when no mail service is configured.
     package static let filesByDefault = "files"
 
     package var name: String
-    /// nil: nobody counted, for workers serve it.
+    /// nil: not counted, because workers serve it.
     package var waiting: Int?
-    /// Seconds that the oldest has waited.
+    /// How long the oldest has waited, in seconds.
     package var oldest: Double?
     package var servers: Int
-    /// Workers of earlier versions, which do not say what they serve.
+    /// Workers of earlier versions, which do not report what they serve.
     package var unsure: Int
-    /// By what, where workers say it.
+    /// How workers serve it, if they report that.
     package var how: [String]
-    /// Something waits, or was handed in within a day.
+    /// Something waits, or came within the last day.
     package var isUsed: Bool
 }
 
@@ -76,13 +76,13 @@ package struct LaneRow: Sendable, Equatable {
     }
 }
 
-/// Jobs of a queue, kind and state, as they were counted last for all who collect numbers.
+/// Jobs of a queue, kind and state, as they were last counted for all collectors of metrics.
 package struct MeasureRow: Sendable, Equatable {
     package var queue: String
     package var kind: String
     package var state: String
     package var jobs: Int
-    /// Seconds that the oldest ready one has waited.
+    /// How long the oldest ready one has waited, in seconds.
     package var oldest: Double?
     /// Seconds since they were counted.
     package var age: Double

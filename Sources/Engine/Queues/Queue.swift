@@ -1,8 +1,8 @@
-/// The queue's statements, each on a connection that the caller brings. No state of its own.
+/// The queue's statements. Each runs on the caller's connection; there is no state here.
 package enum Queue {}
 
-/// The fence of a claimed batch: the session's random number, and a counter that is never used again. The counter's low two
-/// bits are the retention class, the third marks a lone suspect.
+/// The fence of a claimed batch: the session's random number, and a counter that is never used again. The counter's two low bits are the
+/// retention class, and the third marks a lone suspect.
 package struct LeaseToken: Hashable, Sendable, CustomStringConvertible {
     package let session: Int64
     package let number: Int64

@@ -1,7 +1,7 @@
 package import Postgres
 import Schema
 
-/// Something that stands in the schema or hangs on one of its tables.
+/// An object in the schema or attached to one of its tables.
 package struct SchemaObject: Sendable, Hashable, CustomStringConvertible {
     package var kind: String
     package var identity: String
@@ -15,34 +15,35 @@ package struct SchemaObject: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// Who owns the schema, and what is in it that no migration of ours made.
+/// Who owns the schema, and which objects in it were not made by our migrations.
 ///
-/// The rule: functions of the schema run with its owner's rights, so the owner trusts everything in it. A migration therefore refuses
-/// a schema that another role owns, or that holds what another role owns or what we did not make. What we made is written down by
-/// each migration in `millrace.made`; a schema of a version that did not write it down is compared with the names that were shipped.
+/// The rule: functions of the schema run with its owner's rights, so the owner trusts everything in it. A migration therefore refuses a
+/// schema that another role owns, or that contains objects of another role or objects that we did not make. Each migration records what we
+/// made in `millrace.made`; a schema of a version without this record is compared with the names that were shipped.
 package struct SchemaContents: Sendable, Equatable {
     package var owner: String
     package var role: String
     package var isOwnersSuperuser: Bool
-    /// What we made is known, and not only who owns what is there.
+    /// It is known what we made, not only who owns what.
     package var isComplete: Bool
     package var foreign: [SchemaObject]
 
     package var isOwn: Bool { owner == role }
 
-    /// To the end of the transaction. Before anything that asks about a schema others may have made: their operators are not found then.
+    /// Until the end of the transaction. Call it before any query about a schema that others may have made, so that their operators are not
+    /// used.
     package static func useOnlyTheCatalog(on connection: Connection) async throws(PostgresError) {
         try await connection.execute("select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)")
     }
 
-    /// For who only looks, first in its transaction: a migration that commits meanwhile is seen whole or not at all.
+    /// For callers that only look; first in the transaction: a migration that commits meanwhile is seen as a whole or not at all.
     package static func useOneSnapshot(on connection: Connection) async throws(PostgresError) {
         try await connection.execute("set transaction isolation level repeatable read, read only")
         try await useOnlyTheCatalog(on: connection)
     }
 
-    /// nil: there is no schema yet. Foreign are objects of another owner than the schema's; and, where `millrace.made` can be read or
-    /// nothing was written down yet, those that we did not make.
+    /// nil: there is no schema yet. Foreign are objects of another owner than the schema's. If `millrace.made` can be read, or if nothing
+    /// was recorded yet, objects that we did not make are foreign, too.
     /// - Parameter began: whether a migration was ever applied; nil: when there is a table of them.
     package static func look(
         began: Bool? = nil, on connection: Connection
@@ -70,7 +71,7 @@ package struct SchemaContents: Sendable, Equatable {
         let others = found.filter { $0.object.owner != schema.owner }.map(\.object)
         var unknown: [SchemaObject] = []
         let ours = found.filter { !$0.isDerived && $0.object.owner == schema.owner }.map(\.object)
-        // A table of another's could say anything: whoever plants one named `made` is named among the others above.
+        // Another owner's table could say anything. Such a table named `made` is already listed among the others above.
         if schema.reads, !others.contains(where: { $0.identity == "millrace.made" }) {
             let made = Set(
                 try await connection.query("select m.kind, m.identity from millrace.made m") {
@@ -85,7 +86,7 @@ package struct SchemaContents: Sendable, Equatable {
         return contents
     }
 
-    /// Writes down what is there now. Nothing else may have come in meanwhile: see `look`.
+    /// Records the present objects. Nothing else may have been added meanwhile: see `look`.
     static func writeDown(on connection: Connection) async throws(PostgresError) {
         let objects = try await objects(on: connection).filter { !$0.isDerived }.map(\.object)
         try await connection.execute("delete from millrace.made")
@@ -94,8 +95,8 @@ package struct SchemaContents: Sendable, Equatable {
             [.texts(objects.map(\.kind)), .texts(objects.map(\.identity))])
     }
 
-    /// Drops functions that the scripts just applied have not made again, which are old signatures and old names. Who was given one by name gets
-    /// what has that name now. To be called before anything else changes functions in this transaction.
+    /// Drops functions that the scripts have not just created again: old signatures and old names. Grants by name move to the function that
+    /// has the name now. Call it before anything else in this transaction changes functions.
     static func dropStale(on connection: Connection) async throws(PostgresError) {
         try await connection.execute(
             "select set_config('millrace.kept', array_to_string($1::text[], ';'), true)",
@@ -127,7 +128,7 @@ package struct SchemaContents: Sendable, Equatable {
                 """)
     }
 
-    /// What was ever shipped under a name in the schema, and the triggers on its tables.
+    /// Every name that was ever shipped in the schema, and the triggers on its tables.
     private static func names(on connection: Connection) async throws(PostgresError) -> Set<String> {
         let scripts = Schema.migrations + Schema.functions + [Schema.testClock]
         let names = try await connection.query(
@@ -141,7 +142,7 @@ package struct SchemaContents: Sendable, Equatable {
         return Set(names + ["migration"] + Schema.retiredFunctions)
     }
 
-    /// Everything in the schema and on its tables. Derived is what comes with something else: partitions, the sequences of columns.
+    /// Everything in the schema and on its tables. Derived objects come with others: partitions, the sequences of columns.
     private static func objects(
         on connection: Connection
     ) async throws(PostgresError) -> [(object: SchemaObject, isDerived: Bool)] {

@@ -1,15 +1,15 @@
 package import Postgres
 import Schema
 
-/// Who may do what in the schema beside the roles that are configured; read from the catalogs, which every role may read.
+/// Rights in the schema beyond those of the configured roles; read from the catalogs, which every role may read.
 package struct SchemaRights: Sendable, Equatable {
-    /// Functions that run with the owner's rights on whatever search_path the caller has.
+    /// Functions that run with the owner's rights but with the caller's search_path.
     package var unfixed: [String]
-    /// What everybody may execute, read or change.
+    /// What PUBLIC may execute, read or change.
     package var everybody: [String]
-    /// Roles beside the owner that may make objects in the schema.
+    /// Roles other than the owner that may create objects in the schema.
     package var creators: [String]
-    /// Roles that are not configured and hold rights on single objects.
+    /// Roles that are not configured but have rights on single objects.
     package var others: [String]
 
     package static func look(

@@ -1,4 +1,4 @@
-/// A process's own judgement of a provider, from its own calls alone.
+/// A process's own verdict on a provider, from its own calls only.
 package struct Breaker: Sendable {
     package struct Settings: Sendable, Equatable {
         package var failures = 3
@@ -6,11 +6,11 @@ package struct Breaker: Sendable {
         package var longestOpen = Duration.seconds(3600)
         package var window = Duration.seconds(30)
         package var probes = 2
-        /// A probe that has not come back by then counts as lost, and its place is free.
+        /// A probe that has not come back after this time counts as lost, and its place is free.
         package var probeLease = Duration.seconds(30)
         package var rampStep = Duration.seconds(1)
         package var slow = Duration.seconds(10)
-        /// Shares of a window count from so many calls on.
+        /// A window's shares count only from this many calls on.
         package var enough: Int32 = 20
         package var failedShare = 0.5
         package var slowShare = 0.8
@@ -31,9 +31,9 @@ package struct Breaker: Sendable {
 
     package let settings: Settings
     package private(set) var state = State.closed(failures: 0)
-    /// Grows with every change of state: what was let through under an earlier one decides nothing any more.
+    /// Grows with every change of state. A call that was let through under an earlier generation no longer counts.
     package private(set) var generation: Int64 = 0
-    /// How often it opened since all was well.
+    /// How often it has opened since the provider was last well.
     package private(set) var streak = 0
     package private(set) var opened: Moment?
     private var lastProbe: Int64 = 0
@@ -122,14 +122,14 @@ package struct Breaker: Sendable {
         }
     }
 
-    /// Others know better: begins anew.
+    /// The fleet's verdict replaces this breaker's own: it starts afresh.
     package mutating func reset() {
         streak = 0
         opened = nil
         become(.closed(failures: 0))
     }
 
-    /// What the fleet had decided holds on while nobody can be asked.
+    /// The fleet's decision goes on while the database cannot be reached.
     package mutating func take(over until: Moment) {
         become(.open(until: until))
     }
@@ -156,7 +156,7 @@ package struct Breaker: Sendable {
 }
 
 extension Breaker.Settings {
-    /// Doubles with each time in a row, and is spread by a fifth, so that a fleet does not come back in step.
+    /// Doubles with each opening in a row, and varies by a fifth, so that the workers of a fleet do not come back at the same moment.
     package func openTime(streak: Int, jitter: Double) -> Duration {
         let base = Double(open.nanoseconds) * Double(1 << min(max(0, streak), 10))
         let bounded = min(base, Double(max(open, longestOpen).nanoseconds))

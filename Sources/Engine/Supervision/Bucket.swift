@@ -1,8 +1,8 @@
-/// When the next call may go, so that a fleet together keeps to a provider's pace. Time is cut into cells, dealt out to the
-/// workers in turn by the fleet's clock; each uses its own, so that no two meet and nobody has to ask.
+/// When the next call may go, so that the fleet as a whole keeps to a provider's pace. Time is cut into cells, which are dealt out to the
+/// workers in turn by the fleet's clock. Each worker uses its own cells, so no two calls meet and no worker has to ask.
 package struct Bucket: Sendable {
     package struct Share: Sendable, Equatable {
-        /// Our place among those who call, from 0.
+        /// Our place among the callers, from 0.
         package var rank = 0
         package var callers = 1
 
@@ -12,17 +12,17 @@ package struct Bucket: Sendable {
         }
     }
 
-    /// A little less than what is allowed: calls take unequally long on their way.
+    /// A little less than the allowed pace, because calls take different times on their way.
     package static let caution = 0.97
 
-    /// What somebody has set; the provider's own word counts if it is less.
+    /// The configured pace; the provider's own statement counts if it is lower.
     package let cap: Double?
-    /// Calls a second for the whole fleet, as the provider says. nil: not known.
+    /// Calls a second for the whole fleet, as the provider states it. nil: not known.
     package private(set) var learned: Double?
     package private(set) var share = Share()
-    /// Nothing goes before then.
+    /// No call goes before then.
     package private(set) var blocked = Moment(nanoseconds: .min)
-    /// What the fleet's clock is ahead of ours.
+    /// How far the fleet's clock is ahead of ours.
     private var ahead: Int64 = 0
     private var lastTaken = Moment(nanoseconds: .min / 2)
     private var throttles = 0
@@ -43,14 +43,14 @@ package struct Bucket: Sendable {
     /// From one of our cells to the next.
     package var interval: Int64? { cell.map { $0 * Int64(share.callers) } }
 
-    /// When this call may go; that place is then taken.
+    /// When this call may go; its place is taken then.
     package mutating func take(at now: Moment) -> Moment {
         guard let time = next(at: now) else { return max(now, blocked) }
         lastTaken = time
         return time
     }
 
-    /// When the next may go.
+    /// When the next call may go.
     package func peek(at now: Moment) -> Moment {
         next(at: now) ?? max(now, blocked)
     }
@@ -58,7 +58,7 @@ package struct Bucket: Sendable {
     private func next(at now: Moment) -> Moment? {
         guard let interval, let cell else { return nil }
         let earliest = max(now, blocked)
-        // Our cell that is under way, if it is unused: half an interval keeps it apart from the last one.
+        // Our present cell, if it is unused: half an interval keeps the call apart from the last one.
         let notBefore = lastTaken.nanoseconds + interval / 2
         let fleet = earliest.nanoseconds + ahead - Int64(share.rank) * cell
         let current = fleet.floored(by: interval) * interval + Int64(share.rank) * cell - ahead
@@ -67,7 +67,7 @@ package struct Bucket: Sendable {
         return Moment(nanoseconds: current + steps * interval)
     }
 
-    /// The place was taken and not used; it can be had again if nobody took a later one.
+    /// The place was not used. It is free again unless a later one was taken.
     package mutating func giveBack(_ time: Moment) {
         guard let interval, time == lastTaken else { return }
         lastTaken = Moment(nanoseconds: lastTaken.nanoseconds - interval)
@@ -82,11 +82,11 @@ package struct Bucket: Sendable {
         self.ahead = ahead
     }
 
-    /// Too fast, says the provider, and how long to wait. Returns until when all should wait, if that is for all to know.
+    /// The provider says that we call too fast, and how long to wait. Returns until when everybody should wait, if all should know.
     package mutating func throttled(wait: Duration?, at now: Moment) -> Moment? {
         throttles = min(throttles + 1, 7)
         if let interval {
-            // Others use the same allowance, or the clocks disagree: we leave some of our turns out, and the pace stays.
+            // Others use the same allowance, or the clocks disagree: we skip some of our turns, and the pace stays.
             let skipped = Int64(1 << (throttles - 1)) * interval
             let pause = min(wait?.nanoseconds ?? 0, 60_000_000_000)
             lastTaken = max(lastTaken, now)

@@ -1,4 +1,4 @@
-/// So many calls of a provider at once; the others wait in line, first come, first served.
+/// At most a fixed number of calls of a provider at once; the others wait in line, first come, first served.
 package struct Bulkhead: Sendable {
     package let slots: Int
     package private(set) var taken = 0
@@ -19,7 +19,7 @@ package struct Bulkhead: Sendable {
         return true
     }
 
-    /// One more than there are, if need be: for what must not wait.
+    /// Takes a place even if all are taken, for calls that must not wait.
     package mutating func enterAnyway() { taken += 1 }
 
     package mutating func queue() -> Int64 {
@@ -28,7 +28,7 @@ package struct Bulkhead: Sendable {
         return last
     }
 
-    /// Who gives up waiting. False: the slot is theirs already.
+    /// The caller stops waiting. False: it has the slot already.
     package mutating func giveUp(_ ticket: Int64) -> Bool {
         guard let index = line[first...].firstIndex(of: ticket), !gone.contains(line[index]) else { return false }
         gone.insert(ticket)
@@ -36,7 +36,7 @@ package struct Bulkhead: Sendable {
         return true
     }
 
-    /// Whose turn it is now; the slot has passed to them.
+    /// The ticket whose turn it is now; the slot has passed to it.
     package mutating func leave() -> Int64? {
         tidy()
         guard first < line.count, taken <= slots else {

@@ -1,12 +1,12 @@
 package import Faults
 
-/// What a finished call says to those who decide about the next.
+/// What a finished call means for decisions about the next ones.
 package enum CallOutcome: Sendable, Equatable {
     case healthy
     case failing
-    /// Nobody's calls will do better until `hold` has passed, or somebody has done something.
+    /// No call will succeed until `hold` has passed, or until somebody has corrected something.
     case refusing
-    /// It says nothing: cancelled, our own mistake, or only too fast.
+    /// It says nothing about the provider: cancelled, our own mistake, or only too fast.
     case neutral
 
     package init(_ kind: ErrorClass?) {
@@ -19,10 +19,10 @@ package enum CallOutcome: Sendable, Equatable {
     }
 }
 
-/// A call that was let through, and by what right.
+/// A call that was let through, and for what reason.
 package struct Permit: Sendable, Equatable {
     package enum Right: Sendable, Equatable {
-        /// Nothing stood against it.
+        /// Nothing forbade it.
         case plain
         /// A probe of this process's own.
         case probe(Int64)
@@ -38,6 +38,6 @@ package struct Permit: Sendable, Equatable {
 
 package enum Admission: Sendable, Equatable {
     case go(Permit)
-    /// Not before then, where that is known.
+    /// Not before `until`, if that is known.
     case refused(until: Moment?)
 }

@@ -9,14 +9,14 @@ package struct CallRefusal: Error, Sendable, Equatable, CustomStringConvertible 
         case pace
         case busy
         case retries
-        /// What is left of a quota is kept for others.
+        /// The rest of a quota is kept for urgent calls.
         case reserve
     }
 
     package var provider: String
     package var why: Why
     package var reason: String?
-    /// When asking again may help.
+    /// After what time another try may help.
     package var wait: Duration?
 
     package init(provider: String, why: Why, reason: String? = nil, wait: Duration? = nil) {

@@ -1,22 +1,22 @@
 package import Faults
 
-/// One class of calls of one provider: the fleet's decision, this process's own, and what was counted.
+/// One class of calls of one provider: the fleet's decision, this process's own verdict, and the counts.
 package struct Circuit: Sendable {
     package private(set) var own: Breaker
     package private(set) var mirror = FleetView()
     package private(set) var window: Window
-    /// Why the own breaker opened last.
+    /// Why our own breaker opened last.
     package private(set) var reason: String?
     package private(set) var isAuthoritative = false
     package private(set) var hold: Duration?
-    /// While the fleet could not be asked, our own probes found the provider well.
+    /// While the fleet could not be reached, our own probes found that the provider works.
     package private(set) var hasRecovered = false
     package private(set) var isDetached = false
     /// Calls that came since the last flush, let through or not.
     package var asked = 0
     package private(set) var totals = Totals()
 
-    /// What became of all calls since the process began.
+    /// The outcomes of all calls since the process began.
     package struct Totals: Sendable, Equatable {
         package var ok = 0
         package var failed = 0
@@ -24,7 +24,7 @@ package struct Circuit: Sendable {
         package var unknown = 0
         /// Not let through.
         package var refused = 0
-        /// Let through because an operator wants to observe, and for no other reason.
+        /// Let through only because an operator wants to observe.
         package var wouldRefuse = 0
 
         package init() {}
@@ -48,13 +48,14 @@ package struct Circuit: Sendable {
         return admission
     }
 
-    /// For what must not be held back: it goes, as a probe if one is to be had, else by its own right, which decides nothing.
+    /// For calls that must not be held back: the call goes as a probe if there is one, else without one, and then its outcome decides
+    /// nothing.
     package mutating func admitVital(at now: Moment) -> Permit {
         if case .go(let permit) = admit(at: now) { return permit }
         return Permit(right: .plain, generation: -1)
     }
 
-    /// While an operator observes, the own judgement goes on, and is not obeyed.
+    /// While an operator observes, our own breaker keeps counting, but nobody obeys it.
     private mutating func overridden(at now: Moment) -> Admission {
         if case .observing = mirror.state {
             let admission = own.admit(at: now)
@@ -91,7 +92,7 @@ package struct Circuit: Sendable {
         case .plain, .probe, .ramp:
             own.record(permit, mark, window: window.counts, hold: hold, jitter: jitter, at: now)
         case .fleetRamp:
-            // The same as a plain call for the own judgement: enough of them going wrong is a vote to open again.
+            // For our own breaker it is like a plain call: enough failures are a vote to open again.
             own.record(
                 Permit(right: .plain, generation: own.generation), mark, window: window.counts, hold: hold,
                 jitter: jitter, at: now)
@@ -118,13 +119,13 @@ package struct Circuit: Sendable {
         self.hold = hold
     }
 
-    /// Given back without having been used: nothing was learned.
+    /// The permit was not used: nothing was learned.
     package mutating func giveBack(_ permit: Permit, at now: Moment) -> Bool {
         own.record(permit, .neutral, window: window.counts, jitter: 0, at: now)
         return mirror.record(permit, .neutral)
     }
 
-    /// Whether our own breaker has opened not long ago, under the generation that the fleet is at.
+    /// Whether our own breaker has opened recently, under the fleet's present generation.
     package func votes(at now: Moment) -> Bool {
         guard case .open = own.state, let opened = own.opened else { return false }
         return now - opened < own.settings.window
@@ -148,14 +149,14 @@ package struct Circuit: Sendable {
         mirror.lend(leases, generation: generation, until: leaseUntil)
     }
 
-    /// The database has not answered for a while: what it said last holds until its time, then we look for ourselves.
+    /// The database has not answered for a while. Its last decision holds until its time is over; then our own breaker decides.
     package mutating func detach(at now: Moment) {
         guard !isDetached else { return }
         isDetached = true
         if let until = mirror.detach(at: now) { own.take(over: until) }
     }
 
-    /// A copy of what holds for all classes begins with nothing of its own.
+    /// A copy of the circuit of all classes starts without counts of its own.
     mutating func becomeOwn() {
         asked = 0
         totals = Totals()

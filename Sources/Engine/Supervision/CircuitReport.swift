@@ -1,4 +1,4 @@
-/// What this process tells of one circuit, whole, in the words of `millrace.provider_flush`.
+/// This process's whole report about one circuit, in the terms of `millrace.provider_flush`.
 struct CircuitReport: Encodable, Sendable, Equatable {
     var provider: String
     var `class`: String
@@ -17,7 +17,7 @@ struct CircuitReport: Encodable, Sendable, Equatable {
     var wants: Bool
     var recovered: Bool
     var results: [Result]
-    /// As Postgres writes an array: leases to renew.
+    /// The leases to renew, as a Postgres array.
     var held: String
     var rate: Double?
     var blocked_s: Double?
@@ -32,7 +32,7 @@ struct CircuitReport: Encodable, Sendable, Equatable {
 }
 
 extension ProviderGate {
-    /// What the fleet has not heard yet, or should hear again.
+    /// Reports that the fleet has not heard yet, or should hear again.
     func entries(at now: Moment) -> [CircuitReport] {
         withState { state in
             var entries: [CircuitReport] = []
@@ -43,7 +43,7 @@ extension ProviderGate {
                 guard let circuit = state.circuits[name] else { continue }
                 var entry = CircuitReport(self.name, name, circuit, at: now)
                 if entries.isEmpty, state.news != PaceNews() { entry.take(state.news, at: now) }
-                // The same as last time, and nothing that would have to be kept alive.
+                // It is the same as last time, and nothing needs to be kept alive.
                 if entry == state.sent[name], circuit.isQuiet { continue }
                 entries.append(entry)
             }
@@ -54,7 +54,7 @@ extension ProviderGate {
         }
     }
 
-    /// The fleet has heard this.
+    /// The fleet has received this report.
     func told(_ entry: CircuitReport) {
         withState { state in
             state.circuits[entry.class]?.asked -= entry.asked
@@ -66,7 +66,7 @@ extension ProviderGate {
         }
     }
 
-    /// It did not hear it: what was learned of the pace goes along the next time.
+    /// The report did not arrive: the next one also carries what was learned about the pace.
     func untold(_ entry: CircuitReport, at now: Moment) {
         withState { state in
             state.news.rate = state.news.rate ?? entry.rate
@@ -123,7 +123,7 @@ extension CircuitReport {
 }
 
 extension Circuit {
-    /// Nothing is under way that the fleet would have to hear of again.
+    /// Nothing is under way that the fleet would have to hear about again.
     var isQuiet: Bool {
         guard asked == 0, mirror.results.isEmpty, mirror.held.isEmpty, !mirror.wantsProbe, case .closed = own.state
         else { return false }

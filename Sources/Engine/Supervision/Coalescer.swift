@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Many callers, one request: for reads only (a token, a template, a flag, a probe), never for sends. A caller that is cancelled
-/// leaves alone; the work is called off when nobody waits for it any more. Nothing is kept, least of all an error.
+/// Many callers, one request: for reads only (a token, a template, a flag, a probe), never for sends. A cancelled caller leaves without
+/// an effect on the others; the work is cancelled when nobody waits for it any more. No result is kept, and no error.
 ///
 /// There is one in a process, its supervisor's: rooms read by ``Supervisor/read(_:_:)`` or ``Call/read(_:_:)``.
 final class Coalescer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
@@ -11,7 +11,7 @@ final class Coalescer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         var flights = Flights<Key>()
         var waiters: [Int64: Waiter] = [:]
         var tasks: [Int64: Task<Void, Never>] = [:]
-        /// Landed before the continuation of whoever joined was there.
+        /// Results that came before the joining caller had stored its continuation.
         var early: [Int64: Result<Value, any Error>] = [:]
         var lastCaller: Int64 = 0
     }
@@ -48,7 +48,7 @@ final class Coalescer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return try result.get()
     }
 
-    /// A task of its own: it belongs to all who wait, and outlives each of them.
+    /// An unstructured task, because it belongs to all waiting callers and outlives each of them.
     private func start(_ flight: Int64, _ load: @escaping @Sendable () async throws -> Value) {
         let task = Task {
             let result: Result<Value, any Error>

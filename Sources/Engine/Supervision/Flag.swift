@@ -1,5 +1,5 @@
-/// Something that is on for a share of all keys: the same keys in every process and in the database, and only ever more of them
-/// as the share grows.
+/// A feature that is on for a share of all keys: for the same keys in every process and in the database. When the share grows, keys are
+/// only added.
 package struct Flag: Sendable, Equatable {
     package var name: String
     package var percent: Int
@@ -15,7 +15,7 @@ package struct Flag: Sendable, Equatable {
         always.contains(key) || Self.bucket(of: key, in: name) <= percent
     }
 
-    /// 1 to 100: MurmurHash3 of `name:key`, so that one key has another place in each flag.
+    /// 1 to 100: MurmurHash3 of `name:key`, so that a key has a different place in each flag.
     package static func bucket(of key: String, in name: String) -> Int {
         Int(murmur("\(name):\(key)") % 100) + 1
     }

@@ -1,6 +1,6 @@
 import Postgres
 
-/// What the fleet holds of one circuit, as `millrace.provider_flush` answers it.
+/// The fleet's state of one circuit, as `millrace.provider_flush` returns it.
 struct FleetRow: Sendable {
     var provider: String
     var `class`: String
@@ -29,7 +29,7 @@ struct FleetRow: Sendable {
     }
 }
 
-/// The statements of this room.
+/// The SQL of supervision.
 enum FleetStatements {
     static func flush(
         on connection: Connection, member: Int64, name: String, entries: [UInt8], settings: [UInt8], isFirst: Bool,

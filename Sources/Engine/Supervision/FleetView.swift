@@ -1,4 +1,4 @@
-/// What the fleet has decided, as this process last heard it, and the probes it was lent.
+/// The fleet's decision, as this process last heard it, and the probes that were lent to this process.
 package struct FleetView: Sendable {
     package enum State: Sendable, Equatable {
         /// The process's own breaker decides. → any
@@ -9,7 +9,7 @@ package struct FleetView: Sendable {
         case probing
         /// → open, closed
         case ramping(Ramp)
-        /// By an operator, until then. → any
+        /// Forced by an operator, until then. → any
         case forcedOpen(until: Moment)
         case forcedClosed(until: Moment)
         case observing(until: Moment)
@@ -18,13 +18,13 @@ package struct FleetView: Sendable {
     package enum Decision: Sendable, Equatable {
         case go(Permit)
         case refused(until: Moment?)
-        /// Nothing stands against it, as far as the fleet goes.
+        /// The fleet has no objection; our own breaker decides.
         case ask
-        /// Let through whatever the own breaker thinks.
+        /// Let through even if our own breaker objects.
         case override
     }
 
-    /// One that has come back: passed, failed, or nil: nothing was learned.
+    /// A probe that has come back: passed, failed, or nil: nothing was learned.
     package struct Result: Sendable, Equatable {
         package var lease: Int64
         package var passed: Bool?
@@ -38,10 +38,11 @@ package struct FleetView: Sendable {
     package private(set) var state = State.closed
     package private(set) var generation: Int64 = 0
     package private(set) var reason: String?
-    /// Calls came while it was due: a probe would find a use.
+    /// Calls came while a probe was due, so a probe would be used.
     package private(set) var wantsProbe = false
     private var lent: [(lease: Int64, until: Moment)] = []
-    /// Numbers only grow: what is not above this one was lent before, and an answer that names it was on its way when it came back.
+    /// Lease numbers only grow. A lease that is not above this one was lent before: the answer that names it was on its way when it came
+    /// back.
     private var lastLease: Int64 = 0
     package private(set) var out: Set<Int64> = []
     package private(set) var results: [Result] = []
@@ -95,10 +96,10 @@ package struct FleetView: Sendable {
         }
     }
 
-    /// True when it changed something.
+    /// True when the state changed.
     package mutating func adopt(_ next: State, generation: Int64, reason: String?) -> Bool {
         guard generation > self.generation else {
-            // The same again, but for an end that may have moved.
+            // The same state again, but its end may have moved.
             if generation == self.generation, case .ramping = state { return false }
             guard generation == self.generation, state != next else { return false }
             state = next
@@ -108,7 +109,7 @@ package struct FleetView: Sendable {
         self.generation = generation
         self.reason = reason
         wantsProbe = false
-        // What was lent under the last generation is void; it is out with those who have it, and comes back as nothing.
+        // Probes lent under the last generation are void. Those still under way come back without a result.
         for probe in lent { results.append(Result(lease: probe.lease, passed: nil)) }
         lent = []
         return true
@@ -126,13 +127,13 @@ package struct FleetView: Sendable {
         }
     }
 
-    /// Those that nobody used go back, for somebody else may have a use for them.
+    /// Returns unused probes, so that another worker can use them.
     package mutating func returnIdle(at now: Moment) {
         for probe in lent where probe.until <= now { results.append(Result(lease: probe.lease, passed: nil)) }
         lent.removeAll { $0.until <= now }
     }
 
-    /// The fleet knows this one under a generation of its own.
+    /// The fleet counts this circuit's generations separately.
     mutating func becomeOwn() {
         generation = 0
         results = []
@@ -148,7 +149,7 @@ package struct FleetView: Sendable {
         if asked { wantsProbe = false }
     }
 
-    /// Nobody can be asked any more. Returns until when it was to stay open, if it was.
+    /// The database cannot be reached any more. Returns until when the circuit was to stay open, if it was.
     package mutating func detach(at now: Moment) -> Moment? {
         lent = []
         defer {

@@ -1,7 +1,7 @@
-/// Who waits for what: at most one flight per key that anybody may still join.
+/// Which callers wait for which work: at most one flight per key can be joined.
 package struct Flights<Key: Hashable & Sendable>: Sendable {
     package enum Joined: Sendable, Equatable {
-        /// Nobody was at it: start the work.
+        /// There was no flight for the key: start the work.
         case started(Int64)
         case joined(Int64)
 
@@ -39,17 +39,17 @@ package struct Flights<Key: Hashable & Sendable>: Sendable {
         return .started(last)
     }
 
-    /// nil: it was not waiting there any more. True: it was the last one, and the flight is to be called off.
+    /// nil: the caller was not waiting there any more. True: it was the last one, so cancel the flight.
     package mutating func leave(_ flight: Int64, _ caller: Int64) -> Bool? {
         guard flights[flight]?.waiting.remove(caller) != nil else { return nil }
         guard let left = flights[flight], left.waiting.isEmpty else { return false }
-        // It is dying from here on: whoever comes now starts another.
+        // This flight is ending, so a new caller starts another one.
         if open[left.key] == flight { open[left.key] = nil }
         flights[flight] = nil
         return true
     }
 
-    /// Who is to be told.
+    /// The callers to resume.
     package mutating func land(_ flight: Int64) -> Set<Int64> {
         guard let landed = flights.removeValue(forKey: flight) else { return [] }
         if open[landed.key] == flight { open[landed.key] = nil }

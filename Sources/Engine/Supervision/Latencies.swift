@@ -1,5 +1,5 @@
-/// Where a duration is counted: four buckets an octave from a microsecond to a minute, so that a quantile is at most a fifth off.
-/// The database adds up what workers counted, so the buckets are part of what versions must agree on.
+/// The buckets in which durations are counted: four for each doubling, from a microsecond to a minute, so a quantile is wrong by a fifth at
+/// most. The database adds up the workers' counts, so all versions must agree on the buckets.
 package enum Latencies {
     package static let buckets = 104
 

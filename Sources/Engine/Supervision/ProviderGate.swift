@@ -99,7 +99,7 @@ final class ProviderGate: Sendable {
                 }
                 holds = true
             }
-            // Whoever waited for a place goes, unless the provider has asked for a pause meanwhile.
+            // A call that has waited for its place goes now, unless the provider has asked for a pause meanwhile.
             if place == nil || state.bucket.blocked > now {
                 let turn = state.bucket.peek(at: now)
                 if let deadline, turn > deadline {
@@ -119,8 +119,8 @@ final class ProviderGate: Sendable {
         return entrance
     }
 
-    /// For what must not wait, whatever breaker, bulkhead, pace and operator say. It takes a slot, and a place in the pace, so that others
-    /// make room.
+    /// For calls that must not wait, whatever breaker, bulkhead, pace and operator say. It takes a slot and a place in the pace, so that
+    /// other calls make room.
     func enterVital(_ name: String, at now: Moment) -> Permit {
         state.withLock { state in
             var circuit = state.circuit(name, settings)
@@ -132,10 +132,10 @@ final class ProviderGate: Sendable {
         }
     }
 
-    /// True: go on, the slot is ours. False: cancelled, or the deadline has passed.
+    /// True: the slot is ours. False: cancelled, or the deadline has passed.
     func waitInLine(_ ticket: Int64, until deadline: Moment?) async -> Bool {
         let timer = deadline.map { deadline in
-            Task {  // ends with the wait: cancelled on the way out
+            Task {  // ends with the wait: it is cancelled on the way out
                 try await Task.sleep(for: max(.zero, deadline - .now))
                 self.giveUp(ticket)
             }
@@ -165,7 +165,7 @@ final class ProviderGate: Sendable {
         waiter?.resume(returning: false)
     }
 
-    /// Leaves without having called: slot and place are free again.
+    /// The call was not made: slot and place are free again.
     func leave(hasSlot: Bool, place: Moment?) {
         let next: CheckedContinuation<Bool, Never>? = state.withLock { state in
             if let place { state.bucket.giveBack(place) }
@@ -180,7 +180,7 @@ final class ProviderGate: Sendable {
         at now: Moment
     ) -> Bool {
         let (tells, next): (Bool, CheckedContinuation<Bool, Never>?) = state.withLock { state in
-            // A random number costs more than the rest: only a failure may open anything.
+            // A random number costs more than everything else here, and only a failure can open a breaker.
             let jitter = kind == nil ? 0.5 : Double.random(in: 0..<1)
             var tells =
                 state.circuits[name]?.record(
@@ -200,11 +200,11 @@ final class ProviderGate: Sendable {
         return tells
     }
 
-    /// What the headers of an answer said. True when the fleet should hear of it at once.
+    /// Takes what an answer's headers say. True when the fleet should hear of it at once.
     func heard(_ notes: RateNotes, at now: Moment) -> Bool {
         state.withLock { state in
             if let reset = notes.reset { state.longestReset = max(reset, state.longestReset ?? .zero) }
-            // A long allowance that others have used up as well: nobody gets any before it is whole again.
+            // A long allowance is used up, by all callers together: nobody can call before it is full again.
             if notes.remaining == 0, let reset = notes.reset, reset > .seconds(2) {
                 state.bucket.block(until: now + min(reset, .seconds(86_400)))
                 state.news.blockedUntil = state.bucket.blocked
@@ -227,7 +227,7 @@ final class ProviderGate: Sendable {
         }
     }
 
-    /// As the provider said last, until it begins anew.
+    /// The provider's last statement of its quota, until the quota's next period begins.
     func quotaUsed(at now: Moment) -> (used: Int64, resets: Duration?)? {
         state.withLock { state in
             guard let quota = state.quota else { return nil }
@@ -250,7 +250,7 @@ extension ProviderGate.State {
 }
 
 extension Circuit {
-    /// Why it refuses, in a word.
+    /// Why it refuses.
     var refusal: CallRefusal.Why {
         switch mirror.state {
         case .forcedOpen: .forced
@@ -264,7 +264,7 @@ extension Circuit {
         }
     }
 
-    /// What was said when it opened.
+    /// The reason that was given when it opened.
     var told: String? {
         switch mirror.state {
         case .closed: reason

@@ -1,8 +1,8 @@
-/// How a provider stands in this process: what a collector of numbers asks.
+/// A provider's state in this process, for metrics.
 package struct ProviderStanding: Sendable {
     package struct Class: Sendable {
         package var name: String
-        /// Calls are not let through, but for probes.
+        /// Only probes are let through.
         package var isOpen: Bool
         package var totals: Circuit.Totals
     }
@@ -15,19 +15,19 @@ package struct ProviderStanding: Sendable {
 }
 
 extension Supervisor {
-    /// Calls of any class of it are not let through, but for probes.
+    /// Only probes of the provider are let through, in any class of calls.
     package nonisolated func isOpen(_ provider: String) -> Bool {
-        desk(of: provider).withState { state in state.circuits.values.contains(where: \.isOpen) }
+        gate(of: provider).withState { state in state.circuits.values.contains(where: \.isOpen) }
     }
 
     /// Every provider that was called since the process began.
     package nonisolated var standings: [ProviderStanding] {
-        allDesks.map { desk in
-            let (slots, taken, waiting, circuits) = desk.withState { state in
+        allDesks.map { gate in
+            let (slots, taken, waiting, circuits) = gate.withState { state in
                 (state.bulkhead.slots, state.bulkhead.taken, state.bulkhead.waiting, state.circuits)
             }
             return ProviderStanding(
-                provider: desk.name, slots: slots, taken: taken, waiting: waiting,
+                provider: gate.name, slots: slots, taken: taken, waiting: waiting,
                 classes: circuits.filter { $0.key != "*" }.sorted { $0.key < $1.key }.map { name, circuit in
                     ProviderStanding.Class(name: name, isOpen: circuit.isOpen, totals: circuit.totals)
                 })
@@ -36,7 +36,7 @@ extension Supervisor {
 }
 
 extension Circuit {
-    /// Calls are not let through: by the fleet's decision or by our own.
+    /// Calls are not let through, by the fleet's decision or by our own.
     var isOpen: Bool {
         switch mirror.state {
         case .open, .probing, .forcedOpen: return true

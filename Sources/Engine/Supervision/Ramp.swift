@@ -1,4 +1,4 @@
-/// How traffic comes back: a share of the calls, and so many at once in a process, both growing step by step.
+/// How traffic comes back: a share of the calls, and a number of calls at once in a process, both growing step by step.
 package struct Ramp: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
         package var share: Double
@@ -20,7 +20,7 @@ package struct Ramp: Sendable, Equatable {
         self.stepLength = stepLength
     }
 
-    /// nil: it is over.
+    /// nil: the ramp is over.
     package func step(at now: Moment) -> Int? {
         let step = max(0, (now - began).nanoseconds) / max(1, stepLength.nanoseconds)
         return step < Self.steps.count ? Int(step) : nil

@@ -2,14 +2,14 @@
 package struct RateNotes: Sendable, Equatable {
     package var limit: Double?
     package var remaining: Double?
-    /// Until the allowance is whole again.
+    /// The time until the allowance is full again.
     package var reset: Duration?
     package var window: Duration?
     package var retryAfter: Duration?
 
     package init() {}
 
-    /// - Parameter now: Seconds since 1970, for those that name a point in time.
+    /// - Parameter now: Seconds since 1970, for headers that name a point in time.
     package init(headers: [(name: String, value: String)], now: Double) {
         for (name, value) in headers {
             switch name.lowercased() {
@@ -21,7 +21,7 @@ package struct RateNotes: Sendable, Equatable {
             case "ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset":
                 reset = Self.number(value[...]).map { Self.span($0, now: now) }
             case "ratelimit-policy":
-                // "default";q=100;w=60, or 100;w=60 as it was before
+                // "default";q=100;w=60, or the older form 100;w=60
                 limit = Self.parameter("q", of: value) ?? Self.number(value.prefix { $0 != ";" }) ?? limit
                 if let length = Self.parameter("w", of: value) { window = .seconds(length) }
             case "ratelimit":
@@ -38,7 +38,7 @@ package struct RateNotes: Sendable, Equatable {
         }
     }
 
-    /// Calls a second. Where no window is told, the longest time to a reset that was seen stands for it.
+    /// Calls a second. If no window is stated, the longest time to a reset that was seen serves as the window.
     package func rate(longestReset: Duration?) -> Double? {
         guard let limit, limit > 0, limit < 1e7 else { return nil }
         let length = window ?? longestReset.map { .seconds(max(1, $0.inSeconds.rounded(.up))) }
@@ -62,7 +62,7 @@ package struct RateNotes: Sendable, Equatable {
         return nil
     }
 
-    /// Seconds from now, or a point in time, in seconds or in milliseconds: nobody's window is thirty years.
+    /// Seconds from now, or a point in time in seconds or milliseconds. They can be told apart because no window is thirty years long.
     private static func span(_ value: Double, now: Double) -> Duration {
         if value > 1e11 { return .seconds(max(0, value / 1000 - now)) }
         if value > 1e9 { return .seconds(max(0, value - now)) }
@@ -76,7 +76,7 @@ package struct RateNotes: Sendable, Equatable {
     }
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`, the one form of a date in headers that is still written.
+/// `Sun, 06 Nov 1994 08:49:37 GMT`, the only form of a date that headers still use.
 enum HTTPDate {
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 

@@ -1,7 +1,7 @@
-/// How many of the calls may be second attempts: each first one earns a share of a retry, and each second a whole one, up to a small
-/// reserve. Without the second there would be none at all once nothing new comes, and what is in doubt could never be settled.
+/// How many calls may be second attempts. Each first attempt earns a share of a retry; and each second one whole retry, up to a small
+/// reserve. Without the latter there would be no retries once no new calls come, and doubtful requests could never be settled.
 package struct RetryBudget: Sendable, Equatable {
-    /// So many are there at most.
+    /// The most tokens in the budget.
     package static let reserve = 10.0
 
     package let share: Double

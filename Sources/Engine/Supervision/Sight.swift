@@ -7,7 +7,7 @@ package struct ProviderRow: Sendable, Equatable {
     package var generation: Int64
     package var reason, forcedBy: String?
     package var until: Date?
-    /// Seconds since it began.
+    /// How far the ramp is, in seconds since it began.
     package var ramp: Double?
     package var probesOut, ok, failed, throttled, slow, unknown: Int
     package var p50, p99, rate: Double?
@@ -25,7 +25,7 @@ package struct ProviderEvent: Sendable {
     package var reason: String?
 }
 
-/// What one worker says of a provider.
+/// One worker's report about a provider.
 package struct ProviderWorker: Sendable {
     package var worker, name: String
     package var ok, failed, throttled, slow, unknown: Int
@@ -43,9 +43,9 @@ package struct FlagRow: Sendable {
     package var changedAt: Date
 }
 
-/// What people do with providers and flags.
+/// The operators' side of providers and flags.
 package enum Providers {
-    /// All of them, or one; those that are not called first.
+    /// All providers, or one; those that are not being called come first.
     package static func list(
         _ provider: String? = nil, on connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> [ProviderRow] {

@@ -5,7 +5,7 @@ import Telemetry
 import Threads
 
 extension Supervisor {
-    /// Agrees with the fleet until cancelled; then gives back what it was lent. Opens no connection before the first call.
+    /// Exchanges state with the fleet until cancelled; then returns its probes. Opens no connection before the first call.
     package func run() async {
         guard options.database != nil else { return }
         await withTaskGroup(of: Void.self) { group in
@@ -21,7 +21,7 @@ extension Supervisor {
             if hasWork {
                 let began = Moment.now
                 await flush()
-                // A burst of news is one flush; and a database that is away is not asked in a spin.
+                // A burst of news becomes one flush, and a database that is away is not asked in a tight loop.
                 let pause: Duration = isAway ? .milliseconds(250) : .milliseconds(50)
                 try? await Task.sleep(for: max(.zero, pause - (Moment.now - began)))
             }
@@ -33,11 +33,11 @@ extension Supervisor {
         hasAsked || flags.withLock { $0.isWanted } || !allDesks.isEmpty
     }
 
-    /// Tells what is new and hears what is new, in one statement.
+    /// Sends our news and receives the fleet's, in one statement.
     private func flush() async {
         let now = Moment.now
-        let desks = allDesks
-        let told = desks.flatMap { desk in desk.entries(at: now).map { (desk: desk, entry: $0) } }
+        let gates = allDesks
+        let told = gates.flatMap { gate in gate.entries(at: now).map { (gate: gate, entry: $0) } }
         do {
             let connection = try await open()
             let sent = Moment.now
@@ -49,7 +49,7 @@ extension Supervisor {
                 settings: Array(JSONEncoder().encode(FlushSettings(options))), isFirst: !hasAsked || lastAnswer == nil,
                 sinceSeconds: lastAnswer.map { (Moment.now - $0).inSeconds } ?? 0)
             hasAsked = true
-            for one in told { one.desk.told(one.entry) }
+            for one in told { one.gate.told(one.entry) }
             let received = Moment.now
             for row in rows { adopt(row, at: received) }
             if flags.withLock({ $0.isWanted }) {
@@ -65,27 +65,27 @@ extension Supervisor {
             lastAnswer = received
             if isAway {
                 isAway = false
-                log.info("the fleet can be asked again about providers")
+                log.info("the fleet's view of providers is back")
             }
         } catch {
             connection = nil
-            for one in told { one.desk.untold(one.entry, at: now) }
+            for one in told { one.gate.untold(one.entry, at: now) }
             let since = lastAnswer.map { Moment.now - $0 } ?? .seconds(60)
             guard since > .seconds(3) || options.database == nil else { return }
-            for desk in desks { desk.detach(at: .now) }
+            for gate in gates { gate.detach(at: .now) }
             if !isAway {
                 isAway = true
                 log.warning(
-                    "the fleet cannot be asked about providers; this worker decides for itself", [("error", "\(error)")]
+                    "cannot read the fleet's view of providers; this worker decides on its own", [("error", "\(error)")]
                 )
             }
         }
     }
 
     private func adopt(_ row: FleetRow, at now: Moment) {
-        let desk = desk(of: row.provider)
-        let before = desk.withState { $0.circuits[row.class]?.mirror.generation ?? 0 }
-        desk.adopt(row, ahead: clock.ahead, at: now)
+        let gate = gate(of: row.provider)
+        let before = gate.withState { $0.circuits[row.class]?.mirror.generation ?? 0 }
+        gate.adopt(row, ahead: clock.ahead, at: now)
         guard row.generation > max(before, 1), lastAnswer != nil else { return }
         log.info(
             "a provider's state has changed",
@@ -103,14 +103,14 @@ extension Supervisor {
         return opened
     }
 
-    /// Hears of changes at once, where notifications come through.
+    /// Hears of changes at once, as long as notifications arrive.
     private func listenLoop() async {
         while !hasWork, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(200)) }
         await hearing?.run()
     }
 }
 
-/// What the fleet's rules go by, as this process has them set.
+/// The settings of this process that the fleet's rules use.
 struct FlushSettings: Encodable {
     var quorum: Int
     var probes: Int

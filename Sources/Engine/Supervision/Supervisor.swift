@@ -4,8 +4,8 @@ import Synchronization
 package import Telemetry
 import Threads
 
-/// Stands between every room and every provider. Decides in memory, call by call; agrees with the rest of the fleet once a second,
-/// and goes on alone when there is no database.
+/// Every call from a room to a provider goes through the supervisor. It decides in memory, call by call; it agrees with the rest of the
+/// fleet once a second, and goes on alone without a database.
 package actor Supervisor {
     package struct Options: Sendable {
         package struct Provider: Sendable, Equatable {
@@ -25,11 +25,11 @@ package actor Supervisor {
         package var quorum = 2
         package var retryShare = 0.2
         package var slots = 64
-        /// By provider, and by what stands before the colon of one.
+        /// By provider, or by the part of a provider's name before the colon.
         package var providers: [String: Provider] = [:]
-        /// None: this process is on its own.
+        /// nil: this process is on its own.
         package var database: ConnectionOptions?
-        /// What the process hears by; none: a connection of its own, once a provider is called.
+        /// The process's LISTEN connection; nil: the supervisor opens its own once a provider is called.
         package var hearing: NotificationHub?
         package var name = "?"
 
@@ -40,10 +40,10 @@ package actor Supervisor {
     nonisolated let log: Log
     nonisolated let hearing: NotificationHub?
     nonisolated let wake = Signal()
-    private nonisolated let desks = Mutex<[String: ProviderGate]>([:])
+    private nonisolated let gates = Mutex<[String: ProviderGate]>([:])
     nonisolated let reads = Coalescer<String, any Sendable>()
     nonisolated let flags = Mutex<FlagTable>(FlagTable())
-    /// Which of the fleet we are.
+    /// This process's number in the fleet.
     nonisolated let member = Int64.random(in: 1 ... .max)
     var connection: Connection?
     var lastAnswer: Moment?
@@ -61,33 +61,33 @@ package actor Supervisor {
         }
     }
 
-    /// What a provider said last of how much of its quota is used, and when it begins anew.
+    /// How much of its quota is used, by the provider's last answer, and when the quota's next period begins.
     package nonisolated func quotaUsed(of provider: String) -> (used: Int64, resets: Duration?)? {
-        desk(of: provider).quotaUsed(at: .now)
+        gate(of: provider).quotaUsed(at: .now)
     }
 
-    /// Calls `body` if the provider is to be called now. `deadline` bounds the whole: waiting for its turn, and the call, which is
-    /// cancelled then.
+    /// Calls `body` if the provider may be called now. `deadline` bounds both the wait for its turn and the call, which is cancelled at the
+    /// deadline.
     ///
-    /// - Parameter isVital: A person's safety may hang on it: it is called now, and its outcome counts like any other.
-    /// - Throws: a ``Refusal`` when it was not called; what `body` throws, which is a ``Fault`` if it is to count.
+    /// - Parameter isVital: A person's safety may depend on it: it is called now, and its outcome counts like any other.
+    /// - Throws: a ``CallRefusal`` when the call was not made; otherwise what `body` throws, which counts if it is a ``Fault``.
     package nonisolated func call<Value: Sendable>(
         _ provider: String, class name: String = "default", deadline: Duration? = nil, isRetry: Bool = false,
         isVital: Bool = false, _ body: @Sendable (Call) async throws -> Value
     ) async throws -> Value {
-        let desk = desk(of: provider)
-        let limit = deadline ?? desk.limits.timeout
+        let gate = gate(of: provider)
+        let limit = deadline ?? gate.limits.timeout
         let until = limit.map { Moment.now + $0 }
         if isVital {
-            desk.earn()
+            gate.earn()
         } else if isRetry {
-            guard desk.spendRetry() else { throw CallRefusal(provider: provider, why: .retries) }
+            guard gate.spendRetry() else { throw CallRefusal(provider: provider, why: .retries) }
         } else {
-            desk.earn()
+            gate.earn()
         }
-        let permit = isVital ? desk.enterVital(name, at: .now) : try await enter(desk, name, until: until)
+        let permit = isVital ? gate.enterVital(name, at: .now) : try await enter(gate, name, until: until)
         let began = Moment.now
-        let call = Call(desk: desk, deadline: until, wake: wake, supervisor: self)
+        let call = Call(gate: gate, deadline: until, wake: wake, supervisor: self)
         do {
             let value =
                 if let until {
@@ -95,23 +95,24 @@ package actor Supervisor {
                 } else {
                     try await body(call)
                 }
-            finish(desk, name, permit, nil, began)
+            finish(gate, name, permit, nil, began)
             return value
         } catch let fault as Fault {
-            finish(desk, name, permit, fault, began)
+            finish(gate, name, permit, fault, began)
             throw fault
         } catch {
-            finish(desk, name, permit, Fault(error is CancellationError ? .cancelled : .internal, "\(error)"), began)
+            finish(gate, name, permit, Fault(error is CancellationError ? .cancelled : .internal, "\(error)"), began)
             throw error
         }
     }
 
-    /// How many wait for a read.
+    /// How many callers wait for a read.
     package nonisolated var waitingForReads: Int { reads.waiting }
 
-    /// One read for all who ask for the same thing at the same time: a token, a template, a flag, a probe. Never for what changes anything.
+    /// One read for all callers that want the same thing at the same time: a token, a template, a flag, a probe. Never for a call that
+    /// changes something.
     ///
-    /// - Parameter key: Names the thing and its type: `flag:mail.rollout`.
+    /// - Parameter key: Names the kind of thing and the thing: `flag:mail.rollout`.
     package nonisolated func read<Value: Sendable>(
         _ key: String, _ load: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
@@ -122,20 +123,20 @@ package actor Supervisor {
         return value
     }
 
-    private nonisolated func enter(_ desk: ProviderGate, _ name: String, until: Moment?) async throws -> Permit {
+    private nonisolated func enter(_ gate: ProviderGate, _ name: String, until: Moment?) async throws -> Permit {
         var hasSlot = false
         var place: Moment?
         while true {
-            switch desk.enter(name, at: .now, hasSlot: &hasSlot, place: place, until: until) {
+            switch gate.enter(name, at: .now, hasSlot: &hasSlot, place: place, until: until) {
             case .go(let permit): return permit
             case .line(let ticket):
-                hasSlot = await desk.waitInLine(ticket, until: until)
+                hasSlot = await gate.waitInLine(ticket, until: until)
                 if !hasSlot {
                     try Task.checkCancellation()
-                    throw CallRefusal(provider: desk.name, why: .busy)
+                    throw CallRefusal(provider: gate.name, why: .busy)
                 }
                 if Task.isCancelled {
-                    desk.leave(hasSlot: true, place: nil)
+                    gate.leave(hasSlot: true, place: nil)
                     throw CancellationError()
                 }
             case .pace(let turn):
@@ -143,23 +144,23 @@ package actor Supervisor {
                 do {
                     try await Task.sleep(for: turn - .now, tolerance: .zero)
                 } catch {
-                    desk.leave(hasSlot: hasSlot, place: place)
+                    gate.leave(hasSlot: hasSlot, place: place)
                     throw error
                 }
             case .refused(let why, let until, let reason):
-                if let place { desk.leave(hasSlot: false, place: place) }
-                if why == .open, until == nil { wake.fire() }  // due: a probe is to be had, if we ask
+                if let place { gate.leave(hasSlot: false, place: place) }
+                if why == .open, until == nil { wake.fire() }  // a probe is due, and we get one if we ask
                 throw CallRefusal(
-                    provider: desk.name, why: why, reason: reason, wait: until.map { max(.zero, $0 - .now) })
+                    provider: gate.name, why: why, reason: reason, wait: until.map { max(.zero, $0 - .now) })
             }
         }
     }
 
     private nonisolated func finish(
-        _ desk: ProviderGate, _ name: String, _ permit: Permit, _ fault: Fault?, _ began: Moment
+        _ gate: ProviderGate, _ name: String, _ permit: Permit, _ fault: Fault?, _ began: Moment
     ) {
         let now = Moment.now
-        let tells = desk.record(
+        let tells = gate.record(
             name, permit, fault?.kind, code: fault?.code, hold: fault?.wait, took: now - began, at: now)
         if tells { wake.fire() }
     }
@@ -183,9 +184,9 @@ package actor Supervisor {
         }
     }
 
-    nonisolated func desk(of provider: String) -> ProviderGate {
-        desks.withLock { desks in
-            if let desk = desks[provider] { return desk }
+    nonisolated func gate(of provider: String) -> ProviderGate {
+        gates.withLock { gates in
+            if let gate = gates[provider] { return gate }
             let own = options.providers[provider]
             let family = provider.firstIndex(of: ":").flatMap { options.providers[String(provider[..<$0])] }
             var limits = ProviderGate.Limits()
@@ -193,15 +194,15 @@ package actor Supervisor {
             limits.rate = own?.rate ?? family?.rate
             limits.timeout = own?.timeout ?? family?.timeout
             limits.retryShare = options.retryShare
-            let desk = ProviderGate(provider, limits: limits, settings: options.breaker)
-            desks[provider] = desk
-            return desk
+            let gate = ProviderGate(provider, limits: limits, settings: options.breaker)
+            gates[provider] = gate
+            return gate
         }
     }
 
-    nonisolated var allDesks: [ProviderGate] { desks.withLock { Array($0.values) } }
+    nonisolated var allDesks: [ProviderGate] { gates.withLock { Array($0.values) } }
 
-    /// Whether a flag is on for a key, as last heard: an unknown one is off.
+    /// Whether a flag is on for a key, as this process last heard. An unknown flag is off.
     package nonisolated func isOn(_ flag: String, for key: String) -> Bool {
         let (found, isFirst): (Flag?, Bool) = flags.withLock { table in
             defer { table.isWanted = true }
@@ -214,11 +215,11 @@ package actor Supervisor {
 
 struct FlagTable: Sendable {
     var flags: [String: Flag] = [:]
-    /// Nobody fetches what nobody has asked for.
+    /// Flags are fetched only after the first question about one.
     var isWanted = false
 }
 
-/// What the fleet's clock is ahead of ours, from the quickest of the last answers.
+/// How far the fleet's clock is ahead of ours, judged by the fastest of the last answers.
 struct FleetClock: Sendable {
     private(set) var ahead: Int64 = 0
     private var best = Int64.max
@@ -232,10 +233,10 @@ struct FleetClock: Sendable {
     }
 }
 
-/// A call that was let through, for whoever makes it.
+/// A call that was let through; the caller's side of it.
 package struct Call: Sendable {
-    let desk: ProviderGate
-    /// Whoever can should give up by then.
+    let gate: ProviderGate
+    /// The caller should give up by then, if it can.
     package let deadline: Moment?
     let wake: Signal
     let supervisor: Supervisor
@@ -247,12 +248,12 @@ package struct Call: Sendable {
         try await supervisor.read(key, load)
     }
 
-    /// What the answer's headers say about the pace, good answer or bad.
+    /// Takes what the answer's headers say about the pace, for good and bad answers alike.
     package func heard(_ notes: RateNotes) {
-        if desk.heard(notes, at: .now) { wake.fire() }
+        if gate.heard(notes, at: .now) { wake.fire() }
     }
 
     package func heardQuota(used: Int64?, limit: Int64?, resets: Duration?) {
-        desk.heardQuota(used: used, limit: limit, resets: resets, at: .now)
+        gate.heardQuota(used: used, limit: limit, resets: resets, at: .now)
     }
 }

@@ -1,4 +1,4 @@
-/// What became of the calls of the last seconds: a ring of slots, and their sums.
+/// The outcomes of the calls of the last seconds: a ring of slots, and their sums.
 package struct Window: Sendable {
     package struct Counts: Sendable, Equatable {
         package var ok: Int32 = 0
@@ -40,7 +40,7 @@ package struct Window: Sendable {
         slotLength = max(1, length.nanoseconds / Int64(Self.slots))
     }
 
-    /// Lets go of what is too old.
+    /// Drops slots that are too old.
     package mutating func advance(to now: Moment) {
         let slot = now.nanoseconds / slotLength
         guard slot > newest else { return }

@@ -1,7 +1,7 @@
-/// What becomes of a value at its place.
+/// How a value is escaped at its place.
 enum Escape: Sendable, Equatable {
     case none
-    /// As Mustache has it.
+    /// As in the Mustache specification.
     case plain
     /// The text of HTML, or an attribute in quotes.
     case markup
@@ -14,7 +14,7 @@ enum Escape: Sendable, Equatable {
 }
 
 extension Escape {
-    /// Appends the value; false when it must not stand here at all.
+    /// Appends the value; false when it must not be here at all.
     func append(_ bytes: UnsafeBufferPointer<UInt8>, to out: inout [UInt8]) -> Bool {
         switch self {
         case .none: out.append(contentsOf: bytes)

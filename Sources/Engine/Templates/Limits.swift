@@ -1,4 +1,4 @@
-/// What a template may take, whoever wrote it and whatever it is rendered with.
+/// What a template may use, for every author and all data.
 package struct Limits: Sendable, Equatable {
     /// Bytes of source.
     package var source = 1 << 20

@@ -1,20 +1,20 @@
-/// How much of an address is written out before a value. No value decides where an address leads: its scheme and its host are
-/// certain before the first value in it, or a value is the whole of its beginning.
+/// How much of an address is written out before a value. No value may decide where an address leads: either its scheme and host are certain
+/// before the first value, or a value is its whole beginning.
 enum LinkPlace: Equatable {
     /// Nothing yet. → begun, certain, whole
     case start
-    /// So much text; its scheme and its host may still become others. → certain, afterSlash
+    /// The text so far; its scheme and its host may still change. → certain, afterSlash
     case begun([UInt8])
     /// A value that is an address or empty, and perhaps more of its host. → afterSlash, certain
     case whole
-    /// What is before the slash may be empty, and another slash would make a host of what follows. → either, certain
+    /// The part before the slash may be empty, and a second slash would then begin a host. → either, certain
     case afterSlash
-    /// A section may have written its beginning, or not. → certain
+    /// A section may have written its beginning, or may have been left out. → certain
     case either
     case certain
 
     mutating func take(_ byte: UInt8) {
-        // Browsers skip them, wherever they stand.
+        // Browsers skip these characters everywhere.
         if byte <= 0x20 { return }
         switch self {
         case .start: begin([byte])
@@ -51,11 +51,11 @@ enum LinkPlace: Equatable {
         self = Self.isCertain(text) ? .certain : .begun(text)
     }
 
-    /// What follows these is no host.
+    /// No host follows these schemes.
     private static let opaque = ["mailto", "tel", "sms", "cid", "mid"].map { Array($0.utf8) }
 
     private static func isCertain(_ text: [UInt8]) -> Bool {
-        // A character reference may be any sign, a colon or a slash too.
+        // A character reference may stand for any character, even a colon or a slash.
         if text.contains(0x26) { return false }
         let head = text.prefix { !endsHost($0) }
         guard let colon = head.firstIndex(of: 0x3A) else {

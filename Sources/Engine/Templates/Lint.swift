@@ -1,4 +1,4 @@
-/// What a reader of mail templates would say before one is published.
+/// A finding about a mail template before it is published.
 package struct LintFinding: Sendable, Equatable {
     /// subject, html, text or variables.
     package var part: String
@@ -8,7 +8,7 @@ package struct LintFinding: Sendable, Equatable {
 }
 
 package enum Lint {
-    /// What Gmail shows of a mail's HTML.
+    /// How much of a mail's HTML Gmail shows.
     package static let mostHTML = 102 * 1024
 
     package static func findings(_ source: MailSource) -> [LintFinding] {

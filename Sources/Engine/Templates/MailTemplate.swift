@@ -71,7 +71,7 @@ package struct MailTemplate: Sendable {
         }
     }
 
-    /// The data must have what is required and nothing that does not fit; names that are not declared are not looked at.
+    /// The data must have every required variable, and each declared one must fit its type; undeclared names are ignored.
     package func render(_ data: TemplateValue) throws(TemplateError) -> RenderedMail {
         let checked = try variables.check(data)
         func part(_ name: String, _ template: Template) throws(TemplateError) -> String {
@@ -89,7 +89,7 @@ package struct MailTemplate: Sendable {
             subject: subject, html: markup, text: try part("text", text), version: version, locale: locale)
     }
 
-    /// A header of several lines would be several headers.
+    /// A subject of several lines would become several headers.
     private static func checkHeader(_ subject: String) throws(TemplateError) {
         guard
             !subject.unicodeScalars.contains(where: {

@@ -1,8 +1,8 @@
-/// Walks through HTML byte by byte and knows at each place what a value would be there.
+/// Walks through HTML byte by byte and knows at each place what a value would mean there.
 struct Markup: Equatable {
     enum Attribute: Equatable {
         case plain, address, style
-        /// Not known to be text that is shown: nothing can be made safe there.
+        /// Not known to be visible text: no value can be made safe there.
         case closed
     }
     enum State: Equatable {
@@ -14,15 +14,15 @@ struct Markup: Equatable {
         case afterAttributeName
         case beforeValue
         case value(quote: UInt8?)
-        /// Behind `<!`: so many dashes so far.
+        /// After `<!`: the number of dashes so far.
         case markupOpen(Int)
-        /// So many dashes of its end so far.
+        /// In a comment: the number of dashes of its end so far.
         case comment(Int)
         case bogus
-        /// Up to the end tag of its name, of which so many bytes were seen.
+        /// Up to the end tag of the element's name, of which this many bytes were seen.
         case raw(Int)
     }
-    /// What whoever reads a template should hear of.
+    /// What the check of a template reports to its author.
     enum Notice: Equatable {
         case element(String)
         case handler(String)
@@ -38,7 +38,7 @@ struct Markup: Equatable {
     private(set) var kind = Attribute.plain
     private var link = LinkPlace.start
     private var style = StylePlace()
-    /// Elements of other languages that are open: their attributes and their text mean something else.
+    /// Open elements of other languages: their attributes and their text have other meanings.
     private var foreign = 0
     private var value: [UInt8] = []
     private var hasText = false
@@ -58,9 +58,9 @@ struct Markup: Equatable {
         "href", "src", "action", "formaction", "background", "cite", "poster", "longdesc", "xlink:href", "data",
         "manifest", "icon", "profile", "classid", "codebase", "usemap", "dynsrc", "lowsrc",
     ]
-    /// Of those the ones that a value may stand in.
+    /// Attributes with links that may hold a value.
     private static let links: Set<String> = ["href", "src", "background", "cite", "poster", "longdesc"]
-    /// What is shown, or measures it. An attribute that is not known here takes no value.
+    /// Attributes with visible text or measures. An attribute that is not listed here takes no value.
     private static let texts: Set<String> = [
         "title", "alt", "summary", "abbr", "label", "placeholder", "value", "datetime", "id", "class", "lang", "dir",
         "role", "align",
@@ -68,7 +68,7 @@ struct Markup: Equatable {
         "start",
         "span", "hspace", "vspace", "bgcolor", "bordercolor", "color", "face", "size", "text", "link", "vlink", "alink",
     ]
-    /// What they do is decided by their attributes.
+    /// Elements whose attributes decide what they do.
     private static let closedElements: Set<String> = [
         "script", "iframe", "frame", "object", "embed", "applet", "param", "base", "meta", "link", "svg", "math",
     ]
@@ -76,7 +76,7 @@ struct Markup: Equatable {
     private var name: String { String(decoding: element, as: UTF8.self) }
     private var isRaw: Bool { !isClosing && Self.raw.contains(name) }
 
-    /// - Parameter offset: where the bytes stand in the source.
+    /// - Parameter offset: the place of the bytes in the source.
     mutating func take(_ bytes: ArraySlice<UInt8>, at offset: Int) {
         for (index, byte) in bytes.enumerated() { take(byte, at: offset + index) }
     }
@@ -124,7 +124,7 @@ struct Markup: Equatable {
         case 0x3F: state = .bogus
         case 0x2F where !isClosing || element != [0x2F]:
             isClosing = true
-            element = [0x2F]  // a mark that the name is still to come
+            element = [0x2F]  // marks that the name is still to come
         case _ where (byte | 0x20) &- 97 < 26:
             isClosing = element == [0x2F] && isClosing
             element = [Self.lower(byte)]
@@ -161,7 +161,7 @@ struct Markup: Equatable {
         }
     }
 
-    /// A value begins, of text or of a variable.
+    /// A value begins, either text or a variable.
     mutating func beginValue(quote: UInt8?, at place: Int) {
         classify(at: place)
         state = .value(quote: quote)
@@ -251,7 +251,7 @@ struct Markup: Equatable {
 }
 
 extension Markup {
-    /// How a value must be escaped here; nil and a reason where none can stand.
+    /// How a value must be escaped here; nil and a reason where no value is allowed.
     mutating func escape(at place: Int) -> (Escape?, why: String) {
         if foreign > 0 { return (nil, "inside <svg> or <math>") }
         switch state {
@@ -275,7 +275,7 @@ extension Markup {
 
     private mutating func escapeInValue(quote: UInt8?) -> (Escape?, why: String) {
         let name = String(decoding: attribute, as: UTF8.self)
-        // An empty value would make the next attribute its own, and a space would end it.
+        // An empty value would swallow the next attribute, and a space would end the value.
         guard quote != nil else { return (nil, "in an attribute without quotes") }
         guard !Self.closedElements.contains(self.name) else { return (nil, "in an attribute of <\(self.name)>") }
         switch kind {
@@ -290,7 +290,7 @@ extension Markup {
         }
     }
 
-    /// After a section that may be left out: nil when what follows would mean something else.
+    /// The state after a section that may be left out; nil when the text after it would have two meanings.
     func joined(with other: Markup) -> Markup? {
         if self == other { return self }
         var (left, right) = (self, other)

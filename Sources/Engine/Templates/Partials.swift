@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Where a template finds its partials and parents; each is compiled once.
+/// The partials and parents of a template; each is compiled once.
 package struct Partials: Sendable {
     private final class Compiled: Sendable {
         let programs = Mutex<[String: Program?]>([:])

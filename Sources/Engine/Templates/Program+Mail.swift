@@ -1,5 +1,5 @@
 extension Program {
-    /// A mail stands for itself: it calls nothing, and knows only the variables it declares.
+    /// Checks the rules for mails: a mail calls no other template, and uses only the variables that it declares.
     func forMail(_ variables: Variables?) throws(TemplateError) {
         if let problem = mailProblems(variables).first { throw problem }
     }
@@ -31,12 +31,12 @@ extension Program {
         }
     }
 
-    /// Gives each value the escape that its place asks for.
+    /// Gives each value the escape for its place.
     mutating func escapeByContext(_ variables: Variables?) throws(TemplateError) {
         if let problem = walk(variables).problems.first { throw problem }
     }
 
-    /// The same walk for a reader of templates: all that is wrong, and what is worth a word.
+    /// The same walk for a review: all mistakes, and all notices.
     func review(_ variables: Variables?) -> (notices: [(Markup.Notice, at: Int)], problems: [TemplateError]) {
         var copy = self
         let (markup, problems) = copy.walk(variables)
@@ -48,7 +48,7 @@ extension Program {
         var before: Markup
         var path: Int
         var place: Int
-        /// Its variable is what a dot in it means.
+        /// A dot inside it means its variable.
         var isFor: Bool
     }
 
@@ -118,7 +118,7 @@ extension Program {
                 "the variable \(path.text) stands unescaped", at: place,
                 hint: isHTML
                     ? "markup can stand in the text only"
-                    : "write {{\(path.text)}}, or declare it as html if whoever sends the mail vouches for it",
+                    : "write {{\(path.text)}}, or declare it as html if the sender of the mail vouches for it",
                 context: true, variable: path.text)
         }
         return .none

@@ -13,7 +13,7 @@ struct Program: Sendable {
         case block(Int, end: Int)
     }
 
-    /// No parts: the implicit iterator.
+    /// Without parts it is the implicit iterator.
     struct Path: Sendable, Hashable {
         var parts: [String]
         /// Where it is first used, for messages.
@@ -25,10 +25,10 @@ struct Program: Sendable {
         func hash(into hasher: inout Hasher) { hasher.combine(parts) }
     }
 
-    /// Another template that is called here.
+    /// A call of another template.
     struct Call: Sendable {
         var name: String
-        /// Of a dynamic name.
+        /// The path of a dynamic name.
         var path: Int?
         var indent: Range<Int>
         var blocks: [Int] = []
@@ -40,7 +40,7 @@ struct Program: Sendable {
         var body: Range<Int>
         var standsAlone: Bool
         var lead: Range<Int>
-        /// The white space before the first line of its content, where that has a line of its own.
+        /// The white space before the first line of its content, if that has its own line.
         var indent: Range<Int>?
     }
 
@@ -50,7 +50,7 @@ struct Program: Sendable {
     private(set) var calls: [Call] = []
     private(set) var blocks: [Block] = []
     let delimiters: [Delimiters]
-    /// Of each step the place in the source.
+    /// The place of each step in the source.
     private(set) var places: [Int] = []
     private var known: [Path: Int] = [:]
 

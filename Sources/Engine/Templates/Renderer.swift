@@ -1,6 +1,6 @@
 /// Renders one program once.
 struct Renderer {
-    /// What a child puts in the place of a parent's blocks.
+    /// A child's replacement of a parent's block.
     private struct Override {
         var program: Program
         var block: Program.Block
@@ -14,11 +14,11 @@ struct Renderer {
     private var out: [UInt8] = []
     private var contexts: [TemplateValue] = []
     private var overrides: [String: Override] = [:]
-    /// Before each line of the template, and never of a value.
+    /// Written before each line of the template, but not before the lines of a value.
     private var indent: [UInt8] = []
-    /// As much white space is taken from the beginning of each line.
+    /// How much white space is removed from the beginning of each line.
     private var dedent = 0
-    /// What comes first stands where it should already.
+    /// The first output already stands where it should.
     private var isPlaced = false
     private var depth = 0
     private var taken = 0
@@ -179,7 +179,7 @@ extension Renderer {
         return nil
     }
 
-    /// Renders into an output of its own.
+    /// Renders into a separate output.
     private mutating func apart(
         _ body: (inout Renderer) throws(TemplateError) -> Void
     ) throws(TemplateError) -> [UInt8] {
@@ -217,7 +217,7 @@ extension Renderer {
         let held = overrides
         for index in call.blocks {
             let block = caller.blocks[index]
-            // Whoever is further from the parent has the last word.
+            // The template furthest from the parent decides.
             if overrides[block.name] == nil { overrides[block.name] = Override(program: caller, block: block) }
         }
         defer { overrides = held }
@@ -237,7 +237,7 @@ extension Renderer {
     private mutating func block(_ program: Program, _ block: Program.Block) throws(TemplateError) {
         guard let override = overrides[block.name] else { return try run(program, block.body) }
         let (heldIndent, heldDedent) = (indent, dedent)
-        // The override's own indentation gives way to that of what it replaces.
+        // The override gets the indentation of the block that it replaces.
         let space = program.source[block.indent.flatMap { block.standsAlone ? $0 : nil } ?? block.lead]
         indent += space.dropFirst(min(dedent, space.count))
         dedent = override.block.indent?.count ?? 0

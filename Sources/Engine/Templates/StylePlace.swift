@@ -1,11 +1,11 @@
-/// Where in a style we are. A value stands between its signs alone: not in brackets, such as those of url(), not in quotes, not in
-/// a comment.
+/// Where in a style we are. A value may only stand directly after a property: not in brackets, such as those of url(), not in quotes, and
+/// not in a comment.
 struct StylePlace: Equatable {
     private enum State: Equatable {
         case plain
         case quoted(UInt8)
         case comment
-        /// A sign that may stand for any other was there: nothing is certain behind it.
+        /// After a character that may stand for any other: nothing is certain any more.
         case lost
     }
 

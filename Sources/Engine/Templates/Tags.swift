@@ -1,19 +1,19 @@
-/// One tag of a template, where it stands, and what its line looks like.
+/// One tag of a template, with its place and what else is in its line.
 struct Tag {
     enum Kind {
         case escaped, raw, section, inverted, close, comment, partial, parent, block, delimiters
     }
 
     var kind: Kind
-    /// Of the name in the source, without spaces.
+    /// The name in the source, without spaces.
     var name: Range<Int>
     var isDynamic = false
-    /// With its delimiters; grows to the whole line where the tag stands alone.
+    /// Includes the delimiters; grows to the whole line where the tag stands alone.
     var range: Range<Int>
-    /// The white space before it, where nothing else precedes it in its line.
+    /// The white space before it, if nothing else precedes it in its line.
     var lead: Range<Int>?
     var standsAlone = false
-    /// Of an opening tag the closing one, and the other way round.
+    /// For an opening tag the closing one, and vice versa.
     var partner: Int?
     /// Which of the delimiters hold inside a section.
     var delimiters = 0
@@ -26,7 +26,7 @@ struct Delimiters: Equatable {
     static let standard = Delimiters(open: Array("{{".utf8), close: Array("}}".utf8))
 }
 
-/// Finds the tags of a source, pairs them, and sees which stand alone in their lines.
+/// Finds the tags of a source, pairs them, and notes which stand alone in their lines.
 struct Tags {
     let source: [UInt8]
     private(set) var tags: [Tag] = []

@@ -1,11 +1,11 @@
-/// A Mustache text, compiled once and rendered as often as one likes.
+/// A Mustache text, compiled once and rendered any number of times.
 package struct Template: Sendable {
     package enum Mode: Sendable {
         /// Mustache as it is specified.
         case plain
-        /// A mail's text or subject: values stand as they are.
+        /// A mail's text or subject: values are not escaped.
         case text
-        /// A mail's HTML: values are escaped for the place at which they stand.
+        /// A mail's HTML: values are escaped for their place.
         case html
     }
 
@@ -13,7 +13,7 @@ package struct Template: Sendable {
     package let limits: Limits
     let program: Program
 
-    /// In the two mail modes every name must be one of `variables`, where these are given.
+    /// In the two mail modes every name must be one of `variables`, if these are given.
     package init(
         _ source: [UInt8], mode: Mode = .plain, variables: Variables? = nil, limits: Limits = Limits()
     ) throws(TemplateError) {

@@ -1,11 +1,11 @@
-/// What is wrong with a template, or with what it is rendered with. Never holds values.
+/// What is wrong with a template or with its data. It never contains values.
 package struct TemplateError: Error, Sendable, Equatable {
     package enum Kind: String, Sendable {
         /// The source can not be read.
         case syntax
-        /// A value would stand where none can be made safe.
+        /// A value is in a place where no value can be made safe.
         case context
-        /// A depth, a size or the time ran out.
+        /// A depth, a size or the time was exceeded.
         case limit
         /// A variable is missing, undeclared or of another type.
         case data

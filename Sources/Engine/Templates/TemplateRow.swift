@@ -7,14 +7,14 @@ package struct TemplateRow: Sendable, Equatable {
     package var locale: String
     package var version: Int
     package var live: Bool
-    /// Nil for one that is in the program.
+    /// nil for a built-in version.
     package var bytes: Int?
     package var builtIn: Bool
     package var publishedAt: Date?
     package var note: String?
-    /// When it was compiled; nil for one that was not yet, and for one that is in the program.
+    /// When it was compiled; nil if it was not yet, and for a built-in version.
     package var checkedAt: Date?
-    /// What the compiler has against it.
+    /// The compiler's objection.
     package var problem: String?
 
     package enum State: String, Sendable {

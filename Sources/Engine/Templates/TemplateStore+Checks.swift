@@ -1,9 +1,9 @@
 package import Postgres
 
-/// A version is live once it was compiled: by the command line before it publishes, by a worker when SQL has published. Both ask
-/// `Lint`, so that what one refuses the other refuses too.
+/// A version goes live only after it was compiled: by the command line before it publishes, or by a worker when SQL has published. Both use
+/// `Lint`, so they refuse the same templates.
 extension TemplateStore {
-    /// Compiles what nobody has compiled yet, and writes down what came of it.
+    /// Compiles versions that nobody has compiled yet, and records the results.
     package static func checkUnchecked(on connection: Connection) async throws(PostgresError) {
         let most = 20
         while true {
@@ -21,7 +21,7 @@ extension TemplateStore {
         }
     }
 
-    /// The compiler's word on a version that was published: nil, or what is wrong with it. False when there was one already.
+    /// Records the compiler's result for a published version: nil, or what is wrong with it. False when there was a result already.
     @discardableResult
     package static func hand(
         _ problem: String?, to source: MailSource, on connection: Connection

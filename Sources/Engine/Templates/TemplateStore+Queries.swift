@@ -1,7 +1,7 @@
 package import Postgres
 
 extension TemplateStore {
-    /// What is published of a name for the first of the locales that has it, or one version of it; nil for what is not there.
+    /// The published template of a name for the first of the locales that has one, or one version of it; nil if there is none.
     package static func source(
         _ name: String, locales: [String], version: Int? = nil, on connection: Connection
     ) async throws(PostgresError) -> MailSource? {
@@ -15,7 +15,7 @@ extension TemplateStore {
         }.first
     }
 
-    /// For the first of the locales that has anything: what is published, else what is built in.
+    /// For the first of the locales that has any: the published template, else the built-in one.
     package static func live(
         _ name: String, locales: [String], on connection: Connection
     ) async throws(PostgresError) -> MailSource? {
@@ -26,7 +26,7 @@ extension TemplateStore {
         return place(published) <= place(builtIn) ? published : builtIn
     }
 
-    /// Publishes what was compiled, so it is live at once. Returns the version; that of the live one where nothing has changed.
+    /// Publishes compiled templates, so they are live at once. Returns the version; that of the live one if nothing has changed.
     package static func publish(
         _ source: MailSource, note: String?, on connection: Connection
     ) async throws(PostgresError) -> Int {

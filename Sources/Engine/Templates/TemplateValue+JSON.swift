@@ -1,5 +1,5 @@
 extension TemplateValue {
-    /// Reads a JSON document. Numbers keep their digits; of a key that comes twice the last one counts.
+    /// Reads a JSON document. Numbers keep their digits; if a key comes twice, the last one counts.
     package init(json bytes: [UInt8]) throws(TemplateError) {
         guard String(validating: bytes, as: UTF8.self) != nil else {
             throw TemplateError(.data, "the data are not UTF-8")
@@ -65,7 +65,7 @@ private struct Reader {
         return .list(values)
     }
 
-    /// True behind the closing bracket; else past the comma, at the next element.
+    /// True after the closing bracket; otherwise it moves past the comma to the next element.
     private mutating func ends(_ bracket: UInt8, isFirst: Bool) throws(TemplateError) -> Bool {
         skipSpace()
         guard at < bytes.count else { throw problem("the document ends too early") }

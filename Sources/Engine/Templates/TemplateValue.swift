@@ -1,8 +1,8 @@
-/// What a template is rendered with. A lambda comes from code only: no document holds one.
+/// The data of a template. A lambda can come only from code: a JSON document has none.
 package indirect enum TemplateValue: Sendable {
     case null
     case bool(Bool)
-    /// A number as it is to be shown.
+    /// A number in the form in which it is shown.
     case number(String)
     case string(String)
     case list([TemplateValue])
@@ -12,7 +12,7 @@ package indirect enum TemplateValue: Sendable {
 }
 
 extension TemplateValue {
-    /// Null, false, an empty text and an empty list: a section is left out.
+    /// Null, false, an empty text and an empty list: their section is left out.
     var isFalse: Bool {
         switch self {
         case .null: true

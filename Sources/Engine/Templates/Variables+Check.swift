@@ -40,7 +40,7 @@ extension Variables {
             case ("required", .bool(let required)): variable.required = required
             case ("max", .number(let digits)):
                 guard let max = Int(digits), (1...1_000_000).contains(max) else {
-                    throw problem("has a max that is no whole number from 1 to 1000000")
+                    throw problem("has a max that is not a whole number from 1 to 1000000")
                 }
                 variable.max = max
             case ("type", _), ("required", _), ("max", _): throw problem("has a malformed \(key)")
@@ -50,7 +50,7 @@ extension Variables {
         return variable
     }
 
-    /// The declared values alone, each fit for its type; a refusal names the variable and never its value.
+    /// Only the declared values, each checked against its type. An error names the variable and never its value.
     package func check(_ data: TemplateValue) throws(TemplateError) -> TemplateValue {
         guard case .object(let given) = data else {
             throw TemplateError(.data, "the data are not an object", hint: #"such as {"user_name": "Ada"}"#)

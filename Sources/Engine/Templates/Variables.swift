@@ -1,15 +1,15 @@
-/// What a mail template is rendered with, by name.
+/// The variables of a mail template, by name.
 package struct Variables: Sendable, Equatable {
     package enum Kind: String, Sendable, CaseIterable {
         case text, url, number
-        /// Markup that whoever sends the mail vouches for.
+        /// Markup that the sender of the mail vouches for.
         case html
     }
 
     package struct Variable: Sendable, Equatable {
         package var kind = Kind.text
         package var required = false
-        /// Characters at most.
+        /// The most characters.
         package var max: Int?
 
         package init(kind: Kind = .text, required: Bool = false, max: Int? = nil) {

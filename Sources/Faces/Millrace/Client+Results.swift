@@ -4,7 +4,7 @@ import Postgres
 import Queues
 
 extension Client {
-    /// What a job gave as its result; nil when it has given none, or not yet.
+    /// A job's result; nil when it has none, or none yet.
     public func result<Value: Decodable>(of id: Int64, as type: Value.Type) async throws(QueueError) -> Value? {
         let found = try await using { connection throws(PostgresError) in
             try await Queue.result(of: id, on: connection)
@@ -43,13 +43,13 @@ extension Client {
 
 /// A line of a job's log, as it is kept.
 public struct KeptLine: Sendable, Equatable {
-    /// Counted from 1 for each job; what is missing at the beginning was cut.
+    /// Counted from 1 for each job; lines missing at the beginning were cut.
     public let number: Int64
-    /// When it was said.
+    /// When it was logged.
     public let at: Date
     /// Which run said it.
     public let attempt: Int
-    /// What it says.
+    /// The line itself.
     public let line: LogLine
 
     init(_ row: LogRow) {

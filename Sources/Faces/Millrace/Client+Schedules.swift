@@ -6,17 +6,17 @@ import Postgres
 import Queues
 
 extension Client {
-    /// Makes a schedule, or changes the one of that name; all workers follow at once.
+    /// Makes a schedule, or changes the one with this name; all workers follow at once.
     ///
     /// ```swift
     /// try await millrace.schedule("nightly", "0 2 * * *", zone: "Europe/Berlin", BuildReport(), overlap: .skip)
     /// ```
     /// - Parameters:
-    ///   - name: Identifies it.
+    ///   - name: The schedule's name, which identifies it.
     ///   - expression: Five cron fields (six with seconds in front), a word such as `@daily`, or an interval such as `every 15m`.
     ///   - zone: The time zone whose clocks count.
-    ///   - job: What is enqueued each time.
-    ///   - catchUp: What becomes of times that passed while no worker looked.
+    ///   - job: The job that is enqueued each time.
+    ///   - catchUp: What happens to times that passed while no worker looked.
     ///   - overlap: What happens when its last job has not ended.
     ///   - jitter: How much later a job may run, so that not everything starts at once.
     @discardableResult
@@ -63,7 +63,7 @@ extension Client {
         try await using { connection throws(PostgresError) in try await Queue.resumeSchedule(name, on: connection) }
     }
 
-    /// Enqueues its job now, paused or not, and returns the job's number; what is planned stays.
+    /// Enqueues its job now, even if it is paused, and returns the job's number; the planned times stay.
     @discardableResult
     public func runSchedule(_ name: String) async throws(QueueError) -> Int64 {
         try await using { connection throws(PostgresError) in try await Queue.runSchedule(name, on: connection) }
@@ -76,7 +76,7 @@ extension Client {
     }
 }
 
-/// How a schedule stands.
+/// The state of a schedule.
 public struct ScheduleStatus: Sendable {
     /// Its name.
     public let name: String
@@ -114,7 +114,7 @@ public struct ScheduleStatus: Sendable {
 }
 
 extension Schedule {
-    /// What SQL cannot judge.
+    /// Checks what SQL cannot check.
     func check() throws(QueueError) {
         do throws(ExpressionError) {
             _ = try Timetable(expression)
@@ -130,7 +130,7 @@ extension Schedule {
 }
 
 extension Schedule {
-    /// As the database may see it. Sealed anew each time, so that setting it again counts as a change.
+    /// As the database may see it. Each call encrypts it again, with another nonce, so setting it again counts as a change.
     func sealed(with keys: Keyring) throws(QueueError) -> Schedule {
         guard encrypted else { return self }
         var sealed = self

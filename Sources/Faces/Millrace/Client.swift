@@ -22,7 +22,7 @@ public final class Client: Sendable {
         pool = Pool(try database.options().database, size: max(1, connections))
     }
 
-    /// Closes what is open; calls still under way end first.
+    /// Closes all connections; calls still under way end first.
     public func close() async {
         await pool.close()
     }
@@ -91,7 +91,7 @@ public final class Client: Sendable {
         }
     }
 
-    /// Where a job stands; nil when there is none of that number, or it is not the caller's.
+    /// A job's state; nil when there is no such job, or the caller may not see it.
     public func job(_ id: Int64) async throws(QueueError) -> JobStatus? {
         try await using { connection throws(PostgresError) in try await Queue.row(of: id, on: connection) }.map(
             JobStatus.init)
@@ -109,9 +109,9 @@ public final class Client: Sendable {
         try await using { connection throws(PostgresError) in try await Queue.retry(id, fresh: fresh, on: connection) }
     }
 
-    /// Runs dead jobs again, each from its first attempt: all, or those of a kind, queue or tag, with an error that contains a text,
-    /// or that died in a stretch of time. Jobs whose unique key is held by another stay dead, and so do those whose arguments are
-    /// no longer kept.
+    /// Runs dead jobs again, each from its first attempt: all of them, or those of a kind, queue or tag, with an error that contains a
+    /// text, or that died within a period. Jobs whose unique key is held by another job stay dead, and so do those whose arguments are no
+    /// longer kept.
     public func redrive(
         kind: String? = nil, queue: String? = nil, tag: String? = nil, error: String? = nil, since: Date? = nil,
         until: Date? = nil

@@ -1,7 +1,7 @@
 import FoundationEssentials
 package import Postgres
 
-/// Where the queue lives.
+/// The address of the queue's database.
 public struct Database: Sendable {
     enum Source: Sendable {
         case environment
@@ -11,8 +11,9 @@ public struct Database: Sendable {
     let source: Source
     var statementDeadline = Duration.seconds(10)
 
-    /// `DATABASE_URL` or libpq's PG* variables, and `MILLRACE_DIRECT_URL` where a transaction pooler stands in between. Each may
-    /// also be named by a file: `DATABASE_URL_FILE`, `MILLRACE_DIRECT_URL_FILE`.
+    /// `DATABASE_URL` or libpq's PG* variables, and `MILLRACE_DIRECT_URL` if there is a transaction pooler in between. A file may hold each
+    /// of
+    /// them: `DATABASE_URL_FILE`, `MILLRACE_DIRECT_URL_FILE`.
     public static let environment = Database(source: .environment)
 
     /// A `postgresql://` URI or libpq's key=value pairs; `directURL` is a way around a transaction pooler, for LISTEN and locks.
@@ -37,18 +38,18 @@ public struct Database: Sendable {
         return (options, direct.map { ConnectionOptions(location: $0, statementDeadline: statementDeadline) })
     }
 
-    /// Whether the environment says where it is.
+    /// Whether the address comes from the environment.
     package var isEnvironment: Bool {
         if case .environment = source { true } else { false }
     }
 
-    /// Where it is, as libpq understands it; empty means libpq's own variables.
+    /// The address in libpq's terms; empty means libpq's own variables.
     package func locations() throws(QueueError) -> (database: String, direct: String?) {
         let (database, direct) = try options()
         return (database.location, direct?.location)
     }
 
-    /// Connections of one's own, for the rooms beside the queue.
+    /// Separate connections, for the rooms besides the queue.
     package func pool(size: Int) throws(QueueError) -> Pool {
         Pool(try options().database, size: size)
     }

@@ -1,6 +1,6 @@
 import Encryption
 
-/// The keys for the arguments of encrypted kinds: the first encrypts, each of them decrypts what it has encrypted.
+/// The keys for the arguments of encrypted kinds: the first encrypts, and each decrypts what it has encrypted.
 public struct EncryptionKeys: Sendable {
     private enum Source: Sendable {
         case environment

@@ -2,7 +2,7 @@ public import FoundationEssentials
 public import Jobs
 import Queues
 
-/// Where a job stands.
+/// The state of a job.
 public struct JobStatus: Sendable, Equatable {
     /// Its number.
     public let id: Int64
@@ -22,7 +22,7 @@ public struct JobStatus: Sendable, Equatable {
     public let finishedAt: Date?
     /// The error of each failed attempt, oldest first.
     public let errors: [String]
-    /// How far its run said last that it had come.
+    /// The progress that its run last reported.
     public let progress: JobProgress?
 
     init(_ row: JobRow) {

@@ -1,7 +1,7 @@
 public import FoundationEssentials
 import Telemetry
 
-/// Takes what a worker has to say, in place of stderr.
+/// Takes a worker's log, in place of stderr.
 ///
 /// ```swift
 /// struct Forwarding: LogHandler {
@@ -25,9 +25,9 @@ public struct LogEvent: Sendable, Equatable {
         case debug
         /// What an operator may want to know.
         case info
-        /// What somebody should look at.
+        /// Something that needs attention.
         case warning
-        /// What has gone wrong for good.
+        /// Something that failed for good.
         case error
     }
 
@@ -37,7 +37,7 @@ public struct LogEvent: Sendable, Equatable {
     public let level: Level
     /// Always the same words for the same thing.
     public let message: String
-    /// The particulars, such as `job.id`.
+    /// The data of the message, such as `job.id`.
     public let metadata: [String: String]
 
     init(_ line: Log.Line) {

@@ -1,7 +1,7 @@
 import Queues
 package import Workers
 
-/// Takes a worker's numbers, for a program that has metrics of its own.
+/// Takes a worker's metrics, for a program with its own metrics system.
 ///
 /// | name | | labels |
 /// |---|---|---|
@@ -12,11 +12,11 @@ package import Workers
 /// | `millrace_worker_slots`, `millrace_worker_jobs_running`, `millrace_worker_jobs_waiting` | gauges | |
 /// | `millrace_worker_ends_unrecorded` | gauge | |
 ///
-/// Counters and durations come with the end of each run, gauges with each sign of life, every two seconds.
+/// Counters and durations come with the end of each run, gauges with each heartbeat, every two seconds.
 public protocol MetricsHandler: Sendable {
     /// More of something. Called by many threads at once; it must not take long.
     func add(_ count: Int, to counter: String, labels: [String: String])
-    /// How much of something there is now.
+    /// Sets a gauge to its present value.
     func set(_ gauge: String, to value: Double, labels: [String: String])
     /// How long something took.
     func record(_ duration: Duration, of timer: String, labels: [String: String])

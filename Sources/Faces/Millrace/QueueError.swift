@@ -8,7 +8,7 @@ public struct QueueError: Error, Sendable, CustomStringConvertible {
     public enum Class: String, Sendable {
         /// The database cannot be reached, or gave no answer in time. Trying again can help.
         case unreachable
-        /// What was asked for is malformed.
+        /// The request is malformed.
         case invalid
         /// Too large, or over a quota.
         case tooLarge
@@ -28,11 +28,11 @@ public struct QueueError: Error, Sendable, CustomStringConvertible {
         case cancelled
         /// The wait was longer than allowed.
         case timedOut
-        /// The job whose result was awaited was cancelled, or is dead.
+        /// The job whose result was awaited was cancelled or died.
         case died
     }
 
-    /// What kind of trouble.
+    /// The class of the error.
     public let errorClass: Class
     /// A sentence that says what to do. Holds no arguments and no connection string.
     public let description: String

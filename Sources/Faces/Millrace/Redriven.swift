@@ -1,6 +1,6 @@
 import Queues
 
-/// What a redrive of dead jobs has done.
+/// The result of a redrive of dead jobs.
 public struct Redriven: Sendable, Equatable {
     /// Jobs that wait again.
     public private(set) var retried = 0

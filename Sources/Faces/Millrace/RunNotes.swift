@@ -2,7 +2,7 @@ import FoundationEssentials
 public import Jobs
 import Synchronization
 
-/// What runs on a ``TestBench`` leave behind without a database: recorded steps, progress, lines of log, a result.
+/// What runs on a ``TestBench`` record without a database: steps, progress, lines of log, a result.
 ///
 /// ```swift
 /// let notes = RunNotes()
@@ -41,7 +41,7 @@ public final class RunNotes: Sendable {
         try state.withLock { $0.values[name] }.map { try JSONDecoder().decode(type, from: Data($0)) }
     }
 
-    /// What the last run gave as its result; nil when it gave none.
+    /// The result of the last run; nil when it gave none.
     public func result<Value: Decodable>(as type: Value.Type) throws -> Value? {
         try state.withLock { $0.result }.map { try JSONDecoder().decode(type, from: Data($0)) }
     }
@@ -53,7 +53,7 @@ public final class RunNotes: Sendable {
         }
     }
 
-    /// Says what the jobs that the run waited for have left, in their order.
+    /// Sets the results of the jobs that the run waited for, in their order.
     public func follow(_ results: [some Encodable]) throws {
         let texts = try results.map { Array(try JSONEncoder().encode($0)) }
         state.withLock { state in

@@ -3,14 +3,14 @@ public import FoundationEssentials
 public import Jobs
 import Queues
 
-/// A statement for a connection of any driver: so that a job is enqueued, or cancelled, in a transaction that is open there.
+/// A statement for a connection of any driver, to enqueue or cancel a job in a transaction that is open there.
 ///
 /// ```swift
 /// let statement = try SendReceipt(order: 7).enqueueStatement(unique: "receipt-7")
-/// // statement.text has a $n for each of statement.parameters; every one of them is cast in the text, so that it may be bound
-/// // as text, in the form of its `text`, or as the type that it is.
+/// // statement.text has a $n for each of statement.parameters; the text casts each of them, so it may be bound as text, in the form
+/// // of its `text`, or as its own type.
 /// ```
-/// What it returns is said where it is made. If the transaction is rolled back, nothing has happened.
+/// The function that makes a statement documents what it returns. If the transaction is rolled back, nothing has happened.
 public struct SQLStatement: Sendable, Equatable {
     /// A value for a `$n`; nil is NULL.
     public enum Parameter: Sendable, Equatable {

@@ -5,8 +5,8 @@ import Postgres
 import Queues
 import Workers
 
-/// For the tests of code that uses Millrace: run a handler without a database, drain a queue in this process, look at what was
-/// enqueued, move the clock.
+/// For tests of code that uses Millrace: run a handler without a database, drain a queue in this process, look at enqueued jobs, move the
+/// clock.
 ///
 /// ```swift
 /// let bench = try TestBench(worker: worker, database: .url(testDatabase))
@@ -26,7 +26,7 @@ public struct TestBench: Sendable {
         public let job: Work
         /// ready, scheduled, blocked or running.
         public let state: JobState
-        /// Where it waits.
+        /// The queue it waits in.
         public let queue: String
     }
 
@@ -54,8 +54,8 @@ public struct TestBench: Sendable {
         }
     }
 
-    /// Runs one job through its handler and all middleware, here and now, without a database. Errors come out as they are.
-    /// - Parameter notes: Takes what the run leaves behind, and has what earlier runs have left: with the same notes a second run
+    /// Runs one job through its handler and all middleware, in this process and without a database. Errors are thrown unchanged.
+    /// - Parameter notes: Records what the run leaves, and holds what earlier runs have left: with the same notes a second run
     ///   skips the steps of the first.
     public func run<Work: Job>(
         _ job: Work, attempt: Int = 1, tenant: String? = nil, notes: RunNotes = RunNotes()
@@ -74,14 +74,14 @@ public struct TestBench: Sendable {
         var verdicts: [Verdict] = []
         for start in stride(from: 0, to: jobs.count, by: chunks.size) {
             let part = Array(jobs[start..<min(start + chunks.size, jobs.count)])
-            let gatherer = chunks.open(part.count)
+            let running = chunks.open(part.count)
             verdicts += try await withThrowingTaskGroup(of: (Int, Verdict).self) { group in
                 for (index, job) in part.enumerated() {
                     group.addTask {
                         (
                             index,
                             try await run(
-                                job, handler, attempt: attempt, tenant: tenant, notes: RunNotes(), inside: gatherer.run)
+                                job, handler, attempt: attempt, tenant: tenant, notes: RunNotes(), inside: running.run)
                         )
                     }
                 }
@@ -183,7 +183,7 @@ public struct TestBench: Sendable {
         return found
     }
 
-    /// Moves the database's clock; what comes due by that runs at the next drain. Returns the new time.
+    /// Moves the database's clock; jobs that come due run at the next drain. Returns the new time.
     @discardableResult
     public func advance(by duration: Duration) async throws(QueueError) -> Date {
         try await client.using { connection throws(PostgresError) in

@@ -23,7 +23,7 @@ public final class Worker: Sendable {
         case debug
         /// What an operator may want to know.
         case info
-        /// What somebody should look at.
+        /// Something that needs attention.
         case warning
         /// Nothing.
         case silent
@@ -51,14 +51,14 @@ public final class Worker: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - database: Where the queue lives.
+    ///   - database: The database of the queue.
     ///   - slots: How many jobs run at the same time.
     ///   - queues: The queues to serve; none means all. A number bounds how many jobs of a queue run here at once.
-    ///   - keys: What opens encrypted arguments.
-    ///   - drainTimeout: How long running jobs may go on once the worker is told to stop.
-    ///   - log: How much it says.
-    ///   - logHandler: Where it says it; nil: on stderr.
-    ///   - metrics: Who counts its runs; nil: nobody.
+    ///   - keys: The keys that decrypt arguments.
+    ///   - drainTimeout: How long running jobs may continue once the worker is told to stop.
+    ///   - log: The lowest level to log.
+    ///   - logHandler: The receiver of the log; nil: stderr.
+    ///   - metrics: The receiver of the metrics; nil: none.
     public init(
         database: Database = .environment, slots: Int = 100, queues: [String: Int?] = [:],
         drainTimeout: Duration = .seconds(30), keys: EncryptionKeys = .environment, log: LogLevel = .info,
@@ -73,7 +73,7 @@ public final class Worker: Sendable {
         self.metrics = metrics
     }
 
-    /// Says what runs the jobs of a kind. `queue` is where they go when whoever enqueues names none.
+    /// Registers the handler of a kind. Its jobs go to `queue` when the enqueuing client names no queue.
     public func handle<Work: Job>(
         _ type: Work.Type, queue: String? = nil, _ body: @escaping @Sendable (Work, Context) async throws -> Verdict
     ) {
@@ -103,11 +103,11 @@ public final class Worker: Sendable {
         }
     }
 
-    /// Says what runs the jobs of a kind, up to `chunks` of them in one call, which returns a verdict for each, in their order. A
-    /// thrown error counts for each of them. The first waits at most `waiting` for others.
+    /// Registers the handler of a kind that takes up to `chunks` jobs in one call, and returns a verdict for each, in the same order. A
+    /// thrown error counts for each of them. The first job waits at most `waiting` for others.
     ///
-    /// Each job has a slot, an attempt and a ``ChunkItem/context`` of its own; the task is cancelled when all of its jobs are. A job
-    /// that may have crashed workers comes alone.
+    /// Each job has its own slot, attempt and ``ChunkItem/context``; the task is cancelled when all of its jobs are. A job that may have
+    /// crashed workers comes alone.
     public func handle<Work: Job>(
         chunks: Int, of type: Work.Type, queue: String? = nil, waiting: Duration = .milliseconds(20),
         _ body: @escaping @Sendable ([ChunkItem<Work>]) async throws -> [Verdict]
@@ -131,8 +131,8 @@ public final class Worker: Sendable {
     /// false. A second request stops at once. Waits for a database that is away; throws when the schema does not fit or the settings
     /// are wrong.
     ///
-    /// A drain ends by itself: what runs has the drain timeout, then five seconds to heed its cancellation, and a database that is
-    /// away has ten more to come back and take what has ended. What it has not taken then runs again.
+    /// A drain always ends: running jobs have the drain timeout, then five seconds to react to their cancellation; if the database is away,
+    /// it has ten more seconds to come back and record the ended jobs. Jobs that it has not recorded run again.
     @discardableResult
     public func run(handlesSignals: Bool = true) async throws(QueueError) -> WorkReport {
         let engine = try makeEngine()
@@ -154,7 +154,7 @@ public final class Worker: Sendable {
         }
     }
 
-    /// Stops claiming, hands back what has not started, and lets the rest finish. A second call stops at once.
+    /// Stops claiming, hands back jobs that have not started, and lets the others finish. A second call stops at once.
     public func drain() {
         let engine = state.withLock { state in
             state.stopRequests += 1
@@ -217,7 +217,7 @@ extension Worker.LogLevel {
     }
 }
 
-/// What a worker did in its life.
+/// What a worker did while it ran.
 public struct WorkReport: Sendable, Equatable {
     /// Runs whose end was recorded.
     public let finished: Int

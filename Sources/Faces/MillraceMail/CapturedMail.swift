@@ -19,9 +19,9 @@ public struct CapturedMail: Sendable, Identifiable {
     public let from: String
     /// The addresses it goes to, without names; those of copies apart.
     public let to: [String]
-    /// Who gets a copy.
+    /// The recipients of a copy.
     public let cc: [String]
-    /// Who gets a copy that the others do not see.
+    /// The recipients of a hidden copy.
     public let bcc: [String]
     /// One line.
     public let subject: String
@@ -50,10 +50,10 @@ public struct CapturedMail: Sendable, Identifiable {
         self.attachments = attachments
     }
 
-    /// Every http and https address in the plain part, in its order: what a person would follow.
+    /// Every http and https address in the plain part, in its order: the links that a person would follow.
     public var links: [String] {
         (text ?? "").split(whereSeparator: \.isWhitespace).compactMap { word in
-            // Whatever stands in front of it: a bracket, a quote.
+            // A bracket or a quote may precede the address.
             guard
                 let start = word.indices.first(where: {
                     word[$0...].hasPrefix("https://") || word[$0...].hasPrefix("http://")

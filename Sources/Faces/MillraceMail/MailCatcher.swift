@@ -10,8 +10,8 @@ import Synchronization
 import Telemetry
 import Templates
 
-/// For the tests of code that sends mail: takes the place of the provider, and keeps what it is given. Everything before that is the
-/// real thing: addresses are checked, templates rendered, who is suppressed gets nothing.
+/// For tests of code that sends mail: replaces the provider, and keeps the messages. Everything before that is real: addresses are checked,
+/// templates are rendered, and suppressed addresses get nothing.
 ///
 /// ```swift
 /// let mails = try MailCatcher(database: database)
@@ -26,8 +26,8 @@ import Templates
 /// ```
 public final class MailCatcher: Sendable {
     private let pool: Pool
-    private let post: MailService
-    private let carrier: CatchingCarrier
+    private let service: MailService
+    private let provider: CatchingProvider
 
     /// - Parameters:
     ///   - database: That of the test bench.
@@ -47,21 +47,21 @@ public final class MailCatcher: Sendable {
         options.verifyURL = verifyURL
         options.routes = Routes(chosen: "outbox")
         options.links = Links(publicURL: "https://app.example", secrets: ["of no worth in tests"])
-        carrier = CatchingCarrier(blobs: BlobSource(PostgresStore(pool: pool)))
+        provider = CatchingProvider(blobs: BlobSource(PostgresStore(pool: pool)))
         let supervisor = Supervisor(Supervisor.Options(), log: .silent)
         let templates = TemplateStore(pool: pool) { key, load in try await supervisor.read(key, load) }
-        post = MailService(
-            pool: pool, options: options, carriers: [carrier], renderer: TemplateWords(store: templates),
+        service = MailService(
+            pool: pool, options: options, providers: [provider], renderer: TemplateWords(store: templates),
             supervisor: supervisor, log: .silent)
     }
 
-    /// The worker runs the mail kinds from now on, and what it sends is caught.
+    /// The worker handles the mail kinds from now on, and its messages are caught.
     public func attach(to worker: Worker) {
-        worker.handle(MailHandlers.of(post, slots: 2))
+        worker.handle(MailHandlers.of(service, slots: 2))
     }
 
     /// All that was caught, in the order in which it was sent.
-    public var all: [CapturedMail] { carrier.caught }
+    public var all: [CapturedMail] { provider.caught }
 
     /// Those that went to an address, also as a copy.
     public func mails(to address: String) -> [CapturedMail] { all.filter { $0.isAddressed(to: address) } }
@@ -94,7 +94,7 @@ public final class MailCatcher: Sendable {
     }
 
     /// Forgets what was caught; the database keeps its rows.
-    public func clear() { carrier.clear() }
+    public func clear() { provider.clear() }
 
     /// Closes the catcher's connections.
     public func close() async { await pool.close() }
@@ -114,7 +114,7 @@ public struct WrongMail: Error, CustomStringConvertible {
 }
 
 /// Takes everything that a provider would take.
-private final class CatchingCarrier: MailProvider {
+private final class CatchingProvider: MailProvider {
     let name = "outbox"
     let capabilities: Capabilities
     private let blobs: BlobSource

@@ -7,7 +7,7 @@ public struct SendMail: Job {
     /// `mail.send`.
     public static let kind = "mail.send"
 
-    /// Who gets it: `ada@example.org` or `Ada <ada@example.org>`.
+    /// The recipients: `ada@example.org` or `Ada <ada@example.org>`.
     public var recipients: [String]
     /// One line; a template has its own.
     public var subject: String?
@@ -17,7 +17,7 @@ public struct SendMail: Job {
     public var bodyHTML: String?
     /// In place of subject and parts.
     public var template: String?
-    /// What the template says.
+    /// The template's data.
     public var data: [String: String]?
     /// Such as pt-BR.
     public var locale: String?
@@ -29,7 +29,7 @@ public struct SendMail: Job {
     public var scheduledAt: Date?
     /// Not sent after.
     public var expiresAt: Date?
-    /// On whose behalf.
+    /// The sender, for the limit on each sender.
     public var sender: String?
     /// Who reads it: where the message gives none, the template takes its language and `user_name` from this person's profile.
     public var person: String?

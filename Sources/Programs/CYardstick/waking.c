@@ -121,7 +121,7 @@ static const char *const enqueue =
     "placed as (insert into millrace.ready (seq, job, queue, kind, lane) select id, id, $2, $1, $3 from new)"
     "select pg_notify('millrace_yardstick', '')";
 
-/// Waits until the listener listens and has taken so many.
+/// Waits until the listener listens and has taken `taken` notifications.
 static int meet(meeting *one, int taken) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);

@@ -23,8 +23,8 @@ package struct ComposedWorker: Sendable {
     let webhooks: WebhookService?
     let blobs: BlobWiring
 
-    /// Until it is drained, or its task is cancelled, which drains it. The rooms go on until the last job has ended: its handlers call
-    /// providers, and people are watched over; and the listener answers, for others want to know how the drain goes.
+    /// Until it is drained, or its task is cancelled, which drains it. The rooms continue until the last job has ended, because its
+    /// handlers call providers and check-ins must be served; the listener goes on answering, because others watch the drain.
     package func run() async throws -> JobWorker.Report {
         try await withTaskCancellationHandler {
             try await Task { try await work() }.value  // not cancelled with the caller's: see above
@@ -99,7 +99,7 @@ extension Composer {
         let listener = try listener(
             for: engine, supervisor, more: mailRoutes + checkIns.routes + blobs.routes,
             rooms: {
-                (mail?.post.tally.gauges ?? []) + checkIns.gauges + (notices?.standing.gauges ?? [])
+                (mail?.service.tally.gauges ?? []) + checkIns.gauges + (notices?.standing.gauges ?? [])
                     + (webhooks?.tally.gauges ?? [])
             }, measures: { engine.health.cutOff == nil ? await measures(pool) : nil })
         tellOfMailFiles()

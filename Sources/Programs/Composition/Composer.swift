@@ -10,10 +10,10 @@ package struct Composer: Sendable {
     /// Around a transaction pooler, if there is one.
     package let direct: ConnectionOptions?
     package var log: Log
-    /// Whether it sends mail and reads documents; of the other rooms the settings say it.
+    /// Whether it sends mail and reads documents; the settings decide about the other rooms.
     package var sendsMail = true
     package var readsDocuments = true
-    /// How long an alarm is left to who took it; nil: as usual.
+    /// How long a worker that took an alarm may keep it; nil: the default.
     package var alarmLease: Duration?
 
     package init(
@@ -26,7 +26,7 @@ package struct Composer: Sendable {
         log = settings.log
     }
 
-    /// What the handlers of a worker call providers through.
+    /// The supervisor through which a worker's handlers call providers.
     package func supervisor(name: String, hearing: NotificationHub? = nil) -> Supervisor {
         var options = settings.supervision
         options.database = database

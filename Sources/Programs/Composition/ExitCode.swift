@@ -1,4 +1,4 @@
-/// What a command says to the shell that ran it; the numbers are a contract (design section 10).
+/// A command's exit code. The numbers are a contract.
 package enum ExitCode: Int32, Sendable, CaseIterable {
     case done = 0
     case failed = 1

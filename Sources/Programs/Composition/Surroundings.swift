@@ -1,12 +1,12 @@
 import FoundationEssentials
 import Glibc
 
-/// The world around the process, as closures, so that a test needs neither files nor an environment of its own.
+/// The environment of the process as closures, so that a test needs neither files nor real variables.
 package struct Surroundings: Sendable {
     package var environment: [String: String]
     package var workingDirectory: String
     package var isWritableDirectory: @Sendable (_ path: String) -> Bool
-    /// Reads a whole file of at most so many bytes; `-` is standard input.
+    /// Reads a whole file of at most `limit` bytes; `-` is standard input.
     package var read: @Sendable (_ path: String, _ limit: Int) throws(FileProblem) -> [UInt8]
     /// Reads a file, or standard input for `-`, piece by piece.
     package var chunks: @Sendable (_ path: String) throws(FileProblem) -> FileChunks
@@ -87,8 +87,8 @@ extension Surroundings {
 
 /// File descriptors without buffers in between.
 package enum Descriptor {
-    /// Whoever starts us with a standard descriptor closed would have its number given to our connection, and the results
-    /// written there. Open for reading only: a write fails, as it should.
+    /// If we are started with a standard descriptor closed, a database connection would get its number, and results would be written
+    /// into that connection. So the descriptor is opened, for reading only: a write to it fails, as it should.
     package static func fillStandard() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
             _ = open("/dev/null", O_RDONLY)  // takes the lowest free number

@@ -38,7 +38,7 @@ package enum Application {
         return settled
     }
 
-    /// Of a line that could not be understood: whether its author is a program.
+    /// For a line that could not be parsed: whether its author is a program.
     private static func wantsJSON(_ arguments: [String], _ environment: [String: String]) -> Bool {
         let flags = arguments.prefix { $0 != "--" }
         if flags.contains("--json") || flags.contains("--jsonl") { return true }
@@ -88,16 +88,16 @@ package enum Application {
         }
     }
 
-    /// An error without a description of its own would be printed with everything it carries, payloads included.
+    /// An error without its own description would be printed with all its contents, payloads included.
     private static func sentence(for error: any Error) -> String {
         if let described = error as? any CustomStringConvertible { return described.description }
         return "\(type(of: error))"
     }
 
-    /// Results that nobody got are no success: a full disk, for instance.
+    /// A command whose results could not be written has failed, for instance on a full disk.
     private static func settled(_ code: ExitCode, _ console: Console) -> ExitCode {
         guard let failure = console.output.failure else { return code }
-        // Who closed a pipe has seen enough, and needs no telling.
+        // A reader that closed its pipe has seen enough, and needs no error.
         if failure != Descriptor.sentence(EPIPE) { console.failure("the results could not be written: \(failure)") }
         return code == .done ? .failed : code
     }

@@ -1,4 +1,4 @@
-/// What a verb gets: the line, the settings, the way out, and the world around the process.
+/// What a verb gets: the parsed line, the settings, the console, and the environment of the process.
 package struct Invocation: Sendable {
     package let parsed: Parsed
     /// Empty for a command with `settings: .unused`.

@@ -25,7 +25,7 @@ struct Bar: Sendable {
 }
 
 extension Invocation {
-    /// Prints the bars of a scenario; exit 0, or 1 when one is missed: with `--strict`, or always where that is said.
+    /// Prints the bars of a scenario. Exit 0, or 1 when one is missed: with `--strict`, or always where the scenario says so.
     func report(
         _ scenario: String, _ bars: [Bar], figures: [(String, JSONValue)], isStrict: Bool = false
     ) -> ExitCode {

@@ -30,10 +30,10 @@ struct Draining: Sendable {
         live.update([])
     }
 
-    /// By worker processes that are started for it; the time is that from the first claim to the last end, as history has it.
+    /// Drains with worker processes that are started for it; the time is from the first claim to the last end, from history.
     /// - Parameters:
-    ///   - queue: paused until all of the workers are at work, so that none is timed while another still starts.
-    ///   - watch: called ten times a second with how many have ended and what the workers use.
+    ///   - queue: paused until all workers are running, so that none is timed while another still starts.
+    ///   - watch: called ten times a second with the number of ended jobs and the workers' usage.
     func drain(
         _ queue: String? = nil, workers count: Int = 1, arguments: [String] = [], label: String = "worked",
         watch: (Int, LoadWorkers.Usage) -> Void = { _, _ in }
@@ -60,7 +60,7 @@ struct Draining: Sendable {
         }
     }
 
-    /// By workers that are at work, in turn with others: the queue is paused while it is filled.
+    /// Drains with running workers, in turns with others: the queue is paused while it is filled.
     /// - Parameter keys: see `enqueue`.
     func turn(of queue: String, keys: [String] = [], by workers: LoadWorkers, label: String) async throws -> Costs {
         _ = try await Queue.pause(queue, on: connection)
@@ -72,7 +72,7 @@ struct Draining: Sendable {
         return try await costs(since: start, first: first, by: workers, label: label)
     }
 
-    /// What is counted from.
+    /// The state from which costs are counted.
     private struct Start {
         var meter: ServerMeter
         var server: ServerMeter.Reading
@@ -98,7 +98,7 @@ struct Draining: Sendable {
         let live = invocation.console.live()
         var tenths = -1
         var (done, still) = (0, 0)
-        // What is outstanding is counted by looking at all of it: only when all seems to be done, or nothing happens any more.
+        // Outstanding jobs are counted by looking at all of them, so only when all seem to be done, or when nothing happens any more.
         while true {
             if done >= jobs || still >= 20, try await Queue.outstanding(on: connection, kinds: [kind]) == 0 {
                 break
@@ -131,7 +131,7 @@ struct Draining: Sendable {
         return Costs(jobs: jobs, seconds: result.seconds, server: try await meter.read() - before)
     }
 
-    /// How many rows the claims have taken out of line, about a second ago: counting them would cost what is measured.
+    /// How many rows claims have taken out of line, about a second ago: counting them would cost what is measured.
     private func taken() async throws(PostgresError) -> Int {
         try await connection.query("select pg_stat_get_tuples_deleted('millrace.ready'::regclass)") {
             row throws(PostgresError) in Int(try row.int(0))

@@ -49,7 +49,7 @@ private struct BacklogScenario: Sendable {
     /// A job's rows and their index entries in job and ready, as measured.
     static let bytesPerJob = 290
 
-    /// A queue with so many jobs, each in a database of its own.
+    /// A queue with a number of jobs, each in a database of its own.
     private struct QueuePosition: Sendable {
         let options: ConnectionOptions
         let connection: Connection
@@ -59,7 +59,7 @@ private struct BacklogScenario: Sendable {
         var yardstick: Yardstick { Yardstick(at: options.location) }
     }
 
-    /// What is measured in front of a backlog.
+    /// The measurements in front of a backlog.
     private struct Sight: Sendable {
         var hundred = ClaimTimes()
         var thousand = ClaimTimes()
@@ -179,7 +179,7 @@ private struct BacklogScenario: Sendable {
         try await filling.add(Self.kind, count: count, queue: place.queue)
     }
 
-    /// At all of them, in turns: what else the machine does meanwhile befalls all of them alike.
+    /// Measures all of them in turns, so that everything else on the machine affects them alike.
     private func look(at places: [QueuePosition]) async throws -> [Sight] {
         var sights = [Sight](repeating: Sight(), count: places.count)
         let hundreds = try await claims(of: 100, from: places)
@@ -214,7 +214,7 @@ private struct BacklogScenario: Sendable {
         return sights
     }
 
-    /// In parts, and the queues filled up between them, so that a backlog stays what it is.
+    /// In parts, and the queues are filled up in between, so that a backlog keeps its size.
     private func claims(of batch: Int, from places: [QueuePosition]) async throws -> [ClaimTimes] {
         let wanted = invocation.parsed.integer("claims") ?? 200
         let part = max(2, min(wanted, Self.few / batch / 2))
@@ -232,7 +232,7 @@ private struct BacklogScenario: Sendable {
         return all
     }
 
-    /// Seconds until no vacuum runs in this database any more: what a fresh load sets going is no property of the backlog.
+    /// Seconds until no vacuum runs in this database any more: the vacuums after a fresh load are no property of the backlog.
     private func settle(on connection: Connection) async throws -> Double {
         let began = ContinuousClock.now
         var quiet = 0

@@ -35,7 +35,7 @@ extension Command {
     }
 }
 
-/// What the database does while a worker is cancelled.
+/// The database's state while a worker is cancelled.
 private enum DatabaseState: String, CaseIterable {
     case up, away, returning
 }
@@ -45,7 +45,7 @@ private struct CancellationsScenario: Sendable {
 
     static let kind = "load.cancelled"
     static let drain = Duration.seconds(2)
-    /// For what a machine with much else to do needs on top.
+    /// Additional time for a busy machine.
     static let tolerance = Duration.seconds(5)
 
     struct Round {
@@ -134,7 +134,8 @@ private struct CancellationsScenario: Sendable {
         var round = Round(state: state, took: began.duration(to: .now), cpu: Self.processorTime - cpu)
         let returned = try await back
         if state == .away { try await start(cluster) }
-        // For as long as its drain may take, two seconds, a worker tries to close its session: one that came back later may find it open.
+        // A worker tries to close its session for as long as its drain may take, two seconds; if the database came back later the session
+        // may be open.
         guard state == .up || returned.map({ $0 < began + .milliseconds(1500) }) == true else { return round }
         let after = try await Connection.open(options, name: "load")
         round.sessionsLeft = try await Self.sessions(on: after) - sessions
@@ -156,7 +157,7 @@ private struct CancellationsScenario: Sendable {
         ) { row throws(PostgresError) in Int(try row.int(0)) }.first ?? 0
     }
 
-    /// All that is left is run by one that is not cancelled; what has succeeded is then as much as was enqueued.
+    /// A worker that is not cancelled runs the rest; afterwards as many jobs have succeeded as were enqueued.
     private func workOff(_ options: ConnectionOptions, total: Int) async throws -> Int {
         let worker = worker(options, drain: .seconds(30))
         let running = Task { try await worker.run() }  // awaited below
@@ -205,7 +206,7 @@ private struct CancellationsScenario: Sendable {
             ], isStrict: true)
     }
 
-    /// Of this process, which holds the workers and not the database.
+    /// This process's CPU time; it holds the workers and not the database.
     private static var processorTime: Duration {
         var usage = rusage()
         getrusage(RUSAGE_SELF.rawValue, &usage)

@@ -111,11 +111,11 @@ private struct ClaimsScenario: Sendable {
         let live = invocation.console.live()
         var moved = 0
         while true {
-            let stretches = zip(lines, floors).map {
+            let ranges = zip(lines, floors).map {
                 ClaimRange(lane: Lane(queue: $0, priority: 4, line: .normal), floor: $1, limit: 1000)
             }
             let found = try await Queue.claim(
-                on: connection, session: 0, number: 8, kinds: kinds, from: stretches, wanted: 1000, shortQueues: [],
+                on: connection, session: 0, number: 8, kinds: kinds, from: ranges, wanted: 1000, shortQueues: [],
                 longQueues: [])
             guard !found.turnedAway.isEmpty else { break }
             moved += found.turnedAway.count

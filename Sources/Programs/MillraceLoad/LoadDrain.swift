@@ -45,7 +45,7 @@ private struct DrainScenario: Sendable {
         var byHand: [Costs] = []
         var growth: [Double] = []
         for round in 1...rounds {
-            // Each way goes first in turn: what one leaves to be vacuumed slows the next.
+            // Each way goes first in turn, because what one leaves to be vacuumed slows the next.
             for way in (0..<3).map({ ($0 + round) % 3 }) {
                 let label = "round \(round) of \(rounds), \(["by hand", "one worker", "two workers"][way]):"
                 try await draining.enqueue(queue: "load.drain", label: "\(label) enqueued")

@@ -66,7 +66,7 @@ private struct EnqueueScenario: Sendable {
 
     static let queue = "load.enqueue"
     static let kind = "practice.nothing"
-    /// Where a job of the usual priority stands.
+    /// The lane of a job with the usual priority.
     static let lane: Int32 = 17
     static let turn = Duration.milliseconds(500)
 
@@ -119,13 +119,13 @@ private struct EnqueueScenario: Sendable {
             met: rate >= 200_000 || bulk.share >= 0.75)
     }
 
-    /// Runs `body` beside a worker process: one that has `backlogFor` to sleep through, or one that has nothing to do.
+    /// Runs `body` beside a worker process that either sleeps through a backlog of `backlogFor`, or has nothing to do.
     private func beside(backlogFor span: Duration?, on connection: Connection, _ body: () async throws -> Void)
         async throws
     {
         var backlog: Yardstick.Line?
         if let span {
-            // Ten slots, each a job of a tenth of a second after the other; twice over, for the measurements take their time.
+            // Ten slots, each with one job of a tenth of a second after the other; twice as many, because the measurements take their time.
             let sleeps = Int(span / .milliseconds(1)) / 5 + 2000
             var filling = Filling(invocation, on: connection, label: "jobs to sleep:", total: sleeps)
             try await filling.add("practice.sleep", count: sleeps, queue: Self.queue, priority: 0) { _ in
@@ -160,7 +160,7 @@ private struct EnqueueScenario: Sendable {
     private func untilNothingWaits(on connection: Connection, byHand: Bool = false) async throws {
         if byHand {
             var line = try await Yardstick.line(queue: Self.queue, kind: Self.kind, on: connection)
-            // A worker that was stopped has handed some back, and those stand in a lane of their own.
+            // A stopped worker has handed some back, and those are in another lane.
             for lane in [Self.lane & ~3, Self.lane] {
                 line.lane = lane
                 _ = try await Yardstick(invocation).drain(line, on: connection)
@@ -175,9 +175,9 @@ private struct EnqueueScenario: Sendable {
         }
     }
 
-    /// Each pair in turns of half a second, by hand and by call, who goes first changing with the turns; `rest` before the first of each.
-    /// - Parameter wakesByHand: inserts by hand wake nobody; one call before them does, or the worker would sleep through a part of them, and
-    ///   do its work beside the calls alone.
+    /// Each pair in turns of half a second, by hand and by call, with the first one alternating; `rest` before the first of each.
+    /// - Parameter wakesByHand: inserts by hand do not wake the worker. With this, one call before them does; otherwise the worker would
+    ///   sleep during a part of them, and do its work beside the calls only.
     private func measure(
         _ pairs: inout [EnqueuePair], rounds: Int, for span: Duration, line: Yardstick.Line, on connection: Connection,
         wakesByHand: Bool = false, rest: () async throws -> Void

@@ -76,7 +76,7 @@ struct LateScenario: Sendable {
         let (jobs, queue) = (jobs, Self.queue)
         let outcome = try await pacer.run(Cadence(began: began, perSecond: Double(calls) / span, calls: calls)) {
             call, connection in
-            // Together they are all jobs, whatever the number of calls.
+            // Together the calls cover all jobs, whatever their number.
             let (from, to) = (call * jobs / calls, (call + 1) * jobs / calls)
             _ = try await Queue.enqueueBulk(
                 kind: "practice.nothing", args: (from..<to).map { Array("{\"n\": \($0)}".utf8) }, queue: queue,

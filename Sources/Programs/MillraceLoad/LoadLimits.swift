@@ -35,9 +35,9 @@ extension Command {
             let workers = try await LoadWorkers.start(
                 1, invocation, arguments: ["--slots", "\(invocation.settings.slots)"], on: connection)
             do {
-                // The first round, which nobody counts, warms the worker and its statements up.
+                // The first round does not count: it warms up the worker and its statements.
                 for round in 0...rounds {
-                    // Each way goes first in turn: what one leaves to be vacuumed slows the next.
+                    // Each way goes first in turn, because what one leaves to be vacuumed slows the next.
                     for way in (0..<3).map({ ($0 + round) % 3 }) {
                         let (queue, keys) = ways[way]
                         let label = "round \(round) of \(rounds), \(queue):"

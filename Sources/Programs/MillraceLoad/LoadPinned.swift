@@ -103,7 +103,7 @@ private struct PinnedScenario: Sendable {
             }
             let samples = try await watch(cadence, starts: starts, walks: walks, on: connection)
             let outcome = try await offered
-            // What is not done by then has not kept up with the rate.
+            // Jobs that are not done by then did not keep up with the rate.
             let left = Duration.nanoseconds(max(0, cadence.end - PracticeMarks.now())) + Self.grace
             try await starts.wait(forCount: calls * (endsPerCall - tens), atMost: left)
             let intime = starts.count
@@ -223,7 +223,7 @@ private struct PinnedScenario: Sendable {
             ])
     }
 
-    /// What was walked over in each quarter.
+    /// How far claims walked in each quarter.
     private static func quarterWalks(_ samples: [Sample]) -> [WalkMeter.Reading] {
         guard samples.count > 4 else { return [] }
         return (0..<4).map { quarter in

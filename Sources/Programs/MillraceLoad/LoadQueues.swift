@@ -100,10 +100,10 @@ struct Scatter: Sendable {
     }
 }
 
-/// The drain of jobs that are spread out somehow, beside the drain of as many in one queue, and that by hand.
+/// The drain of jobs that are spread out in some way, beside a drain of as many in one queue, and a drain by hand.
 private struct SpreadScenario: Sendable {
     enum Promise {
-        /// The time is at most so many times that of the plain drain.
+        /// The time is at most this many times that of the plain drain.
         case time(Double)
         /// The rate is at least this share of it.
         case rate(Double)
@@ -132,7 +132,7 @@ private struct SpreadScenario: Sendable {
         let plain = "load.\(name).plain"
         var costs: [[Costs]] = [[], [], []]
         for round in 1...rounds {
-            // Each way goes first in turn: what one leaves to be vacuumed slows the next.
+            // Each way goes first in turn, because what one leaves to be vacuumed slows the next.
             for way in (0..<3).map({ ($0 + round) % 3 }) {
                 let label = "round \(round) of \(rounds), \(["by hand", "spread", "plain"][way]):"
                 var filling = Filling(invocation, on: connection, label: "\(label) enqueued", total: jobs)

@@ -97,7 +97,7 @@ private struct RateScenario: Sendable {
         }
     }
 
-    /// How many more than burst + rate × span have started in the worst of all windows; at most 0 when the limit held.
+    /// How many more than burst + rate × span started in the worst window; at most 0 when the limit held.
     private static func excess(_ starts: [Double], rate: Int, burst: Int) -> Double {
         // The worst window that ends at a start begins where i − rate × start was least.
         var least = Double.infinity

@@ -9,9 +9,9 @@ extension Command {
         ["load", "smtp"],
         summary: "Measure the mail room's way to an SMTP server",
         discussion: """
-            Hands messages to an SMTP server on this machine, over so many connections at a time, through the adapter that all of \
-            our SMTP goes through, and nothing else: no database, no templates. deploy/bench/smtp starts postfix's smtp-sink for \
-            it and names smtp-source, which takes turns with us.
+            Sends messages to an SMTP server on this machine, over a given number of connections, through the same adapter \
+            as all our SMTP. It uses no database and no templates. deploy/bench/smtp starts postfix's smtp-sink as the server, \
+            and names smtp-source, which takes turns with us.
             """,
         flags: [
             .single("host", "HOST", .text, environment: .none, fallback: "127.0.0.1", help: "The server."),
@@ -19,7 +19,7 @@ extension Command {
             .single(
                 "source", "PROGRAM", .path, environment: .none,
                 help: "postfix's smtp-source, to measure ours against."),
-        ] + CarrierLoad.flags,
+        ] + ProviderLoad.flags,
         examples: [
             Example("millrace load smtp --port 2525 --sessions 8", "5,000 messages, three times"),
             Example(
@@ -27,7 +27,7 @@ extension Command {
                 "A hundred attachments of 25 MiB at once"),
         ], settings: .unused
     ) { invocation in
-        let load = CarrierLoad(invocation)
+        let load = ProviderLoad(invocation)
         var configuration = MailTransport.Configuration(
             host: invocation.parsed.string("host") ?? "127.0.0.1", port: invocation.parsed.integer("port") ?? 2525,
             security: .none)
@@ -40,7 +40,7 @@ extension Command {
         } catch {
             throw Failure(.misused, error.sentence)
         }
-        let relay = SMTPProvider(transport, blobs: CarrierLoad.blobs)
+        let relay = SMTPProvider(transport, blobs: ProviderLoad.blobs)
         guard let source = invocation.parsed.string("source") else { return try await load.run(relay) }
         return try await load.run(relay, beside: ("smtp-source", 0.5)) { [configuration] in
             try await send(with: source, to: configuration, load)
@@ -49,7 +49,7 @@ extension Command {
 
     /// Messages a second of smtp-source's.
     private static func send(
-        with program: String, to configuration: MailTransport.Configuration, _ load: CarrierLoad
+        with program: String, to configuration: MailTransport.Configuration, _ load: ProviderLoad
     ) async throws -> Double {
         let arguments = [
             program, "-d", "-4", "-s", "\(load.sessions)", "-m", "\(load.messages)", "-l", "\(load.bytes)", "-f",
@@ -82,7 +82,7 @@ extension Command {
             .single(
                 "port", "PORT", .integer(1...65_535), environment: .none, fallback: "8480",
                 help: "The fake's, on this machine.")
-        ] + CarrierLoad.flags,
+        ] + ProviderLoad.flags,
         examples: [Example("millrace load resend --port 8480 --sessions 64", "5,000 messages, three times")],
         settings: .unused
     ) { invocation in
@@ -91,7 +91,7 @@ extension Command {
         configuration.timeout = .seconds(300)
         let client = HTTPClient()
         defer { client.close() }
-        return try await CarrierLoad(invocation).run(
-            ResendProvider(configuration, client: client, blobs: CarrierLoad.blobs))
+        return try await ProviderLoad(invocation).run(
+            ResendProvider(configuration, client: client, blobs: ProviderLoad.blobs))
     }
 }

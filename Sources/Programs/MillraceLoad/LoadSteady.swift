@@ -92,7 +92,7 @@ private struct SteadyScenario: Sendable {
         }
     }
 
-    /// What the log and its disk take for a commit of next to nothing.
+    /// The time that the log and its disk take for an almost empty commit.
     private func commit(from began: Int64) async throws -> Pacer.Outcome {
         let cadence = Cadence(
             began: began, perSecond: Self.commits, calls: max(1, Int(invocation.span / .seconds(1) * Self.commits)))

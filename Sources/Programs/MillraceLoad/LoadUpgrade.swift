@@ -41,7 +41,7 @@ extension Command {
     }
 }
 
-/// What the producer was told, and who was seen at work.
+/// The producer's answers, and the workers that were seen.
 private final class UpgradeTally: Sendable {
     struct State {
         var ids: Set<Int64> = []
@@ -169,7 +169,7 @@ private struct UpgradeScenario: Sendable {
         ("practice.fail", #"{"times": 1}"#), ("practice.nothing", "{}"),
     ]
 
-    /// Each call commits by itself: what was answered must be done, what was refused is counted and said.
+    /// Each call commits on its own: what was answered must be done, and refusals are counted and reported.
     private func produce(
         into tally: UpgradeTally, _ options: ConnectionOptions, until end: ContinuousClock.Instant
     ) async throws {
@@ -200,7 +200,7 @@ private struct UpgradeScenario: Sendable {
         await connection.close()
     }
 
-    /// Who opened which session, for it is gone from the database when its worker is; and whether a new worker has ended a job.
+    /// Which worker opened which session, because a session's row goes with its worker; and whether a new worker has ended a job.
     private func watch(
         _ tally: UpgradeTally, _ options: ConnectionOptions, until end: ContinuousClock.Instant
     ) async throws {

@@ -7,8 +7,8 @@ import Telemetry
 import Threads
 import Workers
 
-/// Everything that `millrace worker` is, with handlers of your own: it sends mail, reads documents, tells people and webhooks, watches
-/// over check-ins, answers `/livez`, `/readyz` and `/metrics`, and goes by the same settings.
+/// Everything that `millrace worker` is, with your own handlers: it sends mail, reads documents, sends notices and events, serves
+/// check-ins, answers `/livez`, `/readyz` and `/metrics`, and uses the same settings.
 ///
 /// ```swift
 /// let worker = try CompleteWorker()
@@ -18,7 +18,7 @@ import Workers
 /// }
 /// try await worker.run()
 /// ```
-/// A ``Millrace/Worker`` runs handlers and nothing else: put this one in place of `millrace worker`, or run both.
+/// A ``Millrace/Worker`` only runs handlers. Use a CompleteWorker instead of `millrace worker`, or run both.
 public final class CompleteWorker: Sendable {
     private struct State {
         var engine: Workers.JobWorker?
@@ -37,14 +37,14 @@ public final class CompleteWorker: Sendable {
         jobs = Worker(keys: .none, log: .silent)
     }
 
-    /// Says what runs the jobs of a kind: see ``Millrace/Worker/handle(_:queue:_:)``.
+    /// Registers the handler of a kind: see ``Millrace/Worker/handle(_:queue:_:)``.
     public func handle<Work: Job>(
         _ type: Work.Type, queue: String? = nil, _ body: @escaping @Sendable (Work, Context) async throws -> Verdict
     ) {
         jobs.handle(type, queue: queue, body)
     }
 
-    /// Says what runs the jobs of a kind, many in one call: see ``Millrace/Worker/handle(chunks:of:queue:waiting:_:)``.
+    /// Registers the handler of a kind, for many jobs in one call: see ``Millrace/Worker/handle(chunks:of:queue:waiting:_:)``.
     public func handle<Work: Job>(
         chunks: Int, of type: Work.Type, queue: String? = nil, waiting: Duration = .milliseconds(20),
         _ body: @escaping @Sendable ([ChunkItem<Work>]) async throws -> [Verdict]
@@ -52,7 +52,7 @@ public final class CompleteWorker: Sendable {
         jobs.handle(chunks: chunks, of: type, queue: queue, waiting: waiting, body)
     }
 
-    /// Wraps every run, those of the rooms too; what is added first is outermost.
+    /// Wraps every run, including those of the rooms; what is added first is outermost.
     public func use(_ middleware: @escaping Millrace.Worker.Middleware) {
         jobs.use(middleware)
     }
@@ -95,7 +95,7 @@ public final class CompleteWorker: Sendable {
         }
     }
 
-    /// Stops claiming, hands back what has not started, and lets the rest finish. A second call stops at once.
+    /// Stops claiming, hands back jobs that have not started, and lets the others finish. A second call stops at once.
     public func drain() {
         let engine = state.withLock { state in
             state.stopRequests += 1
@@ -114,7 +114,7 @@ public final class CompleteWorker: Sendable {
 }
 
 extension QueueError {
-    /// What a command would have said before it ended.
+    /// The failure that a command would have printed before it ended.
     init(_ failure: any CommandFailure) {
         let kind: Class =
             switch failure.exitCode {

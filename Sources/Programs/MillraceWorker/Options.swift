@@ -5,7 +5,7 @@ import Postgres
 import Telemetry
 
 extension CompleteWorker {
-    /// What a worker does beside the jobs of its program.
+    /// What a worker serves besides the jobs of its program.
     public enum Room: String, Sendable, CaseIterable {
         /// Sends mail.
         case mail
@@ -15,41 +15,41 @@ extension CompleteWorker {
         case quests
         /// Watches over check-ins.
         case checkIns
-        /// Tells people what is due.
+        /// Sends due notices.
         case notices
         /// Tells webhooks of events.
         case webhooks
     }
 
-    /// How a worker is to be.
+    /// The options of a worker.
     public struct Options: Sendable {
         /// Settings by the names that they have in the environment, such as `MILLRACE_MAIL_SMTP_URL`. They win over the environment's,
         /// and the properties below win over them. `millrace config` lists them all.
         public var settings: [String: String]
-        /// Whether what ``settings`` leaves out is looked for in the environment.
+        /// Whether settings that are missing in ``settings`` are looked for in the environment.
         public var readsEnvironment = true
-        /// Where the queue lives.
+        /// The database of the queue.
         public var database = Database.environment
         /// The rooms that it serves; nil: mail, documents, and those that the settings switch on.
         public var rooms: Set<Room>?
         /// How many jobs run at the same time; nil: `MILLRACE_SLOTS`, or 100.
         public var slots: Int?
-        /// The queues to serve, with a bound of their own if wanted; none: `MILLRACE_QUEUES`, or all.
+        /// The queues to serve, optionally with a bound for each; none: `MILLRACE_QUEUES`, or all.
         public var queues: [String: Int?] = [:]
-        /// How long running jobs may go on once it is told to stop; nil: `MILLRACE_DRAIN_TIMEOUT`, or 30 seconds.
+        /// How long running jobs may continue once it is told to stop; nil: `MILLRACE_DRAIN_TIMEOUT`, or 30 seconds.
         public var drainTimeout: Duration?
-        /// Where it answers HTTP, as `127.0.0.1:8470`, or `off`; nil: `MILLRACE_LISTEN`, or that.
+        /// The address for HTTP, such as `127.0.0.1:8470`, or `off`; nil: `MILLRACE_LISTEN`, or that address.
         public var listen: String?
-        /// What it is called; nil: `MILLRACE_WORKER_NAME`, or host and process number.
+        /// Its name; nil: `MILLRACE_WORKER_NAME`, or host and process number.
         public var name: String?
-        /// How much it says; nil: `MILLRACE_LOG_LEVEL`, or what an operator may want to know.
+        /// The lowest level to log; nil: `MILLRACE_LOG_LEVEL`, or info.
         public var log: Millrace.Worker.LogLevel?
-        /// Where it says it; nil: on stderr.
+        /// The receiver of the log; nil: stderr.
         public var logHandler: (any LogHandler)?
-        /// Who counts its runs; nil: nobody but `/metrics`.
+        /// The receiver of the metrics; nil: only `/metrics`.
         public var metrics: (any MetricsHandler)?
 
-        /// As the environment says, but for these.
+        /// The environment's settings, except for these.
         public init(settings: [String: String] = [:]) {
             self.settings = settings
         }
@@ -62,7 +62,7 @@ extension CompleteWorker.Options {
         if !readsEnvironment { surroundings.environment = [:] }
         surroundings.environment.merge(settings) { $1 }
         surroundings.environment.merge(given) { $1 }
-        // A name and its file may not both be set: what is given here wins.
+        // A name and its file must not both be set: the value given here wins.
         for name in settings.keys { surroundings.environment[name + "_FILE"] = settings[name + "_FILE"] }
         let settings = Settings.load(surroundings: surroundings, known: ["MILLRACE_WORKER_NAME"])
         guard settings.problems.isEmpty else {
@@ -80,12 +80,12 @@ extension CompleteWorker.Options {
         composer.log = (log ?? .init(settings.logLevel)).log(to: logHandler)
         if log == nil, logHandler == nil { composer.log = settings.log }
         for warning in settings.warnings {
-            composer.log.warning("a setting should be looked at", [("warning", warning)])
+            composer.log.warning("a setting needs attention", [("warning", warning)])
         }
         return composer
     }
 
-    /// What the properties say, as the environment would.
+    /// The properties in the form of environment variables.
     private var given: [String: String] {
         var given: [String: String] = [:]
         given["MILLRACE_SLOTS"] = slots.map(String.init)

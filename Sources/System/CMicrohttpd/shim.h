@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-/// Paths stay as they came: what %2F means is for whoever reads the path to say.
+/// Paths stay as they came: the reader of the path decides what %2F means.
 static inline size_t millrace_mhd_keep_escapes(void *_Nullable context, struct MHD_Connection *_Nullable connection,
                                                char *_Nonnull text) {
     (void)context;

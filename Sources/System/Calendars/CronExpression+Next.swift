@@ -1,12 +1,12 @@
 extension CronExpression {
     /// The first instant after another at which it fires; seconds since 1970.
     ///
-    /// - An expression that allows every hour runs with real time: it fires whenever the clock shows a time that matches, in both
-    ///   passes of an overlap, and a time that falls into a gap is not made good.
-    /// - Any other fires once for each wall time that matches, when the clock shows that time or a later one for the first time: in
-    ///   an overlap that is the first pass, for a gap its end; several times in one gap are one fire.
+    /// - An expression that allows every hour follows real time: it fires whenever the clock shows a matching time, in both passes of an
+    ///   overlap, and a time that falls into a gap is skipped.
+    /// - Any other fires once for each matching wall time, when the clock shows that time or a later one for the first time: in an overlap
+    ///   in the first pass, for a gap at its end; several times in one gap are one fire.
     ///
-    /// Either way never twice at an instant. nil: never again, which no expression that was read does.
+    /// In both cases never twice at an instant. nil: never again, which does not happen for an expression that was parsed.
     package func next(after instant: Int64, in zone: Zone) -> Int64? {
         guard allowsEveryHour else {
             return nextWall(from: zone.latestWall(upTo: instant) + 1).map(zone.first(showing:))

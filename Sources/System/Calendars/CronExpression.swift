@@ -7,7 +7,7 @@ package struct CronExpression: Sendable, Equatable {
     let months: UInt64
     let days: CronDays
 
-    /// True when no hour is singled out: then it runs with real time, and not with what the clock on the wall says of the day.
+    /// True when every hour is allowed: then it follows real time and not the wall clock.
     var allowsEveryHour: Bool { hours == CronField.hour.everything }
 
     private static let macros: [String: Substring] = [

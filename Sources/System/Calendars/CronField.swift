@@ -1,4 +1,4 @@
-/// How one field of a cron expression is written: numbers or names, ranges, lists and steps.
+/// The syntax of one field of a cron expression: numbers or names, ranges, lists and steps.
 struct CronField: Sendable {
     let name: String
     let range: ClosedRange<Int>

@@ -1,4 +1,4 @@
-/// Why a text is no expression: the field, what was found there, and what would be right.
+/// Why a text is not a valid expression: the field, what was found there, and what would be right.
 package struct ExpressionError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The field it is about, as in "minute"; nil for the whole.
     package let field: String?

@@ -1,7 +1,7 @@
 /// When something is to happen: a cron expression, or an interval.
 package enum Timetable: Sendable, Equatable {
     case cron(CronExpression)
-    /// At an anchor plus whole multiples of so many seconds, whatever the zone.
+    /// At an anchor plus whole multiples of `seconds`, in every zone.
     case every(seconds: Int64)
 
     /// A cron expression, one of its short words such as `@daily`, or an interval: `every 90s`, `@every 1h30m`.
@@ -11,7 +11,7 @@ package enum Timetable: Sendable, Equatable {
         if first == "every" || first == "@every" {
             guard words.count == 2, let seconds = Self.seconds(words[1]) else {
                 throw ExpressionError(
-                    "\(ExpressionError.quoted(text)) is no interval; write for example every 90s, every 15m, every 1h30m, every 2d or every 1w, from 1s to 366d"
+                    "\(ExpressionError.quoted(text)) is not an interval; write for example every 90s, every 15m, every 1h30m, every 2d or every 1w, from 1s to 366d"
                 )
             }
             self = .every(seconds: seconds)

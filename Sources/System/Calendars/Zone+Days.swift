@@ -4,8 +4,8 @@ extension Zone {
         CivilDate(dayNumber: Int(floorDivide(wall(at: instant), 86_400)))
     }
 
-    /// The least instant whose local date is that day or later: where midnight is skipped, the end of the gap; where it comes twice,
-    /// the first of both; for a day that never was, the start of the one after it.
+    /// The first instant whose local date is that day or later: if midnight is skipped, the end of the gap; if it comes twice, the first of
+    /// both; for a date that was skipped, the start of the next day.
     package func startOfDay(_ date: CivilDate) -> Int64 {
         first(showing: Int64(date.dayNumber) * 86_400)
     }
@@ -15,7 +15,7 @@ extension Zone {
         self.date(at: startOfDay(date)) == date
     }
 
-    /// How long a day lasts, in seconds; 0 for one that never was.
+    /// The length of a day, in seconds; 0 for a skipped date.
     package func length(of date: CivilDate) -> Int64 {
         startOfDay(CivilDate(dayNumber: date.dayNumber + 1)) - startOfDay(date)
     }
@@ -33,7 +33,7 @@ extension Zone {
         while true {
             let date = CivilDate(dayNumber: day)
             let candidate = self.instant(of: time, on: date)
-            // A date that never was leads to the next one, which then comes by itself.
+            // A skipped date leads to the next one, which the loop finds anyway.
             if candidate > instant, has(date) { return candidate }
             day += 1
         }

@@ -1,5 +1,5 @@
-/// A time zone: which offset its clocks had, have and will have. Instants are seconds since 1970; a wall time is what a clock on the
-/// wall shows, counted in seconds as if it were UTC.
+/// A time zone: its offsets in the past, now and in the future. Instants are seconds since 1970; a wall time is what a clock on the wall
+/// shows, counted in seconds as if it were UTC.
 package struct Zone: Sendable, Equatable {
     package let name: String
     let line: ZoneLine
@@ -11,7 +11,7 @@ package struct Zone: Sendable, Equatable {
 
     static let cycle: Int64 = 146_097 * 86_400
 
-    /// A stretch of time with one offset.
+    /// A period with one offset.
     package struct Segment: Sendable, Equatable {
         package var start: Int64
         /// The first instant of the next one.

@@ -1,5 +1,5 @@
-/// Reads TZif (RFC 8536, versions 1 to 4). By hand, because Foundation's ICU would add tens of megabytes to a static binary, with zone
-/// data of its own age.
+/// Reads TZif (RFC 8536, versions 1 to 4). Our own, because Foundation's ICU would add tens of megabytes to a static binary, with zone data
+/// of another age than the system's.
 enum ZoneFile {
     /// Why a file is no zone.
     struct Malformed: Error, Equatable {
@@ -67,7 +67,7 @@ enum ZoneFile {
                 line.append(change.offset, from: change.time)
             }
         }
-        // Two years on, so that both neighbours of whatever is looked up are the rule's own.
+        // Two years further, so that both neighbours of every looked-up time come from the rule.
         return from + 2 * 366 * 86_400 + Zone.cycle
     }
 
@@ -81,7 +81,9 @@ enum ZoneFile {
         let characters: Int
 
         init(_ reader: inout ByteReader) throws(Malformed) {
-            guard try reader.take(4).elementsEqual("TZif".utf8) else { throw Malformed(reason: "it is no zone file") }
+            guard try reader.take(4).elementsEqual("TZif".utf8) else {
+                throw Malformed(reason: "it is not a zone file")
+            }
             let digit = try reader.take(1).first ?? 0
             guard digit == 0 || (UInt8(ascii: "2")...UInt8(ascii: "9")).contains(digit) else {
                 throw Malformed(reason: "its version is unknown")
@@ -127,14 +129,14 @@ private struct ByteReader {
         return (number << unused) >> unused  // with its sign
     }
 
-    /// No table is as long; whoever says so would have us reserve memory for nothing.
+    /// No real table is longer. A false length would make us reserve memory for nothing.
     mutating func count() throws(ZoneFile.Malformed) -> Int {
         let count = try integer(bytes: 4)
         guard (0...100_000).contains(count) else { throw ZoneFile.Malformed(reason: "it is malformed") }
         return Int(count)
     }
 
-    /// What stands between two line feeds at the end.
+    /// The text between two line feeds at the end.
     mutating func footer() -> String? {
         let rest = bytes[place...]
         guard rest.first == 10, let end = rest.dropFirst().firstIndex(of: 10) else { return nil }

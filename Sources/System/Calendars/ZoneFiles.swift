@@ -1,6 +1,6 @@
 import Glibc
 
-/// Why there is no such zone.
+/// Why a zone was not found.
 package enum ZoneError: Error, Sendable, Equatable, CustomStringConvertible {
     /// - near: a name that may have been meant.
     case unknown(String, near: String?)
@@ -18,7 +18,7 @@ package enum ZoneError: Error, Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// The system's zone files. They are read anew for each question, so that an update of tzdata counts without a restart.
+/// The system's zone files. Each question reads them again, so that an update of tzdata counts without a restart.
 package struct ZoneFiles: Sendable {
     package let directory: String
 
@@ -103,7 +103,7 @@ package struct ZoneFiles: Sendable {
         Self.near(name, among: names)
     }
 
-    /// The same but for case and spaces, or the city alone.
+    /// A name that differs only in case and spaces, or the city alone.
     private static func near(_ name: String, among names: [String]) -> String? {
         let wanted = name.lowercased().map { $0 == " " ? "_" : String($0) }.joined()
         guard !wanted.isEmpty else { return nil }

@@ -1,6 +1,6 @@
 import CZlib
 
-/// What zlib does for formats that are written here.
+/// zlib for the formats that we write.
 package enum Zlib {
     /// Nil only without memory.
     /// - Parameter level: from 1, fast, to 9, small.

@@ -1,6 +1,6 @@
 import CCrypto
 
-/// A SHA-256 that grows with what it is given.
+/// An incremental SHA-256.
 package struct SHA256Digest: ~Copyable {
     private let context: OpaquePointer
 

@@ -19,7 +19,7 @@ package enum AES {
         deinit { EVP_CIPHER_CTX_free(handle) }
     }
 
-    /// The ciphertext with its tag behind it. `bound` is not encrypted, and has to be the same when it is opened.
+    /// The ciphertext followed by its tag. `bound` is not encrypted, and must be the same at opening.
     package static func seal(_ plain: [UInt8], key: [UInt8], nonce: [UInt8], bound: [UInt8]) -> [UInt8] {
         precondition(key.count == keySize && nonce.count == nonceSize, "a key has 32 bytes and a nonce 12")
         let context = Context()
@@ -32,7 +32,7 @@ package enum AES {
             && out.withUnsafeMutableBytes { buffer in
                 var last: Int32 = 0
                 guard let start = buffer.baseAddress?.advanced(by: plain.count) else { return false }
-                // GCM has no last block to fill, so the tag may stand right behind.
+                // GCM has no last block to fill, so the tag follows directly.
                 return EVP_EncryptFinal_ex(context.handle, start.assumingMemoryBound(to: UInt8.self), &last) == 1
                     && EVP_CIPHER_CTX_ctrl(context.handle, EVP_CTRL_AEAD_GET_TAG, Int32(tagSize), start) == 1
             }

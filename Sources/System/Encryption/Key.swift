@@ -6,7 +6,7 @@ package struct Key: Sendable, Equatable, CustomStringConvertible {
     package let id: String
     let bytes: [UInt8]
 
-    /// - Parameter id: nil: a name derived from the key, the same for everybody who has it.
+    /// - Parameter id: nil: an id derived from the key, the same for everybody who has the key.
     package init(id: String? = nil, bytes: [UInt8]) {
         self.id = id ?? Self.derivedID(bytes)
         self.bytes = bytes
@@ -16,7 +16,7 @@ package struct Key: Sendable, Equatable, CustomStringConvertible {
         Key(id: id, bytes: randomBytes(AES.keySize))
     }
 
-    /// `id:base64`, as it stands in MILLRACE_ENCRYPTION_KEY: a secret.
+    /// `id:base64`, as in MILLRACE_ENCRYPTION_KEY: a secret.
     package var spelled: String { "\(id):\(Data(bytes).base64EncodedString())" }
 
     /// Never the key itself: it may end up in a log.
@@ -34,7 +34,7 @@ package struct Key: Sendable, Equatable, CustomStringConvertible {
             }
     }
 
-    /// Says nothing of the key: a hash of it, behind a text of its own so that no other use of the hash gives the same.
+    /// Reveals nothing of the key: a hash of it after a fixed text, so that no other use of the hash gives the same.
     private static func derivedID(_ bytes: [UInt8]) -> String {
         Hexadecimal.text(SHA256Digest.of(Array("millrace key id:".utf8) + bytes).prefix(4))
     }

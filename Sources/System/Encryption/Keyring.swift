@@ -39,7 +39,7 @@ package struct Keyring: Sendable, Equatable {
 
     package func has(_ id: String) -> Bool { keys.contains { $0.id == id } }
 
-    /// Arguments, as what is stored in their place. They open for jobs of that kind only.
+    /// Encrypts arguments into the form that is stored. They open only for jobs of that kind.
     package func seal(_ args: [UInt8], kind: String) throws(SealError) -> [UInt8] {
         guard let key = keys.first else { throw .noKey(kind: kind) }
         // Random, 96 bits: good for four billion jobs a key, by when it should have been replaced.
@@ -48,7 +48,7 @@ package struct Keyring: Sendable, Equatable {
         return SealedEnvelope(key: key.id, data: data).json
     }
 
-    /// What was sealed; arguments that are plain come back as they are.
+    /// Decrypts encrypted arguments; plain arguments come back unchanged.
     package func open(_ args: [UInt8], kind: String) throws(SealError) -> [UInt8] {
         guard let envelope = try SealedEnvelope(args) else { return args }
         guard let key = keys.first(where: { $0.id == envelope.key }) else { throw .missingKey(envelope.key) }
@@ -60,7 +60,7 @@ package struct Keyring: Sendable, Equatable {
         return plain
     }
 
-    /// What ties a ciphertext to its kind, so that nobody can give one kind the arguments of another.
+    /// Ties a ciphertext to its kind, so that nobody can give one kind the arguments of another.
     private static func binding(_ kind: String) -> [UInt8] { Array("millrace:1:\(kind)".utf8) }
 }
 

@@ -1,4 +1,4 @@
-/// Why arguments cannot be sealed or opened. Names keys by their ids, and holds neither a key nor what is sealed.
+/// Why arguments cannot be encrypted or decrypted. It names keys by their ids, and contains neither a key nor contents.
 package enum SealError: Error, Equatable, CustomStringConvertible {
     case unusableKeys(String)
     case noKey(kind: String)

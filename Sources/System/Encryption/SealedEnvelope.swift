@@ -1,7 +1,7 @@
 import FoundationEssentials
 
-/// What stands in place of sealed arguments: `{"$millrace": "sealed", "v": 1, "key": "…", "data": "…"}`. The database keeps that
-/// first name for it, so that no plain arguments look like this.
+/// The stored form of encrypted arguments: `{"$millrace": "sealed", "v": 1, "key": "…", "data": "…"}`. The database reserves the first
+/// name, so that no plain arguments look like this.
 package struct SealedEnvelope: Sendable {
     package let key: String
     /// Nonce, ciphertext and tag.
@@ -14,7 +14,7 @@ package struct SealedEnvelope: Sendable {
 
     /// nil: these are plain arguments.
     package init?(_ args: [UInt8]) throws(SealError) {
-        // Most arguments are plain, and need not be read twice.
+        // Most arguments are plain, so they are not parsed twice.
         guard Self.mentions(args), let top = try? JSONDecoder().decode(Top.self, from: Data(args)), top.seal == "sealed"
         else { return nil }
         guard let fields = try? JSONDecoder().decode(Fields.self, from: Data(args)), fields.v == 1,

@@ -1,4 +1,4 @@
-/// What kind of thing went wrong, in the words that all rooms, the database and the command line share.
+/// The class of an error, in the words that all rooms, the database and the command line share.
 package enum ErrorClass: String, Sendable, CaseIterable, Codable {
     /// The server failed, and is likely to be well again in a moment.
     case transient
@@ -85,7 +85,7 @@ package enum ErrorClass: String, Sendable, CaseIterable, Codable {
         }
     }
 
-    /// What an app's sign-in makes of it (`toAuthenticationError`).
+    /// The corresponding error of an app's sign-in (`toAuthenticationError`).
     package var authenticationError: String {
         switch self {
         case .unavailable: "networkFailed"
@@ -97,7 +97,7 @@ package enum ErrorClass: String, Sendable, CaseIterable, Codable {
         }
     }
 
-    /// What the rest of an app makes of it (`toAppError`).
+    /// The corresponding error in the rest of an app (`toAppError`).
     package var appError: String {
         switch self {
         case .transient, .unavailable: "unavailable"
@@ -117,11 +117,11 @@ package enum ErrorClass: String, Sendable, CaseIterable, Codable {
         /// It answered as it should, even if it said no.
         case healthy
         case failing
-        /// It will go on answering like this, whoever asks, until somebody does something.
+        /// It will answer every caller like this, until somebody does something.
         case refusing
         /// Only the pace was wrong.
         case pacing
-        /// Says nothing.
+        /// It says nothing about the provider.
         case neutral
     }
 

@@ -1,5 +1,5 @@
 extension ErrorClass {
-    /// Of libcurl's result of a transfer. `isSent`: all of the request had left, so that it may have been acted upon. nil: no error.
+    /// From libcurl's result of a transfer. `isSent`: the whole request had been sent, so it may have been acted upon. nil: no error.
     package init?(curl code: Int32, isSent: Bool) {
         switch code {
         case 0: return nil

@@ -1,5 +1,5 @@
 extension ErrorClass {
-    /// Of a gRPC status code. nil: OK.
+    /// From a gRPC status code. nil: OK.
     package init?(grpc status: Int) {
         switch status {
         case 0: return nil

@@ -1,5 +1,5 @@
 extension ErrorClass {
-    /// Of an HTTP status and, where the provider gives one, its name for the error. nil: the status is no error.
+    /// From an HTTP status and the provider's name of the error, if it gives one. nil: the status is no error.
     package init?(http status: Int, name: String? = nil) {
         if let name, let named = Self.providerNames[name], !(200...299).contains(status) {
             self = named
@@ -28,7 +28,7 @@ extension ErrorClass {
         }
     }
 
-    /// Where a status alone would mislead: what providers call their errors.
+    /// Providers' names of errors, where the status alone would mislead.
     package static let providerNames: [String: ErrorClass] = [
         // Resend
         "daily_quota_exceeded": .quota, "monthly_quota_exceeded": .quota, "rate_limit_exceeded": .throttled,

@@ -1,5 +1,5 @@
 extension ErrorClass {
-    /// Of an SMTP reply and its enhanced status (RFC 3463), such as `5.1.1`. nil: the reply is no error.
+    /// From an SMTP reply and its enhanced status (RFC 3463), such as `5.1.1`. nil: the reply is no error.
     package init?(smtp reply: Int, enhanced: String? = nil) {
         guard reply >= 400 else { return nil }
         let isLasting = reply >= 500

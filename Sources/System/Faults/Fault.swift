@@ -1,11 +1,11 @@
 /// Why a call of a provider did not succeed.
 package struct Fault: Error, Sendable, Equatable, CustomStringConvertible {
     package var kind: ErrorClass
-    /// As the provider put it: a status, a reply, a name. Never a payload, an address or a secret.
+    /// The provider's own words: a status, a reply, a name. Never a payload, an address or a secret.
     package var code: String?
     /// For an operator, in a sentence.
     package var what: String
-    /// How long the provider wants to be left alone.
+    /// The pause that the provider wants.
     package var wait: Duration?
 
     package init(_ kind: ErrorClass, code: String? = nil, _ what: String, wait: Duration? = nil) {

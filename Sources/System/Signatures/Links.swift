@@ -6,7 +6,7 @@ package struct Links: Sendable {
     private let publicURL: String
     private let secrets: [[UInt8]]
 
-    /// - Parameter secrets: what links are signed with, the newest first; the others still open what they signed.
+    /// - Parameter secrets: the secrets that sign links, the newest first; links that older ones signed still open.
     package init(publicURL: String, secrets: [String]) {
         self.publicURL = publicURL.hasSuffix("/") ? String(publicURL.dropLast()) : publicURL
         self.secrets = secrets.map { Array($0.utf8) }
@@ -33,9 +33,9 @@ package struct Links: Sendable {
         return HMAC.sha256(text, key: secret)
     }
 
-    /// What a contact is sent: of an alarm, or, without one, the question whether it wants to be a contact.
+    /// The link for a contact: to an alarm, or, without one, to the question whether it agrees to be a contact.
     ///
-    /// - Parameter contact: the `ref` in a notice's data; `alarm` stands beside it.
+    /// - Parameter contact: the `ref` in a notice's data; `alarm` is there as well.
     package func alarm(_ alarm: String?, contact: String) -> String? {
         guard let token = alarmToken(alarm, contact: contact) else { return nil }
         return "\(publicURL)/v1/alarms/\(token)"
@@ -49,7 +49,7 @@ package struct Links: Sendable {
         return Hexadecimal.text(content) + Hexadecimal.text(Self.alarmMark(content, secret))
     }
 
-    /// nil for what no secret of ours has signed.
+    /// nil for a token that none of our secrets signed.
     package func openedAlarm(_ token: String) -> (alarm: String?, contact: String)? {
         guard let bytes = Self.bytes(token), bytes.count == 64 else { return nil }
         let content = Array(bytes[..<32])

@@ -27,7 +27,7 @@ package final class SigningKey: Sendable, CustomStringConvertible, CustomReflect
         }
         ERR_clear_error()
         guard let handle else {
-            throw Unusable(description: "it is no private key in PEM without a passphrase (BEGIN PRIVATE KEY)")
+            throw Unusable(description: "it is not a private key in PEM without a passphrase (BEGIN PRIVATE KEY)")
         }
         let kind = EVP_PKEY_get_base_id(handle)
         let bits = EVP_PKEY_get_bits(handle)
@@ -46,7 +46,7 @@ package final class SigningKey: Sendable, CustomStringConvertible, CustomReflect
         algorithm = .es256
     }
 
-    /// A new key that nobody else knows.
+    /// A new private key.
     package static func newP256() -> SigningKey {
         var key: OpaquePointer?
         let context = EVP_PKEY_CTX_new_id(EVP_PKEY_EC, nil)

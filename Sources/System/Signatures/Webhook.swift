@@ -1,8 +1,8 @@
 package import FoundationEssentials
 
-/// Standard Webhooks (Svix is the same with names of its own): signing what we send, checking what comes.
+/// Standard Webhooks (Svix is the same with other names): signs what we send, and checks what we receive.
 package enum Webhook {
-    /// What is signed with. Secrets never print.
+    /// The signing secret. Secrets never print.
     package struct Secret: Sendable, CustomStringConvertible, CustomReflectable {
         let key: [UInt8]
 
@@ -29,7 +29,7 @@ package enum Webhook {
         package var customMirror: Mirror { Mirror(self, children: []) }
     }
 
-    /// The three headers, under whichever of the two families of names they came.
+    /// The three headers, with either of the two families of names.
     package struct Signed: Sendable {
         package var id: String?
         package var timestamp: String?
@@ -41,7 +41,7 @@ package enum Webhook {
             self.signature = signature
         }
 
-        /// - Parameter header: The value under a name, whatever its case.
+        /// - Parameter header: Returns the value of a header; upper and lower case do not matter.
         package init(_ header: (String) -> String?) {
             id = header("webhook-id") ?? header("svix-id")
             timestamp = header("webhook-timestamp") ?? header("svix-timestamp")
@@ -105,7 +105,7 @@ package enum WebhookError: Error, Sendable, Equatable, CustomStringConvertible {
         switch self {
         case .badSecret: "the secret is not of the form whsec_<base64 of 24 to 64 bytes>"
         case .missingHeader: "the headers of the signature are missing or incomplete"
-        case .badTimestamp: "the timestamp is no number of seconds"
+        case .badTimestamp: "the timestamp is not a number of seconds"
         case .tooOld: "the timestamp is more than five minutes old"
         case .tooNew: "the timestamp is more than five minutes ahead"
         case .noMatch: "no signature matches"

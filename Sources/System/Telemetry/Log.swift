@@ -1,7 +1,7 @@
 package import FoundationEssentials
 import Glibc
 
-/// Structured lines on stderr: a constant message, and data beside it under dotted keys.
+/// Structured lines on stderr: a constant message, and data under dotted keys.
 package struct Log: Sendable {
     package enum Level: Int, Sendable, Comparable, CaseIterable {
         case debug, info, warning, error
@@ -59,7 +59,7 @@ package struct Log: Sendable {
         write(.error, message.description, data)
     }
 
-    /// For messages that a handler's author chose.
+    /// For messages of a handler's author.
     package func write(_ level: Level, _ message: String, _ data: () -> [(String, String)]) {
         guard level >= threshold else { return }
         sink(
@@ -81,7 +81,7 @@ extension Log.Line {
         return "{" + pairs.map { "\(Self.quoted($0.0)):\(Self.quoted($0.1))" }.joined(separator: ",") + "}"
     }
 
-    /// A value from outside must not start a line of its own.
+    /// A value from outside must not begin a new line.
     private static func oneLine(_ text: String) -> String {
         String(text.map { $0.isNewline ? " " : $0 })
     }

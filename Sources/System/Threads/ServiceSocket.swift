@@ -5,10 +5,10 @@ import Glibc
 package struct ServiceSocket: Sendable, Equatable {
     /// A path, or a name with a NUL in front.
     private let address: [UInt8]
-    /// How long we may be silent; nil when nobody minds.
+    /// How long we may be silent; nil: as long as we like.
     package let watchdog: Duration?
 
-    /// nil: nobody listens, or on something that we do not speak.
+    /// nil: nobody listens, or only on a kind of socket that we do not support.
     package init?(environment: [String: String], process: Int32 = getpid()) {
         guard let name = environment["NOTIFY_SOCKET"], name.hasPrefix("/") || name.hasPrefix("@") else { return nil }
         var bytes = Array(name.utf8)
@@ -20,7 +20,7 @@ package struct ServiceSocket: Sendable, Equatable {
         watchdog = microseconds.flatMap { isOurs && $0 > 0 ? .microseconds($0) : nil }
     }
 
-    /// A path needs its NUL behind it.
+    /// A path needs its NUL at the end.
     private static let longest = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
     /// Never waits: a manager that does not read misses it. True when it was sent.

@@ -72,7 +72,7 @@ package final class Signal: Sendable {
         }
     }
 
-    /// Ends the wait if its limit has come. When to look again; nil: never, for nobody waits, or another timer sees to it.
+    /// Ends the wait if its limit has come. Returns when to look again; nil: never, because nobody waits or another timer does it.
     private func look(_ number: UInt64) -> ContinuousClock.Instant? {
         let (next, waiter): (ContinuousClock.Instant?, CheckedContinuation<Bool, Never>?) = state.withLock { state in
             state.timers.removeAll { $0.number == number }

@@ -11,7 +11,7 @@ package enum Signals {
         signal(SIGPIPE, SIG_IGN)
     }
 
-    /// Calls back for every INT and TERM from now on, and for HUP: a closed terminal must not leave behind what we have started.
+    /// Calls back for every INT and TERM from now on, and for HUP, because a closed terminal must not leave processes that we have started.
     /// Under nohup HUP stays ignored.
     package static func onStop(_ body: @escaping @Sendable (Int32) -> Void) {
         var ends: [Int32] = [-1, -1]

@@ -28,7 +28,7 @@ package enum Thread {
         pthread_detach(thread)
     }
 
-    /// Runs blocking work on a thread of its own and waits for it without holding up the cooperative pool.
+    /// Runs blocking work on its own thread and waits for it without blocking the cooperative pool.
     package static func run<T: Sendable>(name: String, _ body: @escaping @Sendable () -> T) async -> T {
         await withCheckedContinuation { continuation in
             start(name: name) { continuation.resume(returning: body()) }

@@ -2,10 +2,10 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Runs an actor's jobs on one thread of its own, so that blocking C calls stall nobody else.
+/// Runs an actor's jobs on its own thread, so that blocking C calls stall nobody else.
 ///
-/// Idle, the thread sleeps on `wakeDescriptor`; a job that must itself wait for a descriptor polls this one beside it and
-/// returns when it becomes readable, to let the next job run.
+/// When idle, the thread sleeps on `wakeDescriptor`. A job that must wait for a descriptor itself polls both, and returns when
+/// `wakeDescriptor` becomes readable, to let the next job run.
 package final class ThreadExecutor: SerialExecutor, TaskExecutor {
     private struct State {
         var jobs: [UnownedJob] = []
@@ -53,7 +53,7 @@ package final class ThreadExecutor: SerialExecutor, TaskExecutor {
         _ = write(wakeDescriptor, &one, 8)
     }
 
-    /// One job at a time: those behind it must show in `hasWork`.
+    /// One job at a time: waiting jobs must show in `hasWork`.
     private func loop() {
         state.withLock { $0.thread = pthread_self() }
         while true {

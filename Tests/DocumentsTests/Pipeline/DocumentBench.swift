@@ -99,7 +99,7 @@ func withDocuments(
         } else {
             do { outcome = .success(try await body(bench)) } catch { outcome = .failure(error) }
         }
-        await room.shelf.close()
+        await room.idleEngines.close()
         await pool.close()
         await connection.close()
         try outcome.get()
@@ -122,7 +122,7 @@ func numberedPage(_ number: Int) -> [UInt8] {
     ])
 }
 
-/// What a scanner would make of it.
+/// The page as a scanner would deliver it.
 func scan(_ number: Int) async throws -> Raster {
     try await withFile(numberedPage(number)) { file in
         let inspection = try await workshop.probe(file).value

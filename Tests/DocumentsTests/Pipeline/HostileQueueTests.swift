@@ -14,8 +14,8 @@ import Testing
         var want: String
     }
 
-    /// What the queue and the tables say of a document that has ended.
-    private struct Fate: CustomStringConvertible {
+    /// The queue's and the tables' state of an ended document.
+    private struct DocumentEnd: CustomStringConvertible {
         var file: String
         var status: String
         var reason: String?
@@ -45,7 +45,7 @@ import Testing
         for walls in Walls.allCases { try await play(files, walls) }
     }
 
-    /// What is to be refused is so within 2 s and 200 MB.
+    /// A file that must be refused is refused within 2 s and 200 MB.
     private func costs(of files: [(Case, [UInt8])]) async throws {
         for (one, bytes) in files {
             let probed = try await withFile(bytes) { file in
@@ -80,38 +80,38 @@ import Testing
                         "not exists (select from millrace.documents where status = 'processing')")
                 }
                 for (one, id) in ids {
-                    let fate = try await fate(of: id, one.file, bench)
-                    judge(fate, one.want, walls)
-                    if fate.status == "completed" {
-                        #expect(try await active(in: try await bench.output(id, "pdf")) == [], "\(walls) \(fate)")
+                    let end = try await end(of: id, one.file, bench)
+                    judge(end, one.want, walls)
+                    if end.status == "completed" {
+                        #expect(try await active(in: try await bench.output(id, "pdf")) == [], "\(walls) \(end)")
                     }
                 }
                 try await judgeRuns(bench, documents: ids.count)
                 #expect(try await bench.read(hello()).ended == "completed", "the worker stands still: \(walls)")
             }
         }
-        #expect(warnings.contains("layers of the cage") == (walls.refused != 0))
+        #expect(warnings.contains("layers of the sandbox") == (walls.refused != 0))
         if walls.refused != 0 { #expect(warnings.contains("sandbox.refused=\(walls.refused)")) }
     }
 
-    private func judge(_ fate: Fate, _ want: String, _ walls: Walls) {
+    private func judge(_ end: DocumentEnd, _ want: String, _ walls: Walls) {
         switch want {
         case "reject":
-            #expect(fate.status == "failed", "\(walls) \(fate)")
-            #expect(!["internal", "crash", nil].contains(fate.reason), "\(walls) \(fate)")
-            #expect(fate.cpu < 2000, "\(walls) \(fate)")
+            #expect(end.status == "failed", "\(walls) \(end)")
+            #expect(!["internal", "crash", nil].contains(end.reason), "\(walls) \(end)")
+            #expect(end.cpu < 2000, "\(walls) \(end)")
         case "ok":
-            #expect(fate.status == "completed" && fate.reason == nil, "\(walls) \(fate)")
-            #expect(fate.pages.allSatisfy { $0.hasPrefix("done") }, "\(walls) \(fate)")
+            #expect(end.status == "completed" && end.reason == nil, "\(walls) \(end)")
+            #expect(end.pages.allSatisfy { $0.hasPrefix("done") }, "\(walls) \(end)")
         default:
-            #expect(["completed", "failed"].contains(fate.status), "\(walls) \(fate)")
-            #expect(fate.reason != "internal" && !fate.pages.contains { $0.contains("internal") }, "\(walls) \(fate)")
+            #expect(["completed", "failed"].contains(end.status), "\(walls) \(end)")
+            #expect(end.reason != "internal" && !end.pages.contains { $0.contains("internal") }, "\(walls) \(end)")
             // The most that all stages of a page may compute, each tried twice.
-            #expect(fate.cpu < 300_000, "\(walls) \(fate)")
+            #expect(end.cpu < 300_000, "\(walls) \(end)")
         }
     }
 
-    private func fate(of id: String, _ file: String, _ bench: DocumentBench) async throws -> Fate {
+    private func end(of id: String, _ file: String, _ bench: DocumentBench) async throws -> DocumentEnd {
         let row = try await bench.connection.column(
             """
             select x from (values (1, (select status from millrace.document where id = '\(id)')),
@@ -120,11 +120,11 @@ import Testing
             """)
         let pages = try await bench.connection.column(
             "select distinct concat_ws(' ', status, reason) from millrace.document_pages where document = '\(id)'")
-        return Fate(
+        return DocumentEnd(
             file: file, status: row[0], reason: row[1].isEmpty ? nil : row[1], cpu: Int(row[2]) ?? .max, pages: pages)
     }
 
-    /// What ends the same way each time has run once; what may end otherwise, twice.
+    /// A file that ends the same way each time ran once; one that may end differently, twice.
     private func judgeRuns(_ bench: DocumentBench, documents: Int) async throws {
         let connection = bench.connection
         let retried = try await connection.column("select error from millrace.history where outcome = 4")

@@ -23,7 +23,7 @@ import Testing
             #expect(!json.text.contains("JavaScript"))
             #expect(try await bench.output(id, "preview").starts(with: [0x89, 0x50, 0x4e, 0x47]))
             #expect(try await bench.output(id, "report").starts(with: Array("%PDF".utf8)))
-            // Whoever handed it in may name it, and what was made of it, for its tenant.
+            // The role that enqueued the document may name it and its outputs, for its tenant.
             let granted = try await bench.connection.column(
                 """
                 select distinct coalesce(g.tenant || ' ' || (g.owner = current_user), 'nobody')
@@ -80,7 +80,7 @@ import Testing
             #expect(try await bench.text(again.id).contains("page number 4"))
             let cached = "select cached from millrace.documents where id = '\(again.id)'"
             #expect(try await bench.connection.int(cached) == 1)
-            // Another tenant's page is read anew, and what it has used without a bound stops it from nothing.
+            // Another tenant's page is read again; what that tenant has used so far stops nothing, because it has no quota.
             #expect(try await bench.read(hello(), "tenant => 'other'").ended == "completed")
             let other = try await bench.read(picture, "tenant => 'other'")
             #expect(other.ended == "completed")

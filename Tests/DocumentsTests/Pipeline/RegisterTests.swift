@@ -5,7 +5,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// What the database does by itself.
+/// The database's part alone.
 @Suite struct RegisterTests {
     @Test func `the same id and content is answered as the first time, another content is refused`() async throws {
         try await withDocuments(works: false) { bench in
@@ -202,7 +202,7 @@ import Testing
         }
     }
 
-    @Test func `a run whose database has lost what it wrote begins anew`() async throws {
+    @Test func `a run whose database has lost its writes starts again`() async throws {
         try await withDocuments(works: false) { bench in
             let connection = bench.connection
             let id = try await bench.submit(hello())
@@ -219,7 +219,7 @@ import Testing
                 "select millrace.document_pages_put(\(run), '[{\"page\": 1, \"status\": \"done\"}]', 1, false)",
                 "select millrace.document_ended(\(run), 'completed', null, null, '[]', 1)",
             ]
-            // The blob, what was found out, and the page: each step misses what the last one wrote.
+            // The blob, the inspection, and the page: each step notices that the last one's write is missing.
             for (step, loss) in zip(
                 steps,
                 [

@@ -5,7 +5,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-/// How much of the kernel's help the children have.
+/// How many of the kernel's protections the children have.
 enum Walls: String, CaseIterable, CustomStringConvertible {
     case all
     /// A filter that they inherit refuses them namespaces and Landlock, as some kernels and containers do.
@@ -13,7 +13,7 @@ enum Walls: String, CaseIterable, CustomStringConvertible {
 
     var description: String { rawValue }
 
-    /// The bits of `CCage` for what is refused.
+    /// The bits of `CCage` for the refused layers.
     var refused: UInt32 { self == .all ? 0 : 8 | 16 }
 
     /// The folder of the children, or one whose programs become them behind the filter.
@@ -50,7 +50,7 @@ final class Warnings: Sendable {
     }
 }
 
-/// What a file may not carry that was made of another's; as qpdf names it in its JSON.
+/// The active elements in a file that was made from another one; with qpdf's names in its JSON.
 func active(in pdf: [UInt8]) async throws -> [String] {
     let json = try await withPath(pdf) { try await Program.run("qpdf", ["--json", $0]) }
     try #require(json.status == 0, "what was made is no sound PDF")

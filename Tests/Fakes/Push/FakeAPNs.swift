@@ -7,7 +7,7 @@ package final class FakeAPNs: Sendable {
         /// Devices that have gone, and since when (in milliseconds since 1970).
         package var gone: [String: Int64] = [:]
         package var bad: Set<String> = []
-        /// So many tokens of a team are taken in a test's time.
+        /// How many tokens of a team are accepted during a test.
         package var tokens = 2
         /// Every request whose number is in here is answered by something else.
         package var special: [Int: PushAnswer] = [:]
@@ -55,7 +55,7 @@ package final class FakeAPNs: Sendable {
         let problem = check(request)
         return state.withLock { state in
             if let special = state.rules.special[number] ?? state.rules.always {
-                if special.fate == .lose { show(request, &state) }
+                if special.reaction == .lose { show(request, &state) }
                 return special
             }
             if let problem { return problem }

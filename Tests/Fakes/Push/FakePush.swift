@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// What came, as a fake of a provider keeps it.
+/// A request, as a fake provider records it.
 package struct PushRequest: Sendable {
     package var method: String
     package var path: String
@@ -12,7 +12,7 @@ package struct PushRequest: Sendable {
 }
 
 package struct PushAnswer: Sendable {
-    package enum Fate: Sendable {
+    package enum Reaction: Sendable {
         case answer
         /// Everything has arrived, and the connection breaks.
         case lose
@@ -23,13 +23,15 @@ package struct PushAnswer: Sendable {
     package var status = 200
     package var body = ""
     package var headers: [String: String] = [:]
-    package var fate = Fate.answer
+    package var reaction = Reaction.answer
 
-    package init(_ status: Int = 200, _ body: String = "", headers: [String: String] = [:], fate: Fate = .answer) {
+    package init(
+        _ status: Int = 200, _ body: String = "", headers: [String: String] = [:], reaction: Reaction = .answer
+    ) {
         self.status = status
         self.body = body
         self.headers = headers
-        self.fate = fate
+        self.reaction = reaction
     }
 }
 
@@ -80,7 +82,7 @@ package final class FakePush: Sendable {
                 return (state.script, state.requests.count)
             }
             let answer = script(whole, number)
-            switch answer.fate {
+            switch answer.reaction {
             case .answer:
                 let headers = answer.headers.map { "\($0.key): \($0.value)\r\n" }.joined()
                 connection.answer(answer.body, status: "\(answer.status) Told", headers: headers)

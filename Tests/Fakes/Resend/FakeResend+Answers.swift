@@ -3,40 +3,41 @@ import Synchronization
 
 extension FakeResend {
     /// nil: the request was taken, and its answer is lost.
-    func respond(to request: FakeRequest, _ reading: Reading, _ script: ResendScript) -> ResendBook.Answer? {
+    func respond(to request: FakeRequest, _ reading: Reading, _ script: ResendScript) -> ResendRecords.Answer? {
         switch script.outage {
-        case .key: return ResendBook.problem(403, "invalid_api_key", "API key is invalid")
-        case .quota: return ResendBook.problem(429, "daily_quota_exceeded", "You have reached your daily email quota.")
-        case .broken: return ResendBook.problem(500, "internal_server_error", "Something went wrong.")
-        case .gateway: return ResendBook.Answer(status: 503, body: "<html>no upstream</html>")
+        case .key: return ResendRecords.problem(403, "invalid_api_key", "API key is invalid")
+        case .quota:
+            return ResendRecords.problem(429, "daily_quota_exceeded", "You have reached your daily email quota.")
+        case .broken: return ResendRecords.problem(500, "internal_server_error", "Something went wrong.")
+        case .gateway: return ResendRecords.Answer(status: 503, body: "<html>no upstream</html>")
         case .none, .silent, .reset, .closed: break
         }
         guard let token = request["authorization"], token.hasPrefix("Bearer ") else {
-            return ResendBook.problem(401, "missing_api_key", "Missing API key in the authorization header.")
+            return ResendRecords.problem(401, "missing_api_key", "Missing API key in the authorization header.")
         }
         guard script.keys.contains(String(token.dropFirst(7))) else {
-            return ResendBook.problem(403, "invalid_api_key", "API key is invalid")
+            return ResendRecords.problem(403, "invalid_api_key", "API key is invalid")
         }
         switch (request.method, request.path) {
         case ("POST", "/emails"): return send(request, reading, script, isBatch: false)
         case ("POST", "/emails/batch"): return send(request, reading, script, isBatch: true)
         case ("GET", let path) where path.hasPrefix("/emails/"): return show(String(path.dropFirst(8)))
         case (_, "/emails"), (_, "/emails/batch"):
-            return ResendBook.problem(405, "method_not_allowed", "Method is not allowed.")
-        default: return ResendBook.problem(404, "not_found", "The requested endpoint does not exist.")
+            return ResendRecords.problem(405, "method_not_allowed", "Method is not allowed.")
+        default: return ResendRecords.problem(404, "not_found", "The requested endpoint does not exist.")
         }
     }
 
     private func send(
         _ request: FakeRequest, _ reading: Reading, _ script: ResendScript, isBatch: Bool
-    ) -> ResendBook.Answer? {
+    ) -> ResendRecords.Answer? {
         let key = request["idempotency-key"]
         if let key {
             guard (1...256).contains(key.utf8.count) else {
-                return ResendBook.problem(400, "invalid_idempotency_key", "The key must be between 1-256 chars.")
+                return ResendRecords.problem(400, "invalid_idempotency_key", "The key must be between 1-256 chars.")
             }
             let (hash, now) = (reading.digest(), now)
-            switch state.withLock({ $0.book.open("\(request.path) \(key)", hash: hash, now: now) }) {
+            switch state.withLock({ $0.records.open("\(request.path) \(key)", hash: hash, now: now) }) {
             case .replay(let answer), .refused(let answer): return answer
             case .new: break
             }
@@ -44,7 +45,7 @@ extension FakeResend {
         let (answer, isDone, isLost) = take(request, reading, script, isBatch: isBatch, key: key ?? "")
         if let key {
             let kept = isDone
-            state.withLock { $0.book.close("\(request.path) \(key)", kept) }
+            state.withLock { $0.records.close("\(request.path) \(key)", kept) }
         }
         return isLost ? nil : answer
     }
@@ -52,42 +53,42 @@ extension FakeResend {
     /// The answer, what is kept of it under the key, and whether it gets lost.
     private func take(
         _ request: FakeRequest, _ reading: Reading, _ script: ResendScript, isBatch: Bool, key: String
-    ) -> (ResendBook.Answer, kept: ResendBook.Answer?, isLost: Bool) {
-        let problem = ResendBook.problem(500, "internal_server_error", "Something went wrong.")
+    ) -> (ResendRecords.Answer, kept: ResendRecords.Answer?, isLost: Bool) {
+        let problem = ResendRecords.problem(500, "internal_server_error", "Something went wrong.")
         guard let json = reading.value() else {
-            return (ResendBook.problem(400, "validation_error", "The body is not valid JSON."), nil, false)
+            return (ResendRecords.problem(400, "validation_error", "The body is not valid JSON."), nil, false)
         }
         let now = now
         switch ResendRules.mails(json, isBatch: isBatch, key: key, bytes: reading.count, now: now) {
-        case .failure(let why): return (ResendBook.problem(422, why.name, why.message), nil, false)
+        case .failure(let why): return (ResendRecords.problem(422, why.name, why.message), nil, false)
         case .success(let mails):
             let recipients = mails.reduce(0) { $0 + $1.to.count + $1.cc.count + $1.bcc.count }
             let (before, after, lost, isOver) = state.withLock { state -> (Bool, Bool, Bool, Bool) in
                 let before = state.random.happens(script.failBefore)
                 let (after, lost) = (state.random.happens(script.failAfter), state.random.happens(script.lost))
                 guard !before else { return (true, false, false, false) }
-                let isOver = state.book.overQuota(script.dailyQuota, adding: recipients, now: now)
-                if !isOver { state.book.accept(mails) }
+                let isOver = state.records.overQuota(script.dailyQuota, adding: recipients, now: now)
+                if !isOver { state.records.accept(mails) }
                 return (false, after, lost, isOver)
             }
             if before { return (problem, nil, false) }
             if isOver {
                 return (
-                    ResendBook.problem(429, "daily_quota_exceeded", "You have reached your daily email quota."), nil,
+                    ResendRecords.problem(429, "daily_quota_exceeded", "You have reached your daily email quota."), nil,
                     false
                 )
             }
             let ids = mails.map { #"{"id":"\#($0.id)"}"# }
-            let answer = ResendBook.Answer(
+            let answer = ResendRecords.Answer(
                 status: 200, body: isBatch ? "{\"data\":[\(ids.joined(separator: ","))]}" : ids[0])
             tell(mails, script)
             return (after ? problem : answer, answer, lost)
         }
     }
 
-    private func show(_ id: String) -> ResendBook.Answer {
-        guard let mail = state.withLock({ $0.book.mail(id) }) else {
-            return ResendBook.problem(404, "not_found", "Email not found")
+    private func show(_ id: String) -> ResendRecords.Answer {
+        guard let mail = state.withLock({ $0.records.mail(id) }) else {
+            return ResendRecords.problem(404, "not_found", "Email not found")
         }
         let email = Email(
             object: "email", id: id, message_id: "<\(id)@email.example.com>", to: mail.to, from: mail.from,
@@ -95,7 +96,7 @@ extension FakeResend {
             cc: mail.cc, reply_to: [], last_event: mail.lastEvent)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
-        return ResendBook.Answer(
+        return ResendRecords.Answer(
             status: 200, body: (try? encoder.encode(email)).map { String(decoding: $0, as: UTF8.self) } ?? "{}")
     }
 
@@ -119,7 +120,7 @@ extension FakeResend {
                 case "suppressed": ["email.suppressed"]
                 default: ["email.sent", "email.delivered"]
                 }
-            state.withLock { $0.book.happened(String(life[life.count - 1].dropFirst(6)), to: mail.id) }
+            state.withLock { $0.records.happened(String(life[life.count - 1].dropFirst(6)), to: mail.id) }
             guard !script.webhook.isEmpty else { continue }
             for (index, type) in life.enumerated() {
                 let (wait, isTwice) = state.withLock { state in

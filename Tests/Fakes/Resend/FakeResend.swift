@@ -8,7 +8,7 @@ import Threads
 package final class FakeResend: Sendable {
     struct State {
         var script: ResendScript
-        var book = ResendBook()
+        var records = ResendRecords()
         var random: FakeRandom
         var server: RawServer?
     }
@@ -37,8 +37,8 @@ package final class FakeResend: Sendable {
 
     package var url: String { "http://127.0.0.1:\(port)" }
     package var script: ResendScript { state.withLock { $0.script } }
-    package var accepted: [AcceptedMail] { state.withLock { $0.book.accepted } }
-    package var figures: Figures { state.withLock { Figures($0.book) } }
+    package var accepted: [AcceptedMail] { state.withLock { $0.records.accepted } }
+    package var figures: Figures { state.withLock { Figures($0.records) } }
     package var events: ResendPostman.Figures { postman.figures }
 
     package func change(_ change: @Sendable (inout ResendScript) -> Void) throws {
@@ -73,13 +73,13 @@ package final class FakeResend: Sendable {
         package var answered: [Int: Int]
         package var perSecond: [Int: Int]
 
-        init(_ book: ResendBook) {
-            requests = book.requests
-            accepted = book.accepted.count
-            replayed = book.replayed
-            lost = book.lost
-            answered = book.answered
-            perSecond = book.perSecond
+        init(_ records: ResendRecords) {
+            requests = records.requests
+            accepted = records.accepted.count
+            replayed = records.replayed
+            lost = records.lost
+            answered = records.answered
+            perSecond = records.perSecond
         }
     }
 
@@ -102,27 +102,27 @@ package final class FakeResend: Sendable {
                 continue
             }
             let (within, left) = state.withLock {
-                $0.book.enter(rate: script.rate, window: script.windowSeconds, now: Date().timeIntervalSince1970)
+                $0.records.enter(rate: script.rate, window: script.windowSeconds, now: Date().timeIntervalSince1970)
             }
             var headers = ""
             if script.rate > 0 {
                 headers = "ratelimit-limit: \(script.rate)\r\nratelimit-remaining: \(left)\r\nratelimit-reset: 1\r\n"
             }
             if script.latencyMilliseconds > 0 { usleep(UInt32(script.latencyMilliseconds * 1000)) }
-            let answer: ResendBook.Answer?
+            let answer: ResendRecords.Answer?
             if !within {
                 headers += "retry-after: 1\r\n"
-                answer = ResendBook.problem(429, "rate_limit_exceeded", "Too many requests.")
+                answer = ResendRecords.problem(429, "rate_limit_exceeded", "Too many requests.")
             } else {
                 answer = respond(to: request, scan, script)
             }
             guard let answer else {
-                state.withLock { $0.book.noteLost() }
+                state.withLock { $0.records.noteLost() }
                 return connection.reset()
             }
             let used = state.withLock { state in
-                state.book.note(answer.status)
-                return state.book.usedToday
+                state.records.note(answer.status)
+                return state.records.usedToday
             }
             headers += "x-resend-daily-quota: \(used)\r\ncontent-type: application/json\r\n"
             guard

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// The fake's own door, for what drives it from another process:
+/// The fake's control address, for a test in another process:
 /// GET and PATCH /script · GET /figures · GET /events · GET /accepted?from=<n> (a message a line).
 package final class ResendControl: Sendable {
     package let port: Int
@@ -46,7 +46,7 @@ package final class ResendControl: Sendable {
         }
     }
 
-    /// Only what is named is changed; a name that is not known is refused.
+    /// Changes only the named fields; an unknown name is refused.
     private static func merge(_ body: [UInt8], into fake: FakeResend) throws {
         struct Unknown: Error { var name: String }
         var whole = try JSONDecoder().decode([String: Loose].self, from: JSONEncoder().encode(fake.script))

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// What Resend takes, and what it says of the rest.
+/// What Resend accepts, and its answers to everything else.
 enum ResendRules {
     static func mails(
         _ body: ScannedJSON, isBatch: Bool, key: String, bytes: Int, now: Double

@@ -1,4 +1,4 @@
-/// What the fake does beside what is right: all of it can be changed while it runs.
+/// How the fake misbehaves; everything can be changed while it runs.
 package struct ResendScript: Sendable, Codable {
     package enum Outage: String, Sendable, Codable {
         case none
@@ -20,13 +20,13 @@ package struct ResendScript: Sendable, Codable {
     package var keys = ["re_test"]
     /// Requests a second, of all together; 0: as many as come.
     package var rate = 0
-    /// What counts as a second for the rate.
+    /// The length of a second for the rate limit.
     package var windowSeconds = 1.0
     package var dailyQuota = 0
     /// Before the answer.
     package var latencyMilliseconds = 0.0
     package var outage = Outage.none
-    /// Of the requests that were accepted, how many get no answer.
+    /// The share of accepted requests that get no answer.
     package var lost = 0.0
     package var failBefore = 0.0
     package var failAfter = 0.0
@@ -34,13 +34,13 @@ package struct ResendScript: Sendable, Codable {
     /// Where events go: http://127.0.0.1:<port>/…
     package var webhook = ""
     package var secret = ""
-    /// Of the events, how many come twice.
+    /// The share of events that come twice.
     package var twice = 0.0
     /// Each event waits for so long at most, at random: so they overtake one another.
     package var shuffleMilliseconds = 0.0
     /// A second of the pauses between two tries of an event takes so long.
     package var retryScale = 1.0
-    /// Ahead of the real clock, for what is kept for a day.
+    /// How far ahead of the real clock it is, to test things that are kept for a day.
     package var aheadSeconds = 0.0
 
     package init() {}

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// An S3 on this machine, as much of it as is used: objects, ranges, parts, copies, lists. It believes no request whose signature it has
-/// not worked out itself, from the bytes that came.
+/// An S3 on this machine, with the parts that are used: objects, ranges, multipart uploads, copies, lists. It checks every signature
+/// itself, from the received bytes.
 package final class FakeS3: Sendable {
     package static let accessKey = "AKIAFAKE"
     package static let secretKey = "secret/+of=fakes"
@@ -14,7 +14,7 @@ package final class FakeS3: Sendable {
         var requests: [String] = []
         var failing = 0
         var denied = 0
-        /// What lists say of everything's age.
+        /// The date of everything in lists.
         var date = "2020-01-01T00:00:00.000Z"
     }
 
@@ -44,7 +44,7 @@ package final class FakeS3: Sendable {
     package var denied: Int { state.withLock { $0.denied } }
     package func object(_ key: String) -> [UInt8]? { state.withLock { $0.objects[key] } }
     package func spoil(_ key: String, _ bytes: [UInt8]) { state.withLock { $0.objects[key] = bytes } }
-    /// The next so many requests find it busy.
+    /// Answers the next `count` requests with “busy”.
     package func fail(_ count: Int) { state.withLock { $0.failing = count } }
     package func stop() { server.withLock { $0 }?.stop() }
 
@@ -112,7 +112,7 @@ package final class FakeS3: Sendable {
                 guard let upload, let found = state.uploads.removeValue(forKey: upload), found.key == key else {
                     return .missing
                 }
-                // As S3 has it: each part but the last has 5 MiB at least, unless a test has made them smaller.
+                // As in S3: each part but the last has at least 5 MiB, unless a test has made parts smaller.
                 let order = found.parts.keys.sorted()
                 guard order == Array(1...max(1, order.count)) else {
                     return S3Answer(400, xml: "<Error><Code>InvalidPart</Code></Error>")

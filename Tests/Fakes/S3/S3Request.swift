@@ -1,4 +1,4 @@
-/// A request as it came, and whether its signature is what it should be.
+/// A received request, and whether its signature is correct.
 struct S3Request {
     let method: String
     let target: String
@@ -89,7 +89,7 @@ struct S3Request {
         return hash.end()
     }
 
-    /// By its definition (RFC 2104), from hashes alone.
+    /// As defined in RFC 2104, from hashes alone.
     private static func hmac(_ key: [UInt8], _ text: [UInt8]) -> [UInt8] {
         var block = key.count > 64 ? sha256(key) : key
         block += [UInt8](repeating: 0, count: 64 - block.count)

@@ -42,7 +42,7 @@ package final class FakeReceiver: Sendable {
         let requests = Mutex<[Request]>([])
     }
 
-    /// - Parameter answer: is told the request, and how many of its method came before it.
+    /// - Parameter answer: gets the request, and how many with its method came before it.
     package init(
         _ answer: @escaping @Sendable (Request, Int) -> Answer = { request, _ in
             request.method == "OPTIONS" ? FakeReceiver.consent() : Answer(204)
@@ -65,7 +65,7 @@ package final class FakeReceiver: Sendable {
     }
 
     package var url: String { "http://127.0.0.1:\(server.port)/hook" }
-    /// As MILLRACE_WEBHOOK_ALLOW takes it.
+    /// For MILLRACE_WEBHOOK_ALLOW.
     package var allowance: String { "http://127.0.0.1:\(server.port)" }
     package var requests: [Request] { seen.requests.withLock { $0 } }
     package var posts: [Request] { requests.filter { $0.method == "POST" } }

@@ -31,13 +31,14 @@ import Testing
         let letter = Letter.sample {
             $0.html = "<p>Grüße</p><img src=\"cid:logo\">"
             $0.attachments = [
-                .init(filename: "logo.png", contentType: "image/png", contentID: "logo", blob: Shelf.id(1), size: 3),
-                .init(filename: "Übersicht.pdf", contentType: "application/pdf", blob: Shelf.id(2), size: 60),
+                .init(
+                    filename: "logo.png", contentType: "image/png", contentID: "logo", blob: SampleBlobs.id(1), size: 3),
+                .init(filename: "Übersicht.pdf", contentType: "application/pdf", blob: SampleBlobs.id(2), size: 60),
             ]
         }
-        let shelf = Shelf([Shelf.id(1): [1, 2, 3], Shelf.id(2): [UInt8](repeating: 65, count: 60)])
+        let blobs = SampleBlobs([SampleBlobs.id(1): [1, 2, 3], SampleBlobs.id(2): [UInt8](repeating: 65, count: 60)])
         let wire = Message.wire(letter)
-        let bytes = try await wire.gather(from: shelf.source)
+        let bytes = try await wire.gather(from: blobs.source)
         let id = "01234567-89ab-4def-8123-456789abcdef"
         let text = """
             Date: Fri, 2 Jan 2026 03:04:05 +0000
@@ -120,12 +121,12 @@ import Testing
 
     @Test func `a blob that is shorter than it was said to be is an error`() async throws {
         let letter = Letter.sample {
-            $0.attachments = [.init(filename: "a", contentType: "x/y", blob: Shelf.id(1), size: 4)]
+            $0.attachments = [.init(filename: "a", contentType: "x/y", blob: SampleBlobs.id(1), size: 4)]
         }
         await #expect(throws: BlobError.self) {
-            try await Message.wire(letter).gather(from: Shelf([Shelf.id(1): [1, 2, 3]]).source)
+            try await Message.wire(letter).gather(from: SampleBlobs([SampleBlobs.id(1): [1, 2, 3]]).source)
         }
-        await #expect(throws: BlobError.self) { try await Message.wire(letter).gather(from: Shelf().source) }
+        await #expect(throws: BlobError.self) { try await Message.wire(letter).gather(from: SampleBlobs().source) }
     }
 
     @Test(arguments: [0, 951_782_400, 951_868_799, 1_709_164_800, 4_107_542_399, -1, -86_401])
@@ -145,17 +146,17 @@ import Testing
         defer { try? FileManager.default.removeItem(at: directory) }
         var random = Seeded(20_260_102)
         for number in 0..<400 {
-            let (letter, shelf) = Self.letter(&random)
+            let (letter, blobs) = Self.letter(&random)
             try letter.check()
-            let bytes = try await Message.wire(letter).gather(from: shelf.source)
-            let again = try await Message.wire(letter).gather(from: shelf.source)
+            let bytes = try await Message.wire(letter).gather(from: blobs.source)
+            let again = try await Message.wire(letter).gather(from: blobs.source)
             #expect(bytes == again)
             #expect(bytes.count == Message.wire(letter).length)
             for line in bytes.split(separator: 0x0a) {
                 #expect(line.count <= 999 && line.last == 0x0d && !line.dropLast().contains(0x0d))
             }
             try Data(bytes).write(to: directory.appending(path: "\(number).eml"))
-            try JSONEncoder().encode(Expected(letter, shelf)).write(to: directory.appending(path: "\(number).json"))
+            try JSONEncoder().encode(Expected(letter, blobs)).write(to: directory.appending(path: "\(number).json"))
         }
         try #"""
         import sys, json, base64, glob, email, email.policy
@@ -205,7 +206,7 @@ import Testing
         var html: String?
         var files: [[String]]
 
-        init(_ letter: Letter, _ shelf: Shelf) {
+        init(_ letter: Letter, _ blobs: SampleBlobs) {
             func boxes(_ list: [Mailbox]) -> [[String]] { list.map { [$0.name ?? "", $0.address] } }
             func body(_ text: String?) -> String? {
                 text.map { text in
@@ -226,13 +227,13 @@ import Testing
             files = (inline + beside).map { file in
                 [
                     file.filename, file.contentType, file.contentID.map { "<\($0)>" } ?? "",
-                    Data(shelf.contents[file.blob] ?? []).base64EncodedString(),
+                    Data(blobs.contents[file.blob] ?? []).base64EncodedString(),
                 ]
             }
         }
     }
 
-    private static func letter(_ random: inout Seeded) -> (Letter, Shelf) {
+    private static func letter(_ random: inout Seeded) -> (Letter, SampleBlobs) {
         func text(_ most: Int, line: Bool) -> String {
             let words =
                 [
@@ -281,13 +282,13 @@ import Testing
             let bytes = (0..<Int.random(in: 0...5000, using: &random)).map { _ in
                 UInt8.random(in: 0...255, using: &random)
             }
-            let id = Shelf.id(number)
+            let id = SampleBlobs.id(number)
             contents[id] = bytes
             letter.attachments.append(
                 .init(
                     filename: name, contentType: type, contentID: Bool.random(using: &random) ? "part\(number)" : nil,
                     blob: id, size: bytes.count))
         }
-        return (letter, Shelf(contents))
+        return (letter, SampleBlobs(contents))
     }
 }

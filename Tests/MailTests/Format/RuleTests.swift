@@ -34,7 +34,7 @@ import Testing
         ("README", "application/octet-stream"), ("a.b.pdf", "application/pdf"),
     ])
     func `attachments whose name and type agree are taken`(name: String, type: String) throws {
-        try Letter.Attachment(filename: name, contentType: type, blob: Shelf.id(1), size: 3).check()
+        try Letter.Attachment(filename: name, contentType: type, blob: SampleBlobs.id(1), size: 3).check()
     }
 
     @Test(arguments: [
@@ -49,14 +49,14 @@ import Testing
     ])
     func `attachments that lie, hide or run are refused`(name: String, type: String) {
         #expect(throws: Complaint.self) {
-            try Letter.Attachment(filename: name, contentType: type, blob: Shelf.id(1), size: 3).check()
+            try Letter.Attachment(filename: name, contentType: type, blob: SampleBlobs.id(1), size: 3).check()
         }
     }
 
     @Test func `a message is refused for what is missing, doubled or too large`() throws {
         func file(_ size: Int, _ id: String? = nil) -> Letter.Attachment {
             .init(
-                filename: "a.bin1", contentType: "application/octet-stream", contentID: id, blob: Shelf.id(1),
+                filename: "a.bin1", contentType: "application/octet-stream", contentID: id, blob: SampleBlobs.id(1),
                 size: size)
         }
         let bad: [(inout Letter) -> Void] = [

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Mail
 
-/// What runs when it is opened does not pass under another name, neither where it is handed in nor where it is sent.
+/// A file that runs when it is opened is refused under every name, both when it is enqueued and when it is sent.
 @Suite struct AttachmentTests {
     static let refused: [(name: String, type: String)] = [
         ("x.exe\u{A0}", "application/octet-stream"), ("x.ex\u{FF45}", "application/octet-stream"),
@@ -36,12 +36,12 @@ import Testing
 
     @Test(arguments: refused) func `what runs when it is opened is not sent`(_ name: String, _ type: String) {
         #expect(throws: Complaint.self) {
-            try Letter.Attachment(filename: name, contentType: type, blob: Shelf.id(1), size: 3).check()
+            try Letter.Attachment(filename: name, contentType: type, blob: SampleBlobs.id(1), size: 3).check()
         }
     }
 
     @Test(arguments: taken) func `what does not is sent`(_ name: String, _ type: String) throws {
-        try Letter.Attachment(filename: name, contentType: type, blob: Shelf.id(1), size: 3).check()
+        try Letter.Attachment(filename: name, contentType: type, blob: SampleBlobs.id(1), size: 3).check()
     }
 
     @Test func `mail_send refuses the same where it is handed in, and says why`() async throws {

@@ -21,10 +21,10 @@ import Testing
 
     @Test func `a message is told when its job ended without a word`() async throws {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("resend") { _, _ in .lose }
-            let post = bench.post([carrier])
+            let provider = ScriptedMailProvider("resend") { _, _ in .lose }
+            let service = bench.service([provider])
             let doubtful = try await bench.send()
-            _ = try await post.run(try await bench.errands())
+            _ = try await service.run(try await bench.jobs())
             #expect(try await bench.status(doubtful) == "unknown")
             let dead = try await bench.send()
             let cancelled = try await bench.send()
@@ -51,13 +51,13 @@ import Testing
 
     @Test func `a job that came first tells its message too`() async throws {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("resend") { _, _ in .lose }
+            let provider = ScriptedMailProvider("resend") { _, _ in .lose }
             try await bench.connection.run(
                 """
                 select millrace.enqueue('mail.welcome', '{"recipient": "ada@example.org", "user_name": "Ada"}')
                 """)
             let job = try await bench.connection.int("select max(id) from millrace.job")
-            _ = try await bench.post([carrier]).run([
+            _ = try await bench.service([provider]).run([
                 MailJob(
                     job: Int64(job), kind: "mail.welcome",
                     args: Array(#"{"recipient": "ada@example.org", "user_name": "Ada"}"#.utf8), session: 7,
@@ -73,11 +73,11 @@ import Testing
 
     @Test func `contents of old messages go, what says that they were sent stays`() async throws {
         try await withMail { bench in
-            let post = bench.post([ScriptedCarrier("resend")]) { $0.keep = .seconds(86_400) }
+            let service = bench.service([ScriptedMailProvider("resend")]) { $0.keep = .seconds(86_400) }
             let attached = #"[{"filename": "a.txt", "content_type": "text/plain", "data": "aGVsbG8="}]"#
             let old = try await bench.send("attachments => '\(attached)'")
             let fresh = try await bench.send()
-            _ = try await post.run(try await bench.errands())
+            _ = try await service.run(try await bench.jobs())
             let waits = try await bench.send("scheduled_at => now() + interval '1 year'")
             try await bench.connection.run(
                 """
@@ -86,7 +86,7 @@ import Testing
                 update millrace.mail_change set at = now() - interval '15 days' where message = '\(old)'
                 """)
             _ = try await bench.connection.value("select count(*) from millrace.mail_changes(0, 50)")  // numbers them
-            try await post.tidy()
+            try await service.tidy()
             let contents = try await bench.connection.column("select message from millrace.mail_content order by 1")
             #expect(contents == [fresh, waits].sorted())
             #expect(try await bench.status(old) == "accepted")
@@ -96,7 +96,7 @@ import Testing
                 try await bench.connection.int("select count(*) from millrace.mail_change where message = '\(old)'")
                     == 0)
             #expect(try await bench.connection.int("select count(*) from millrace.blob_reference") == 0)
-            try await post.tidy()
+            try await service.tidy()
             #expect(try await bench.connection.int("select count(*) from millrace.mail_content") == 2)
         }
     }

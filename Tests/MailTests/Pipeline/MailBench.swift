@@ -28,22 +28,22 @@ struct MailBench {
         return Supervisor(supervision, log: .silent)
     }
 
-    func post(
-        _ carriers: [any MailProvider], supervisor given: Supervisor? = nil, retryShare: Double = 1,
+    func service(
+        _ providers: [any MailProvider], supervisor given: Supervisor? = nil, retryShare: Double = 1,
         _ change: (inout MailOptions) -> Void = { _ in }
     ) -> MailService {
         var options = MailOptions()
         options.from = Mailbox(name: "Shop", address: "shop@example.net")
-        options.routes = Routes(chosen: carriers[0].name, fallbacks: carriers.dropFirst().map(\.name))
-        options.course.delay = .milliseconds(1)
+        options.routes = Routes(chosen: providers[0].name, fallbacks: providers.dropFirst().map(\.name))
+        options.sendRules.delay = .milliseconds(1)
         change(&options)
         return MailService(
-            pool: pool, options: options, carriers: carriers, renderer: Words(),
+            pool: pool, options: options, providers: providers, renderer: Words(),
             supervisor: given ?? supervisor(retryShare: retryShare), log: .silent)
     }
 
     /// Errands of all messages that have not ended.
-    func errands(session: Int64 = 7, isLast: Bool = false) async throws -> [MailJob] {
+    func jobs(session: Int64 = 7, isLast: Bool = false) async throws -> [MailJob] {
         try await connection.query(
             """
             select j.id, m.kind, j.args::text from millrace.mail m join millrace.job j on j.id = m.job

@@ -119,8 +119,8 @@ import Transfers
             #expect(
                 try await refusal("mail_account_verification('a@b.example', 't')")
                     == "22023 the template account_verification requires url")
-            let post = bench.post([ScriptedCarrier("resend")])
-            _ = try await post.run(try await bench.errands())
+            let service = bench.service([ScriptedMailProvider("resend")])
+            _ = try await service.run(try await bench.jobs())
             #expect(
                 try await bench.connection.int(
                     "select count(*) from millrace.mail_content where body_text like '%Shop%'")
@@ -192,25 +192,25 @@ import Transfers
         async throws
     {
         try await withMail { bench in
-            let chosen = ScriptedCarrier("resend")
-            let other = ScriptedCarrier("smtp")
+            let chosen = ScriptedMailProvider("resend")
+            let other = ScriptedMailProvider("smtp")
             func service(_ id: String) async throws -> String? {
                 try await bench.connection.value("select service from millrace.mail_messages where id = '\(id)'")
             }
             try await bench.connection.run("select millrace.flag_set('mail.rollout', 0, array['eve@example.org'])")
             let outside = try await bench.send()
             let inside = try await bench.send(to: "Eve@example.org")
-            _ = try await bench.post([chosen, other]).run(try await bench.errands())
+            _ = try await bench.service([chosen, other]).run(try await bench.jobs())
             #expect(try await service(outside) == "smtp")
             #expect(try await service(inside) == "resend")
             try await bench.connection.run("select millrace.flag_set('mail.rollout', 100)")
             let back = try await bench.send()
-            _ = try await bench.post([chosen, other]) { $0.routes.rollout.percent = 0 }.run(try await bench.errands())
+            _ = try await bench.service([chosen, other]) { $0.routes.rollout.percent = 0 }.run(try await bench.jobs())
             #expect(try await service(back) == "resend")
             try await bench.connection.run("select millrace.flag_set('mail.rollout', 0)")
             let spare = try await bench.send()
             let auth = SupabaseProvider(.init(url: "https://x.example", key: "k"), client: HTTPClient())
-            _ = try await bench.post([chosen, auth]).run(try await bench.errands())
+            _ = try await bench.service([chosen, auth]).run(try await bench.jobs())
             #expect(try await service(spare) == "resend")
         }
     }
@@ -219,15 +219,15 @@ import Transfers
         async throws
     {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("resend")
+            let provider = ScriptedMailProvider("resend")
             let attachment =
                 #"[{"filename": "a.txt", "content_type": "Text/Plain", "data": "aGVsbG8=", "content_id": "c1"}]"#
             let id = try await bench.send("attachments => '\(attachment)'")
             try await bench.send("attachments => '\(attachment)'")
             #expect(try await bench.connection.column("select size from millrace.blob") == ["5"])
             #expect(try await bench.connection.int("select count(*) from millrace.blob_reference") == 2)
-            _ = try await bench.post([carrier]).run(try await bench.errands())
-            let kept = try #require(carrier.seen.letters[id]?.attachments.first)
+            _ = try await bench.service([provider]).run(try await bench.jobs())
+            let kept = try #require(provider.seen.letters[id]?.attachments.first)
             #expect(
                 kept.filename == "a.txt" && kept.contentType == "text/plain" && kept.size == 5 && kept.contentID == "c1"
             )
@@ -280,13 +280,13 @@ import Transfers
 
     @Test func `a reset's token is in the link, and nowhere once the message is frozen`() async throws {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("resend")
+            let provider = ScriptedMailProvider("resend")
             let id =
                 try await bench.connection.value("select millrace.mail_password_reset('a@b.example', 'to ken', 'u1')")
                 ?? ""
-            _ = try await bench.post([carrier]) { $0.resetURL = "https://app.example/r?t={token}" }.run(
-                try await bench.errands())
-            #expect(carrier.seen.letters[id]?.text?.contains("https://app.example/r?t=to%20ken") == true)
+            _ = try await bench.service([provider]) { $0.resetURL = "https://app.example/r?t={token}" }.run(
+                try await bench.jobs())
+            #expect(provider.seen.letters[id]?.text?.contains("https://app.example/r?t=to%20ken") == true)
             #expect(
                 try await bench.connection.int("select count(*) from millrace.mail_content where data is not null") == 0
             )
@@ -298,7 +298,7 @@ import Transfers
     @Test func `an attempt and an audit row can be neither changed nor taken away`() async throws {
         try await withMail { bench in
             try await bench.send()
-            _ = try await bench.post([ScriptedCarrier("resend")]).run(try await bench.errands())
+            _ = try await bench.service([ScriptedMailProvider("resend")]).run(try await bench.jobs())
             try await bench.connection.run("select millrace.mail_suppress('a@b.example', 'asked')")
             for table in ["mail_attempt", "mail_audit"] {
                 for statement in [

@@ -6,7 +6,7 @@ import Testing
 @Suite struct TrackTests {
     private func sent(_ bench: MailBench, to address: String = "ada@example.org") async throws -> String {
         let id = try await bench.send(to: address)
-        _ = try await bench.post([ScriptedCarrier("resend")]).run(try await bench.errands())
+        _ = try await bench.service([ScriptedMailProvider("resend")]).run(try await bench.jobs())
         return id
     }
 
@@ -40,23 +40,23 @@ import Testing
 
     @Test func `an event that comes before the answer settles what was not known`() async throws {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("resend") { call, _ in call == 1 ? .acceptAndLose : .accept }
+            let provider = ScriptedMailProvider("resend") { call, _ in call == 1 ? .acceptAndLose : .accept }
             let id = try await bench.send()
-            let post = bench.post([carrier]) { $0.course.tries = 1 }
-            _ = try await post.run(try await bench.errands())
+            let service = bench.service([provider]) { $0.sendRules.tries = 1 }
+            _ = try await service.run(try await bench.jobs())
             #expect(try await bench.status(id) == "unknown")
             try await bench.connection.run(
                 "select millrace.mail_event('resend', 'e1', 'email.delivered', now(), null, '{\"email_id\": \"x7\", \"tags\": {\"millrace_message\": \"\(id)\"}}')"
             )
             #expect(try await bench.status(id) == "delivered")
             #expect(try await bench.connection.column("select state from millrace.mail_batch") == ["settled"])
-            #expect(try await bench.errands().isEmpty && carrier.seen.calls.count == 1)
+            #expect(try await bench.jobs().isEmpty && provider.seen.calls.count == 1)
             // And one that comes before we know the provider's name for it waits for that.
             let next = try await bench.send(to: "bob@example.org")
             try await bench.connection.run(
                 "select millrace.mail_event('resend', 'e2', 'email.delivered', now(), null, '{\"email_id\": \"resend-\(next)\"}')"
             )
-            _ = try await post.run(try await bench.errands())
+            _ = try await service.run(try await bench.jobs())
             #expect(try await bench.status(next) == "delivered")
         }
     }
@@ -98,15 +98,15 @@ import Testing
 
     @Test func `after an erasure no table holds the address or the words, and it stays suppressed`() async throws {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("resend", batch: 10) { _, letters in
+            let provider = ScriptedMailProvider("resend", batch: 10) { _, letters in
                 letters[0].to[0].address.hasPrefix("later") ? .lose : .accept
             }
-            let post = bench.post([carrier])
+            let service = bench.service([provider])
             let address = "zelda.secret@example.org"
             let sent = try await bench.send(
                 "cc => array['Zelda <Zelda.Secret@Example.org>'], tags => '{\"who\": \"zelda\"}'",
                 to: "bob@example.org", subject: "For zelda")
-            _ = try await post.run(try await bench.errands())
+            _ = try await service.run(try await bench.jobs())
             // One that waits, one whose arguments lie in its job, one of which its job has left traces.
             let waits = try await bench.send("scheduled_at => now() + interval '1 day'", to: address)
             try await bench.connection.run(
@@ -116,7 +116,7 @@ import Testing
                 select millrace.enqueue('mail.welcome', '{"recipient": "Zelda.Secret@example.org", "user_name": "zelda"}')
                 """)
             let direct = try await bench.connection.int("select max(id) from millrace.job")
-            _ = try await post.run([
+            _ = try await service.run([
                 MailJob(
                     job: Int64(direct), kind: "mail.welcome",
                     args: Array(#"{"recipient": "Zelda.Secret@example.org", "user_name": "zelda"}"#.utf8), session: 7,
@@ -143,7 +143,7 @@ import Testing
             #expect(try await bench.status(waits) == "cancelled")
             #expect(try await bench.connection.int("select count(*) from millrace.mail_attempts") == 2)
             let again = try await bench.send(to: address)
-            _ = try await post.run(try await bench.errands())
+            _ = try await service.run(try await bench.jobs())
             #expect(try await bench.status(again) == "suppressed")
         }
     }

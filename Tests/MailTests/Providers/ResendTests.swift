@@ -23,7 +23,7 @@ import Transfers
 
     private func with<Value>(
         _ script: ResendScript = ResendScript(), key: String = "re_test", timeout: Duration = .seconds(120),
-        shelf: Shelf = Shelf(), _ body: (FakeResend, ResendProvider) async throws -> Value
+        blobs: SampleBlobs = SampleBlobs(), _ body: (FakeResend, ResendProvider) async throws -> Value
     ) async throws -> Value {
         let fake = try FakeResend(script)
         defer { fake.stop() }
@@ -32,7 +32,7 @@ import Transfers
         var configuration = ResendProvider.Configuration(key: key)
         configuration.base = fake.url
         configuration.timeout = timeout
-        return try await body(fake, ResendProvider(configuration, client: client, blobs: shelf.source))
+        return try await body(fake, ResendProvider(configuration, client: client, blobs: blobs.source))
     }
 
     @Test func `a request is these bytes`() async throws {
@@ -44,14 +44,14 @@ import Transfers
             $0.headers = [.init("X-B", "2"), .init("X-A", "1")]
             $0.tags = [.init("kind", "mail-send")]
             $0.attachments = [
-                .init(filename: "a.txt", contentType: "text/plain", contentID: "a", blob: Shelf.id(1), size: 2)
+                .init(filename: "a.txt", contentType: "text/plain", contentID: "a", blob: SampleBlobs.id(1), size: 2)
             ]
         }
         let text = #"""
             {"from":"Mill Race <mill@sender.example>","to":["\"Lovelace, Ada\" <ada@reader.example>"],"cc":["Zoë <z@reader.example>"],"reply_to":"reply@sender.example","subject":"Hello","html":"<p>\"é\u0001\n</p>","text":"Hello, Ada.\n","headers":{"X-B":"2","X-A":"1"},"tags":[{"name":"kind","value":"mail-send"},{"name":"millrace_message","value":"01234567-89ab-4def-8123-456789abcdef"}],"attachments":[{"filename":"a.txt","content_type":"text/plain","content_id":"a","content":"aGk="}]}
             """#
         let wire = ResendProvider.body([letter])
-        let bytes = try await wire.gather(from: Shelf([Shelf.id(1): Array("hi".utf8)]).source)
+        let bytes = try await wire.gather(from: SampleBlobs([SampleBlobs.id(1): Array("hi".utf8)]).source)
         #expect(String(decoding: bytes, as: UTF8.self) == text)
         #expect(wire.length == bytes.count)
         let several = try #require(ResendProvider.body(Self.letters(2)).whole)
@@ -167,11 +167,11 @@ import Transfers
         let content = [UInt8](repeating: 7, count: 1_000_001)
         let letter = Letter.sample {
             $0.attachments = [
-                .init(filename: "a.pdf", contentType: "application/pdf", blob: Shelf.id(1), size: content.count),
-                .init(filename: "b.pdf", contentType: "application/pdf", blob: Shelf.id(2), size: 3),
+                .init(filename: "a.pdf", contentType: "application/pdf", blob: SampleBlobs.id(1), size: content.count),
+                .init(filename: "b.pdf", contentType: "application/pdf", blob: SampleBlobs.id(2), size: 3),
             ]
         }
-        try await with(shelf: Shelf([Shelf.id(1): content, Shelf.id(2): [1, 2, 3]])) { fake, resend in
+        try await with(blobs: SampleBlobs([SampleBlobs.id(1): content, SampleBlobs.id(2): [1, 2, 3]])) { fake, resend in
             let first = try await handOver(resend, [letter])
             #expect(first[0].verdict == "accepted")
             #expect(try await handOver(resend, [letter]) == first)
@@ -179,10 +179,11 @@ import Transfers
             #expect(fake.accepted[0].bytes == ResendProvider.body([letter]).length)
             #expect(try await handOver(resend, [letter, letter], key: "k")[0].kind == .internal)
         }
-        for shelf in [
-            Shelf([Shelf.id(1): content]), Shelf([Shelf.id(1): content.dropLast(), Shelf.id(2): [1, 2, 3]]),
+        for blobs in [
+            SampleBlobs([SampleBlobs.id(1): content]),
+            SampleBlobs([SampleBlobs.id(1): content.dropLast(), SampleBlobs.id(2): [1, 2, 3]]),
         ] {
-            try await with(shelf: shelf) { fake, resend in
+            try await with(blobs: blobs) { fake, resend in
                 let handover = try await handOver(resend, [letter])[0]
                 #expect(handover.verdict == "refused" && handover.kind == .internal)
                 #expect(fake.accepted.isEmpty)

@@ -33,10 +33,10 @@ import Transfers
         async throws
     {
         try await with({ $0.answer("{}") }) { supabase, heard, server async throws in
-            let reset = Letter.sample { $0.errand = .passwordReset }
+            let reset = Letter.sample { $0.purpose = .passwordReset }
             #expect(try await handOver(supabase, [reset]) == [.accepted(id: nil)])
             #expect(
-                try await handOver(supabase, [.sample { $0.errand = .accountVerification }]) == [.accepted(id: nil)])
+                try await handOver(supabase, [.sample { $0.purpose = .accountVerification }]) == [.accepted(id: nil)])
             #expect(try await handOver(supabase, [reset]) == [.accepted(id: nil)])
             #expect(server.accepted == 3)
             let requests = heard.withLock { $0 }
@@ -49,8 +49,12 @@ import Transfers
             #expect(requests[1].hasSuffix("{\"type\":\"signup\",\"email\":\"ada@reader.example\"}"))
             #expect(supabase.objection(to: reset) == nil)
             let others: [(inout Letter) -> Void] = [
-                { $0.errand = nil }, { $0.cc = $0.to }, { $0.to += [Mailbox(address: "b@reader.example")] },
-                { $0.attachments = [.init(filename: "a.txt", contentType: "text/plain", blob: Shelf.id(1), size: 1)] },
+                { $0.purpose = nil }, { $0.cc = $0.to }, { $0.to += [Mailbox(address: "b@reader.example")] },
+                {
+                    $0.attachments = [
+                        .init(filename: "a.txt", contentType: "text/plain", blob: SampleBlobs.id(1), size: 1)
+                    ]
+                },
             ]
             for change in others {
                 var letter = reset
@@ -64,7 +68,7 @@ import Transfers
 
     @Test func `a lost answer is unknown, and the request is not repeated`() async throws {
         try await with({ $0.reset() }) { supabase, heard, _ async throws in
-            let handover = try await handOver(supabase, [.sample { $0.errand = .passwordReset }])[0]
+            let handover = try await handOver(supabase, [.sample { $0.purpose = .passwordReset }])[0]
             #expect(handover.verdict == "unknown")
             #expect(heard.withLock { $0.count } == 1)
         }
@@ -76,7 +80,7 @@ import Transfers
             #"{"code":429,"error_code":"over_email_send_rate_limit","msg":"m"}"#,
         ] {
             try await with({ $0.answer(body, status: "429 Slow") }) { supabase, _, _ async throws in
-                let handover = try await handOver(supabase, [.sample { $0.errand = .passwordReset }])[0]
+                let handover = try await handOver(supabase, [.sample { $0.purpose = .passwordReset }])[0]
                 #expect(handover.verdict == "throttled" && handover.fault?.code == "429 over_email_send_rate_limit")
                 #expect(handover.fault?.wait == .seconds(60))
             }

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// The Swift of the pages, each block in a function of its own, given to the compiler beside the modules of this build.
+/// The Swift of the pages, each block in its own function, compiled with the modules of this build.
 enum Compiled {
     static func errors(of snippets: [Snippet]) async throws -> String {
         let folder = FileManager.default.temporaryDirectory.appending(path: "millrace-snippets-\(UUID().uuidString)")
@@ -37,7 +37,7 @@ enum Compiled {
             ? "" : outcome.text.split(separator: "\n").filter { $0.contains("error:") }.joined(separator: "\n")
     }
 
-    /// The compiler names the page and the line of what it refuses.
+    /// The compiler's errors name the page and the line.
     private static func source(of snippet: Snippet, _ index: Int) -> String {
         var imports = ["import Millrace"]
         var lines: [String] = []

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A block of code on a page for readers: its language is what stands behind the fence.
+/// A block of code on a page for readers: the word after the fence is its language.
 struct Snippet: Sendable, CustomStringConvertible {
     let page: String
     let line: Int

@@ -93,7 +93,7 @@ async def repeat(seconds, calling):
 
 
 async def pace(jobs, calling):
-    """Calls so many, each when the worker has gone to sleep again, and says when."""
+    """Makes `jobs` calls, each after the worker has gone to sleep again, with the time of the call."""
     async with calling as call:
         for n in range(jobs):
             await asyncio.sleep(random.uniform(0.06, 0.14))

@@ -1,9 +1,9 @@
--- Who calls, and what it may do. A door has a last parameter `caller millrace.caller_name default current_user`, which nobody can give another
--- role's name, and hands it on to what it calls. What a role may do follows from grants: of the doors, and of the three rights below. No function
--- reads the session's user.
+-- Who calls, and what the caller may do. A door's last parameter is `caller millrace.caller_name default current_user`. No client can pass
+-- another role's name in it, and the door passes it on to what it calls. A role's rights follow from grants: on the doors, and on the three
+-- functions below. No function reads the session's user.
 
--- What the three rights mean: staff acts on every job and for everybody (workers, operators, the owner of the schema); an admin may also name
--- files; a back end speaks for any person.
+-- The three rights: staff acts on every job and for everybody (workers, operators, the owner of the schema); an admin may also name files;
+-- a back end speaks for any person.
 create or replace function millrace.right_staff() returns void language sql immutable as 'select null::void';
 create or replace function millrace.right_admin() returns void language sql immutable as 'select null::void';
 create or replace function millrace.right_backend() returns void language sql immutable as 'select null::void';
@@ -13,7 +13,7 @@ language sql stable as $$
     select coalesce((select value from millrace.setting where name = 'role_' || the_role), 'millrace_' || the_role)
 $$;
 
--- The owner is told by its name first, for it calls most often: from inside, and on most teams' connections.
+-- The owner's name is compared first, because the owner calls most often: from inside, and on most teams' connections.
 create or replace function millrace.is_staff(caller name) returns boolean
 language sql stable as $$
     select coalesce(caller = current_user or has_function_privilege(to_regrole(quote_ident(caller))::oid, 'millrace.right_staff()'::regprocedure, 'execute'), false)
@@ -64,8 +64,8 @@ begin
     return true;
 end $$;
 
--- The claims of whoever signed in, as a gateway such as PostgREST sets them for a transaction; null when there are none. Older gateways give
--- each a setting of its own.
+-- The claims of the signed-in person, as a gateway such as PostgREST sets them for a transaction; null when there are none. Older gateways
+-- set each claim in a setting of its own.
 create or replace function millrace.claims() returns jsonb
 language plpgsql stable as $$
 declare
@@ -94,8 +94,8 @@ begin
     perform millrace.refuse('request.jwt.claims holds no JSON object', 'request.jwt.claims', 'The gateway sets it to the token''s claims, or to nothing.');
 end $$;
 
--- With claims the caller stays within its tenant: the claim `tenant`, else its own `sub`; with neither it is nobody, and sees nothing (the empty
--- tenant, which no job has).
+-- A caller with claims stays within its tenant: the claim `tenant`, else its own `sub`. With neither it has the empty tenant, which no job
+-- has, so it sees nothing.
 create or replace function millrace.caller_tenant() returns text
 language plpgsql stable as $$
 declare
@@ -120,15 +120,15 @@ begin
     return case when own is null then the_tenant else nullif(own, '') end;
 end $$;
 
--- True or false, never null: whoever asks asks with `not`.
+-- Returns true or false, never null, because callers negate it with `not`.
 create or replace function millrace.may_see(the_owner text, the_tenant text, caller name) returns boolean
 language sql stable as $$
     select millrace.is_staff(caller)
         or coalesce(the_owner = caller and (millrace.caller_tenant() is null or millrace.caller_tenant() = the_tenant), false)
 $$;
 
--- The person that the claims name; null for a back end without claims, which may name any. Claims count only for a role that nobody logs in
--- as: whoever can run statements of its own can also set them.
+-- The person that the claims name; null for a back end without claims, which may name any person. Claims count only for a role that cannot
+-- log in: a role that can run its own statements could set them itself.
 create or replace function millrace.subject(caller name) returns text
 language plpgsql stable as $$
 declare

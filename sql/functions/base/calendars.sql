@@ -1,5 +1,5 @@
--- The least instant whose local date is that day or later. Postgres alone takes the second of two midnights, and for one that a clock
--- skipped an instant that may lie behind the end of the gap.
+-- The first instant whose local date is that day or later. Postgres alone takes the second of two midnights, and for a midnight that a
+-- clock skipped it returns an instant that may lie after the end of the gap.
 create or replace function millrace.day_start(day date, zone text) returns timestamptz
 language plpgsql stable parallel safe set search_path = pg_catalog, pg_temp as $$
 declare

@@ -55,8 +55,8 @@ begin
     execute 'revoke all on all tables in schema millrace from public';
     execute 'revoke all on all sequences in schema millrace from public';
     execute 'revoke all on all routines in schema millrace from public';
-    -- What somebody has promised to everybody beforehand. That everybody may execute new functions cannot be taken back for a schema: nothing
-    -- but a migration makes functions here, and it ends with these lines.
+    -- Revokes default privileges that somebody may have granted to PUBLIC. The right of PUBLIC to execute new functions cannot be revoked
+    -- for a schema; but only a migration creates functions here, and it ends with these lines.
     execute 'alter default privileges in schema millrace revoke all on tables from public';
     execute 'alter default privileges in schema millrace revoke all on sequences from public';
     execute 'alter default privileges in schema millrace revoke all on routines from public';
@@ -68,7 +68,7 @@ begin
     loop
         execute format('grant execute on function %s to %I', one.signature, one.role);
     end loop;
-    -- The planner puts the one call of enqueue in its place: whoever was given the door by name needs what is behind it.
+    -- The planner inlines enqueue's only call, so a role that was granted enqueue by name also needs the function behind it.
     for one in
         select distinct behind.oid::regprocedure as signature, a.grantee::regrole as role
           from pg_proc door cross join lateral aclexplode(door.proacl) a

@@ -11,7 +11,7 @@ begin
         detail = json_build_object('error', class, 'field', field)::text;
 end $$;
 
--- Every refusal for a quota's sake is made here: how much is allowed, how much is used, and when there is room again (null: never by itself).
+-- Every refusal because of a quota is made here: how much is allowed, how much is used, and when the next period begins (null: never).
 create or replace function millrace.refuse_quota(
     sentence text, field text, hint text, allowed numeric, used numeric, reset_date timestamptz default null
 ) returns void
@@ -114,8 +114,8 @@ begin
     end if;
 end $$;
 
--- A worker makes its kinds known; a kind's queue is where its jobs go when the caller names none. Kinds before queues and each by name, as
--- callers make them, so that nobody waits for one who waits for him.
+-- Registers a worker's kinds; jobs of a kind go to its queue when the caller names none. Kinds come before queues, and each are sorted by
+-- name, in the same order as for callers, so that no two sessions wait for each other.
 create or replace function millrace.register_kinds(the_names text[], the_queues text[]) returns int[]
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -131,7 +131,8 @@ begin
       from unnest(the_names, the_queues) g(name, queue)
       join millrace.queue q on q.name = g.queue and q.main is null
      where k.name = g.name and k.queue is distinct from q.id;
-    -- Last, for whoever gives a kind another queue waits for this lock, and then deletes what is noted here; this waits for nobody who does.
+    -- Last, because a session that moves a kind to another queue waits for this lock, and then deletes what is noted here. This waits for
+    -- no such session.
     insert into millrace.route (kind_name, queue_name, kind, queue)
     select k.name, '', k.id, coalesce(k.queue, fallback) from millrace.kind k where k.id = any (ids) order by k.name for share skip locked
         on conflict do nothing;

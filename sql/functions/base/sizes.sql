@@ -1,5 +1,5 @@
--- How large what callers give may be: one table, from which the checks, the guide of limits and the tests are made. A check asks most('args');
--- what is stored is measured as it is without compression, for a caller can hand in 60 megabytes that take 700 bytes on the way.
+-- The bounds of everything that callers give: one table, from which the checks, the guide of limits and the tests are made. A check calls
+-- most('args'). Stored values are measured uncompressed, because a caller can send 60 megabytes that take 700 bytes on the way.
 create or replace function millrace.input_bounds() returns table (input text, most bigint, unit text)
 language sql immutable parallel safe
 begin atomic
@@ -52,8 +52,8 @@ create or replace function millrace.most(what text) returns bigint
 language sql immutable parallel safe
 return (select b.most from millrace.input_bounds() b where b.input = what);
 
--- The bytes of a value as it will be read. What is compressed on its way here is unpacked to be measured. Stable, as what it calls is: declared
--- otherwise it would not become part of the expression that asks, and cost an enqueue a fifth more.
+-- The bytes of a value as it will be read. A value that arrives compressed is unpacked and measured. Stable, like the functions that it
+-- calls: otherwise it would not be inlined into the calling expression, and would cost an enqueue a fifth more.
 create or replace function millrace.true_bytes(value jsonb) returns bigint
 language sql stable parallel safe
 return case when pg_catalog.pg_column_compression(value) is null then pg_catalog.pg_column_size(value) else pg_catalog.octet_length(value::pg_catalog.text) end;

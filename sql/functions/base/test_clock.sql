@@ -1,5 +1,5 @@
--- Stands in for clock.sql after `millrace migrate --test-clock`: a clock that tests can move. Views ask it as whoever looks at them,
--- who may not read its table.
+-- Replaces clock.sql after `millrace migrate --test-clock`: a clock that tests can move. Views call it with the rights of the role that
+-- reads them, which may not read the clock's table.
 create table if not exists millrace.test_clock (
     one boolean primary key default true check (one),
     shift interval not null default '0'

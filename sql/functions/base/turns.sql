@@ -1,6 +1,6 @@
--- Who may do what only one may do at a time. sql/locks.md lists every lock, and what each decides.
--- The rule: what decides something is a row of millrace.turn, locked to the end of the transaction. An advisory lock, which any login
--- can take and hold, may at most cost a bounded wait or a notification.
+-- Turns: work that only one session may do at a time. sql/locks.md lists every lock, and what each decides.
+-- The rule: a lock that decides something is a row of millrace.turn, held to the end of the transaction. An advisory lock, which any login
+-- can take and hold, may cost at most a bounded wait or a notification.
 
 insert into millrace.turn (name, bucket)
 select t.name, b
@@ -10,12 +10,12 @@ select t.name, b
  cross join lateral generate_series(0, t.buckets - 1) b
     on conflict do nothing;
 
--- Mixed into the numbers of advisory locks that only functions take, so that nobody knows them before they are held.
+-- Mixed into the numbers of advisory locks that only functions take, so that nobody knows the numbers before the locks are held.
 insert into millrace.setting (name, value)
 values ('lock_secret', (('x' || left(md5(gen_random_uuid()::text), 16))::bit(64)::bigint)::text)
     on conflict do nothing;
 
--- Mine now, to the end of the transaction; false when somebody else has it.
+-- True: the turn is ours to the end of the transaction; false: another session has it.
 create or replace function millrace.turn_try(the_name text, the_bucket int default 0) returns boolean
 language plpgsql volatile as $$
 begin

@@ -1,4 +1,4 @@
--- Blobs: what the Blobs room calls, and what rooms call that keep one.
+-- Blobs: the functions of the Blobs room, and those of rooms that keep blobs.
 
 create or replace function millrace.blob(the_id bytea)
 returns table (id bytea, size bigint, stored_at timestamptz, refs bigint)
@@ -107,7 +107,7 @@ begin
     return found;
 end $$;
 
--- The grace begins anew: whoever reads it now may still do so.
+-- The grace period starts again, so a reader that has the blob open can finish.
 create or replace function millrace.blob_release(the_id bytea, the_owner text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -129,7 +129,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
      order by b.id limit least(page, 500)
 $$;
 
--- Deletes it if it still may be: the lock first, then a look of its own at who refers to it.
+-- Deletes the blob if it may still be deleted: it takes the lock first, and then checks again whether anything refers to the blob.
 create or replace function millrace.blob_forget(the_id bytea, grace interval) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -159,8 +159,8 @@ begin
     return cardinality(gone);
 end $$;
 
--- Whether what was given to this role and tenant is given to the caller. As elsewhere: claims keep a caller within its tenant, and one without
--- claims has what is its role's.
+-- Whether a grant to this role and tenant applies to the caller. As elsewhere, claims keep a caller within its tenant, and a caller without
+-- claims has what its role has.
 create or replace function millrace.blob_grant_is_for(the_owner text, the_tenant text, me text, my_tenant text) returns boolean
 language sql immutable parallel safe as $$
     select coalesce(case when the_owner is null then the_tenant = my_tenant
@@ -174,8 +174,8 @@ language sql stable as $$
         or exists (select from millrace.blob_grant g where g.blob = the_blob and millrace.blob_grant_is_for(g.owner, g.tenant, me, my_tenant))
 $$;
 
--- From here on callers of this role may name the blob; with a tenant, those within it; without a role, whoever is within the tenant.
--- For rooms that content comes to, and for staff. False when it was so already.
+-- From now on callers with this role may name the blob. With a tenant, only callers within it may; without a role, any caller within the
+-- tenant. Used by rooms that receive content, and by staff. False when it was allowed already.
 create or replace function millrace.blob_allow(the_blob bytea, the_role text, the_tenant text default null) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin

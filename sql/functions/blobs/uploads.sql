@@ -1,6 +1,6 @@
 -- Links to put a blob and to get one, and the turns of the sweep. Links are signed with a key that workers derive from MILLRACE_SECRET.
 
--- By its definition (RFC 2104).
+-- As defined in RFC 2104.
 create or replace function millrace.hmac_sha256(the_key bytea, the_text bytea) returns bytea
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -18,7 +18,7 @@ begin
     return sha256(outside || sha256(inside || the_text));
 end $$;
 
--- What links are made with, and how large a document may be, as a worker has it configured. The last one to say so counts.
+-- The key of links, and the largest document, as a worker has them configured. The last worker's values count.
 create or replace function millrace.link_key_set(the_key bytea, the_url text, the_largest bigint default null) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -33,8 +33,9 @@ begin
     end if;
 end $$;
 
--- A link to which whoever has it puts one blob, of exactly this size and type. For rooms that take uploads: `storage_url` names what came, and
--- the role and tenant for whom it was made may name the blob. No link takes more than a document may have, as the workers said last.
+-- A link by which its bearer puts one blob, of exactly this size and type. For rooms that take uploads: `storage_url` names the upload, and
+-- the role and tenant that the link was made for may name the blob. No link takes more than the size of a document that the workers last
+-- announced.
 create or replace function millrace.upload_link(the_size bigint, the_type text, valid interval default '1 hour', the_owner text default null, the_tenant text default null, out id uuid, out url text, out storage_url text, out expires_at timestamptz)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -54,7 +55,7 @@ begin
             'A document may not be larger: MILLRACE_DOCUMENT_BYTES of the workers.', '53400', 'too_large');
     end if;
     if the_type is null or length(the_type) > millrace.most('name') or the_type !~ '^[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+$' then
-        perform millrace.refuse('the type is no media type', 'mime_type', 'Give for example application/pdf, in lower case and without parameters.');
+        perform millrace.refuse('the type is not a media type', 'mime_type', 'Give for example application/pdf, in lower case and without parameters.');
     end if;
     if valid is null or valid not between interval '1 minute' and interval '1 day' then
         perform millrace.refuse('a link is good for a minute to a day', 'valid');
@@ -68,7 +69,7 @@ begin
     insert into millrace.upload (id, owner, tenant, expires_at) values (upload_link.id, the_owner, the_tenant, upload_link.expires_at);
 end $$;
 
--- A link from which whoever has it reads this blob.
+-- A link by which its bearer reads this blob.
 create or replace function millrace.blob_link(the_blob bytea, the_type text, the_name text default null, valid interval default '1 hour') returns text
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -84,8 +85,8 @@ begin
     return base || '/v1/blobs/' || token || '.' || encode(millrace.hmac_sha256(the_key, convert_to('millrace link 1:' || token, 'UTF8')), 'hex');
 end $$;
 
--- Before a byte is stored: this put has the link to itself, until it ends or has not said for five minutes that it goes on. A link that was
--- used is refused here. A link from before has no row yet: its signature says all there is to know.
+-- Before a byte is stored: this put reserves the link until it ends, or until it has not renewed the reservation for five minutes. A used
+-- link is refused here. A link of an earlier version has no row yet; its signature says everything.
 create or replace function millrace.upload_reserve(the_upload uuid, the_expiry timestamptz) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -112,13 +113,13 @@ begin
     return u;
 end $$;
 
--- By a worker from before it is kept without a word here.
+-- A worker of an earlier version stores it without recording that here.
 create or replace function millrace.upload_is_used(u millrace.upload) returns boolean
 language sql stable as $$
     select u.used_at is not null or exists (select from millrace.blob_reference r where r.owner = 'upload:' || u.id)
 $$;
 
--- The put goes on. False: another one has the link, or it was used.
+-- Renews the reservation. False: another put has the link, or it was used.
 create or replace function millrace.upload_renew(the_upload uuid, the_hold uuid) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -132,8 +133,9 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     update millrace.upload u set held = null, held_until = null where u.id = the_upload and u.held = the_hold
 $$;
 
--- What came by a link is kept under the link's name until a room takes it over, for two days. Those for whom the link was made may name it.
--- A link is used once: by the put that has reserved it. A worker from before reserves nothing: false when the same content has come again.
+-- An uploaded blob is kept under the link's name until a room takes it over, for two days. The role and tenant that the link was made for
+-- may name it. Only the put that has reserved a link uses it, once. A worker of an earlier version reserves nothing: false when the same
+-- content came again.
 create or replace function millrace.upload_arrived(the_upload uuid, the_blob bytea, the_hold uuid default null) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -152,14 +154,14 @@ begin
     return millrace.blob_keep(the_blob, 'upload:' || the_upload);
 end $$;
 
--- What came; null: nothing yet. A room that takes it over keeps it under a name of its own, and lets this one go:
+-- The uploaded blob; null: nothing yet. A room that takes it over keeps it under a name of its own, and releases this one:
 -- select millrace.blob_release(blob, storage_url).
 create or replace function millrace.upload_blob(the_upload uuid) returns bytea
 language sql stable set search_path = pg_catalog, pg_temp as $$
     select r.blob from millrace.blob_reference r where r.owner = 'upload:' || the_upload
 $$;
 
--- True for one worker in each span of time: that one sweeps. What came by links and nobody has taken over is let go.
+-- True for one worker in each span of time, which then sweeps. Uploads that no room has taken over are released.
 create or replace function millrace.blob_sweep_turn(every interval default '1 hour') returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare

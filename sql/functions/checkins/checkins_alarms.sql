@@ -1,4 +1,4 @@
--- An alarm's life: raised, taken from step to step until somebody answers, resolved. Its row is locked by whoever changes it; a watch
+-- An alarm's life: it is raised, goes from step to step until somebody answers, and is resolved. Every change locks its row first; a watch
 -- is always locked before its alarm.
 
 -- The open alarm of this person, locked: a new one, or the one there is.
@@ -75,8 +75,8 @@ language sql stable as $$
     select min(n.accepted_at) from millrace.alarm_event e join millrace.notice n on n.id = e.notice where e.alarm = the_alarm and n.status = 'accepted'
 $$;
 
--- What is on its way and not yet taken is not sent any more; who was told of the alarm is told of its end. An alarm that nobody was told
--- of, because the check-in came before the timer, is told as one that is over.
+-- Notices on their way that no provider has taken are not sent any more; people who were told of the alarm are told of its end. An alarm
+-- that nobody was told of, because the check-in came before the timer, is reported as one that is over.
 create or replace function millrace.alarm_end(a millrace.alarm, how text, why text, who text, t timestamptz) returns millrace.alarm
 language plpgsql volatile as $$
 declare
@@ -101,7 +101,7 @@ begin
     return a;
 end $$;
 
--- Who is told of an open alarm: those who were, those whose turn is still to come, and whether that is nobody at all. The sentence is for people.
+-- Who is told of an open alarm: who was told, whose turn is still to come, and whether nobody is. The sentence is for people.
 create or replace function millrace.alarm_reach(the_alarm uuid) returns jsonb
 language sql stable as $$
     select jsonb_build_object('told', told, 'to_tell', to_tell, 'reaches_nobody', told = '{}' and to_tell = '{}',
@@ -116,8 +116,9 @@ language sql stable as $$
               from millrace.alarm a where a.id = the_alarm) r
 $$;
 
--- Help, now: nobody waits for a timer. While an alarm is open it becomes one for help, and its chain begins again; not more often than
--- once a minute. Answers {"alarm", "state", "told", "to_tell", "reaches_nobody", "sentence"}: an app says at once when nobody can be told.
+-- Help, now: without waiting for a timer. An open alarm becomes one for help, and its chain of contacts starts again; at most once a
+-- minute. Returns {"alarm", "state", "told", "to_tell", "reaches_nobody", "sentence"}, so that an app can say at once when nobody can be
+-- told.
 create or replace function millrace.check_in_help(person text, note text default null, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -147,7 +148,7 @@ begin
     return jsonb_build_object('alarm', a.id, 'state', a.state) || millrace.alarm_reach(a.id);
 end $$;
 
--- The same, with the alarm's id alone. That nobody can be told comes as a warning, with the class 01000.
+-- The same, but returns only the alarm's id. If nobody can be told it warns, with the class 01000.
 create or replace function millrace.check_in_alarm(person text, note text default null, actor text default null, caller millrace.caller_name default current_user) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -245,7 +246,7 @@ begin
     return a.state;
 end $$;
 
--- Who had answered looks after it no more: another who has answered does, or the chain goes on.
+-- The contact who had answered no longer looks after it: another contact who has answered does, or the chain continues.
 create or replace function millrace.alarm_let_go(a millrace.alarm, who text, t timestamptz) returns millrace.alarm
 language plpgsql volatile as $$
 declare
@@ -287,7 +288,7 @@ begin
     return true;
 end $$;
 
--- What a signed link opens: the alarm as this contact sees it, or the question whether it wants to be one.
+-- The page behind a signed link: the alarm as this contact sees it, or the question whether it agrees to be a contact.
 create or replace function millrace.alarm_page(the_alarm uuid, the_ref uuid) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -296,7 +297,7 @@ declare
 begin
     select * into d from millrace.watch_address x where x.ref = the_ref;
     if not found then
-        -- The contact is named no more; whoever was asked can still say that it is not to be asked again.
+        -- The contact is no longer named. The person who was asked can still say “never again”.
         return (select jsonb_build_object('consent', case when millrace.consent_blocked(l.address) then 'never' else 'over' end)
                   from millrace.consent_link l where l.ref = the_ref and the_alarm is null);
     end if;

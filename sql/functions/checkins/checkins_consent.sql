@@ -1,8 +1,8 @@
--- Whether an address wants to be a contact's. Nobody is told anything before it has said yes, and nobody is asked without end: an asker asks an
--- address five times at most and once a day, however it names and renames its contacts; and there is a daily limit of each asker, and of each
--- address over all who ask.
+-- Whether the owner of an address agrees to be a contact. Nobody is told anything before that, and requests are limited: an asker asks an
+-- address at most five times and once a day, however it names and renames its contacts; and there is a daily limit for each asker, and for
+-- each address over all askers.
 
--- One mailbox, whatever is written behind a plus, and with or without the dots that Google leaves out.
+-- Normalises a mailbox: the part after a plus does not count, nor do the dots that Google ignores.
 create or replace function millrace.consent_mailbox(mailbox text) returns text
 language sql immutable as $$
     select case when x.host in ('gmail.com', 'googlemail.com') then replace(x.local, '.', '') || '@gmail.com' else x.local || '@' || x.host end
@@ -23,7 +23,7 @@ language sql stable as $$
     select exists (select from millrace.consent_never n where n.address = the_address)
 $$;
 
--- How many questions a day: of one asker, and to one address.
+-- The daily limit of requests: by one asker, or to one address.
 create or replace function millrace.consent_cap(the_cap text) returns int
 language sql stable as $$
     select coalesce((select s.value::int from millrace.setting s where s.name = 'consent_' || the_cap), case the_cap when 'asker_day' then 10 else 3 end)
@@ -37,14 +37,14 @@ declare
     changed boolean := false;
 begin
     if rules is null or jsonb_typeof(rules) <> 'object' then
-        perform millrace.refuse('rules is no JSON object', 'rules', 'Give {"asker_day": 10, "address_day": 3}.');
+        perform millrace.refuse('rules is not a JSON object', 'rules', 'Give {"asker_day": 10, "address_day": 3}.');
     end if;
     for one in select e.key, e.value from jsonb_each(rules) e order by 1 loop
         if one.key not in ('asker_day', 'address_day') then
             perform millrace.refuse(format('the rule %L is unknown', left(one.key, 60)), 'rules', 'Known are asker_day and address_day.');
         end if;
         if jsonb_typeof(one.value) <> 'number' or one.value #>> '{}' !~ '^[0-9]{1,6}$' then
-            perform millrace.refuse(format('%s is no whole number from 0 to 999999', one.key), 'rules', 'Give how many questions a day; 0 for none.');
+            perform millrace.refuse(format('%s is not a whole number from 0 to 999999', one.key), 'rules', 'Give how many questions a day; 0 for none.');
         end if;
         insert into millrace.setting as s (name, value) values ('consent_' || one.key, one.value #>> '{}')
             on conflict (name) do update set value = excluded.value where s.value <> excluded.value;
@@ -115,7 +115,7 @@ begin
     return n;
 end $$;
 
--- Questions to addresses of this contact that are not among those that are kept go with them: nobody could answer, and they name who asked.
+-- Withdraws requests to addresses of this contact that are not kept: nobody could answer them, and they name the asker.
 create or replace function millrace.consent_withdraw(the_person text, the_contact text, kept jsonb) returns void
 language sql volatile as $$
     delete from millrace.notice m using millrace.watch_address d
@@ -123,7 +123,7 @@ language sql volatile as $$
        and m.person = d.contact and m.key like 'consent:' || d.ref || ':%'
 $$;
 
--- By the link that was sent to an address: yes or no, at any time. No is always taken, also from the last contact there is.
+-- The answer by the link that was sent to an address: yes or no, at any time. No is always accepted, even from the last contact.
 create or replace function millrace.check_in_consent(ref uuid, agrees boolean) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -143,7 +143,7 @@ begin
     return check_in_consent.agrees;
 end $$;
 
--- Nobody asks at this address again, by whatever contact and whoever it is; and what had been agreed there is over.
+-- Nobody sends another request to this address, for any contact or person. Agreements given there end.
 create or replace function millrace.consent_never_set(the_address bytea, the_way text) returns boolean
 language plpgsql volatile as $$
 declare
@@ -160,7 +160,7 @@ begin
     return is_new;
 end $$;
 
--- By the link, also when the contact has been removed since. False: it had been said before.
+-- The answer “never again” by the link, even after the contact was removed. False: it was given before.
 create or replace function millrace.check_in_never(ref uuid) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -181,7 +181,7 @@ begin
     return millrace.consent_never_set(millrace.consent_named(consent_block.channel, consent_block.address), 'operator');
 end $$;
 
--- False: nobody had said so. Who has declined stays declined until asked again.
+-- False: there was no block. A contact that has declined stays declined until it is asked again.
 create or replace function millrace.consent_unblock(channel text, address text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -244,7 +244,7 @@ begin
     return millrace.consent_set(refs, check_in_accept.agrees, 'account');
 end $$;
 
--- An operator who has been told otherwise, by telephone or on paper.
+-- For an operator who learned of the agreement in another way, by telephone or on paper.
 create or replace function millrace.check_in_confirm(person text, contact text, channels text[] default null) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -260,7 +260,7 @@ begin
     return millrace.consent_set(refs, true, 'operator');
 end $$;
 
--- Asks once more where nobody has answered; how many addresses.
+-- Asks again at addresses without an answer; returns how many.
 create or replace function millrace.check_in_consent_ask(person text, contact text, actor text default null, caller millrace.caller_name default current_user) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column

@@ -1,5 +1,5 @@
 -- Who is told when somebody does not check in. A contact is named by its person id if it has an account, else by any name. Each address
--- counts from when whoever it belongs to has said yes.
+-- counts only after its owner has agreed.
 
 create or replace function millrace.check_in_contact(
     person text, contact text, step int, channels jsonb, wait interval default '5 min', actor text default null, caller millrace.caller_name default current_user
@@ -23,7 +23,7 @@ begin
         perform millrace.refuse('step is out of range', 'step', 'Give 1, who is told first, to 20.');
     end if;
     if check_in_contact.channels is null or jsonb_typeof(check_in_contact.channels) <> 'object' or check_in_contact.channels = '{}' then
-        perform millrace.refuse('channels is no object with a channel', 'channels', 'Give {"mail": "a@example.com", "sms": "+4915112345678", "push": true}.');
+        perform millrace.refuse('channels is not an object with a channel', 'channels', 'Give {"mail": "a@example.com", "sms": "+4915112345678", "push": true}.');
     end if;
     for one in select e.key, e.value from jsonb_each(check_in_contact.channels) e loop
         case one.key
@@ -31,7 +31,7 @@ begin
             perform millrace.mail_check_mailbox(one.value #>> '{}', 'channels');
         when 'sms', 'voice' then
             if jsonb_typeof(one.value) <> 'string' or one.value #>> '{}' !~ E'^\\+[1-9][0-9]{6,14}$' then
-                perform millrace.refuse(format('%s is no telephone number', one.key), 'channels', 'Give it with its country, as +4915112345678.');
+                perform millrace.refuse(format('%s is not a telephone number', one.key), 'channels', 'Give it with its country, as +4915112345678.');
             end if;
         when 'push' then
             if one.value <> 'true' then
@@ -70,7 +70,7 @@ begin
     return verified;
 end $$;
 
--- A running watch keeps somebody to be told.
+-- Refuses a change that would leave a running watch without anybody to tell.
 create or replace function millrace.watch_must_reach(the_person text) returns void
 language plpgsql volatile as $$
 begin

@@ -1,4 +1,4 @@
--- How somebody leaves: a contact, a person, an address. Nobody who was told of an alarm is left to believe that it is open.
+-- How a contact, a person or an address leaves. Everybody who was told of an alarm learns that it is over for them.
 
 -- What is said at the end. Where the person is being erased it is not named, and the time says which alarm is meant.
 create or replace function millrace.alarm_farewell_words(a millrace.alarm, is_erased boolean, locale text, zone text) returns jsonb
@@ -22,8 +22,9 @@ begin
             || case when german then ' Du musst nichts weiter tun.' else ' Nothing more is asked of you.' end);
 end $$;
 
--- Tells whoever was told of this alarm, and is about to be forgotten, that it is over for them: one contact, as far as `kept` does not have its
--- address, or all. What was not taken yet is not sent any more. With a `why` the person is being erased.
+-- Tells contacts who were told of this alarm, and who are about to be removed, that it is over for them: either one contact, at the
+-- addresses that `kept` does not have, or all contacts. Notices that were not taken yet are not sent any more. With a `why` the person is
+-- being erased.
 create or replace function millrace.alarm_farewell(a millrace.alarm, the_contact text, kept jsonb, why text, t timestamptz) returns int
 language plpgsql volatile as $$
 declare
@@ -64,7 +65,7 @@ begin
     for a in select x.* from millrace.alarm x where x.person = checkins_erase_person.person and x.state <> 'resolved' order by x.id for no key update loop
         perform millrace.alarm_farewell(a, null, '{}', 'erased', millrace.now());
     end loop;
-    -- What is still to be sent of an end goes out, without the name; all else that was sent about this person goes.
+    -- Unsent notices of an end are sent, without the name; all other notices about this person are deleted.
     with gone as (
         delete from millrace.alarm_event e using millrace.alarm x, millrace.notice m
          where x.person = checkins_erase_person.person and e.alarm = x.id and e.what = 'told_left' and m.id = e.notice and m.status in ('pending', 'attempting')
@@ -73,7 +74,7 @@ begin
     update millrace.notice m
        set data = m.data || millrace.alarm_farewell_words(g.alarm, true, m.data ->> 'locale', millrace.alarm_zone((g.alarm).person, g.contact))
       from gone g where m.id = g.notice;
-    -- What others were sent about this person, by whatever ways.
+    -- All notices to others about this person.
     delete from millrace.notice m using millrace.alarm_event e, millrace.alarm a
      where a.person = checkins_erase_person.person and e.alarm = a.id and m.parent = e.notice;
     get diagnostics n = row_count; gone := gone + n;
@@ -91,14 +92,14 @@ begin
     get diagnostics n = row_count; gone := gone + n;
     delete from millrace.watch w where w.person = checkins_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
-    -- Who looked after somebody does so no more: the others are told again.
+    -- Where this person looked after somebody's alarm, the other contacts are told again.
     for a in
         select x.* from millrace.alarm x
          where x.acknowledged_by = checkins_erase_person.person and x.state = 'acknowledged' order by x.id for no key update
     loop
         perform millrace.alarm_let_go(a, checkins_erase_person.person, millrace.now());
     end loop;
-    -- In others' alarms somebody was told, and it is not said who.
+    -- Others' alarms keep the record that somebody was told, but not who.
     update millrace.alarm_event e set contact = 'erased' where e.contact = checkins_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
     update millrace.alarm_event e set by = 'erased' where e.by = checkins_erase_person.person;
@@ -110,7 +111,7 @@ begin
     return gone;
 end $$;
 
--- An address that is erased reaches nobody any more, here as elsewhere.
+-- An erased address gets nothing any more, from check-ins or anything else.
 create or replace function millrace.checkins_erase_address(address text) returns int
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,6 +1,7 @@
--- What the other functions of the room stand on: when a watch wakes, who may be told, and in what words.
+-- The rules that the other check-in functions use: when a watch wakes, who may be told, and in what words.
 
--- The next warning behind `t`, or the expiry. A warning that is no shorter than the interval would come before the check-in itself.
+-- The next warning after `t`, or the expiry. A warning that is not shorter than the interval would come before the check-in itself, so it
+-- is skipped.
 create or replace function millrace.watch_next(expires_at timestamptz, warnings interval[], every interval, t timestamptz) returns timestamptz
 language sql immutable as $$
     select least(min(expires_at - w), expires_at) from unnest(warnings) w where w < every and expires_at - w > t
@@ -12,13 +13,13 @@ language sql immutable as $$
     select min(w) from unnest(warnings) w where w < every and expires_at - w <= t and (warned_at is null or expires_at - w > warned_at)
 $$;
 
--- When a watch whose deadline was moved wakes: at once, if that leaves less time than a warning has.
+-- When a watch wakes after its deadline was moved: at once, if less time is left than before a warning.
 create or replace function millrace.watch_wake(expires_at timestamptz, warnings interval[], every interval, t timestamptz) returns timestamptz
 language sql immutable as $$
     select case when millrace.watch_warns(expires_at, warnings, every, null, t) is null then millrace.watch_next(expires_at, warnings, every, t) else t end
 $$;
 
--- Of a chain: how often all steps are gone through before nobody is taken to be reachable.
+-- How often a chain goes through all its steps before the contacts count as unreachable.
 create or replace function millrace.alarm_rounds() returns int
 language sql immutable as 'select 3';
 
@@ -36,7 +37,7 @@ begin
     end if;
 end $$;
 
--- Steps in which somebody may be told, in order.
+-- The steps in which somebody may be told, in order.
 create or replace function millrace.watch_steps(the_person text) returns int[]
 language sql stable as $$
     select array(select distinct c.step from millrace.watch_contact c join millrace.watch_address d on d.person = c.person and d.contact = c.contact

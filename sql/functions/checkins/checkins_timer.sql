@@ -1,5 +1,5 @@
--- The timer. Whoever calls takes what is due and held by nobody; a row that cannot be dealt with stands aside, with its reason, and is
--- tried again soon. The row's lock is held when the clock is read.
+-- The timer. Each caller takes rows that are due and that no other caller has locked. A row that fails is set aside with its reason and
+-- tried again soon. The clock is read after the row is locked.
 
 create or replace function millrace.watch_expire(w millrace.watch, t timestamptz) returns void
 language plpgsql volatile as $$
@@ -13,8 +13,8 @@ begin
     update millrace.watch x set state = 'expired', wake_at = null, failures = 0, problem = null where x.person = w.person;
 end $$;
 
--- A person sets its own interval and number: beyond a hundred warnings a day they come by push alone, so that no number that is somebody else's
--- is rung without end.
+-- A person sets its own interval and telephone number. Above a hundred warnings a day they are sent by push only, so that nobody can make a
+-- stranger's number ring without end.
 create or replace function millrace.watch_warn(w millrace.watch, before interval, t timestamptz) returns void
 language plpgsql volatile as $$
 declare
@@ -31,7 +31,7 @@ begin
      where x.person = w.person;
 end $$;
 
--- What is due for one watch; its lock is held. 1: expired, 2: warned, 0: moved.
+-- Does what is due for one watch, whose lock is held. 1: expired, 2: warned, 0: moved.
 create or replace function millrace.watch_look(w millrace.watch, t timestamptz) returns int
 language plpgsql volatile as $$
 declare
@@ -81,7 +81,7 @@ begin
     return n;
 end $$;
 
--- A contact whom nothing reaches is as good as none: the next step of the round is taken at once.
+-- If nothing reaches a contact, the next step of the round starts at once.
 create or replace function millrace.alarm_nudged(most int, t timestamptz) returns int
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
@@ -114,8 +114,8 @@ begin
     return n;
 end $$;
 
--- Whether there is anything to watch over, now or later. Reads an entry of two indexes, and writes nothing: a worker that was not told to
--- watch asks it all the time.
+-- Whether there is any watch, now or later. It reads one entry in each of two indexes and writes nothing, because workers without the
+-- setting call it all the time.
 create or replace function millrace.watch_wanted() returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
     select exists (select from millrace.watch x where x.wake_at is not null) or exists (select from millrace.alarm x where x.next_at is not null)

@@ -1,4 +1,4 @@
--- What is seen of the room, its feed, and how a person leaves it.
+-- The views of check-ins, their feed, and how a person is erased from them.
 
 create or replace function millrace.watch_contacts(the_person text) returns jsonb
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
@@ -28,7 +28,7 @@ create or replace view millrace.alarm_history as
 select e.alarm, e.at, e.what, e.contact, e.notice, e.by, e.step, e.round, e.channel, n.status as notice_status, n.accepted_at, e.id
   from millrace.alarm_event e left join millrace.notice n on n.id = e.notice;
 
--- As with events: whoever reads numbers what was committed, one at a time. Plain check-ins are no change: check_ins tells them.
+-- As with events: readers number what was committed, one reader at a time. Plain check-ins are not changes; `check_ins` lists them.
 create or replace function millrace.checkin_changes(since bigint default 0, page int default 50)
 returns table (seq bigint, at timestamptz, id uuid, change text, data jsonb)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
@@ -47,7 +47,7 @@ begin
           from millrace.checkin_change c where c.seq > coalesce(since, 0) order by c.seq limit page;
 end $$;
 
--- For status and doctor. What is overdue is counted up to ten thousand.
+-- For status and doctor. At most ten thousand overdue ones are counted.
 create or replace function millrace.check_in_state(
     out watches bigint, out overdue bigint, out oldest float8, out beat float8, out open bigint, out unreachable bigint, out broken bigint
 )

@@ -1,5 +1,5 @@
--- A person's own doing: arming, checking in, pausing. What counts is the database's time once the row is locked: a check-in that has the
--- lock before the expiry is in time, however late it commits; behind it, it ends the alarm that there then is, raised or not.
+-- What a person does: arming, checking in, pausing. The database's time after the row is locked counts: a check-in that gets the lock
+-- before the expiry is in time, however late it commits; after the expiry it ends the alarm, raised or not.
 
 create or replace function millrace.watch_of(the_person text) returns millrace.watch
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
@@ -115,7 +115,7 @@ begin
     return t + check_in_arm.every;
 end $$;
 
--- An alarm that is open stays open: whoever is in danger may be made to disarm.
+-- An open alarm stays open: a person in danger may be forced to disarm.
 create or replace function millrace.check_in_disarm(person text, reason text default null, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -163,7 +163,7 @@ begin
     return w.expires_at;
 end $$;
 
--- Nothing is missed until then; the interval begins anew at its end.
+-- Until then no check-in counts as missed; the interval starts when the pause ends.
 create or replace function millrace.check_in_pause(person text, until timestamptz, actor text default null, caller millrace.caller_name default current_user) returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -187,8 +187,8 @@ begin
     return check_in_pause.until + w.every;
 end $$;
 
--- A person's own watch, contacts and open alarms, as JSON; without a watch too, once there are contacts or an alarm: whether contacts have said yes
--- decides if it can be armed, and a call for help needs no watch. Each alarm says who is told of it.
+-- A person's own watch, contacts and open alarms, as JSON. Contacts and alarms are shown without a watch, too: the contacts' agreement
+-- decides whether it can be armed, and a call for help needs no watch. Each alarm says who is told of it.
 create or replace function millrace.check_in_show(person text, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column

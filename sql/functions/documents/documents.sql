@@ -1,6 +1,6 @@
 -- Documents as applications see them: register, delete, try again.
 
--- Who acts. Staff may act for nobody in particular.
+-- The acting person. Staff may act for nobody in particular.
 create or replace function millrace.document_actor(actor text, caller name) returns text
 language plpgsql stable as $$
 declare
@@ -12,7 +12,8 @@ begin
     return me;
 end $$;
 
--- A person acts on its own documents; those of nobody, or of the tenant that the claims name, belong to whoever may see them.
+-- A person acts on their own documents. A document without an owner, or one of the tenant that the claims name, may be used by every caller
+-- that may see it.
 create or replace function millrace.document_sees(d millrace.document, me text, caller name) returns boolean
 language sql stable as $$
     select millrace.may_see(d.caller, d.tenant, caller => document_sees.caller)
@@ -20,14 +21,14 @@ language sql stable as $$
             or coalesce(nullif(millrace.claims() ->> 'tenant', '') = d.tenant, false))
 $$;
 
--- Locked, if the caller may see it: nobody waits for, or holds up, what is not theirs.
+-- Locks the document if the caller may see it: a caller neither waits for others' documents nor blocks them.
 create or replace function millrace.document_must_see(the_id uuid, actor text, caller name) returns millrace.document
 language plpgsql volatile as $$
 declare
     d millrace.document;
     me text := millrace.document_actor(actor, caller => document_must_see.caller);
 begin
-    -- The right is part of the statement that locks: nobody is held up by who may not see the document.
+    -- The locking statement checks the right, too, so a caller that may not see the document blocks nobody.
     select * into d from millrace.document x
      where x.id = the_id and millrace.document_sees(x, me, caller => document_must_see.caller) for no key update;
     if not found then
@@ -45,7 +46,7 @@ begin
         perform millrace.refuse(format('options take more than %s bytes', millrace.most('options')), 'options', null, '53400', 'too_large');
     end if;
     if jsonb_typeof(given) is distinct from 'object' then
-        perform millrace.refuse('options is no JSON object', 'options', 'Give an object such as {"languages": ["eng"]}.');
+        perform millrace.refuse('options is not a JSON object', 'options', 'Give an object such as {"languages": ["eng"]}.');
     end if;
     select k into name from jsonb_object_keys(given) k where k not in ('languages', 'policy', 'dpi', 'outputs') limit 1;
     if found then
@@ -54,7 +55,7 @@ begin
     if given ? 'languages' and (jsonb_typeof(given -> 'languages') <> 'array' or jsonb_array_length(given -> 'languages') not between 1 and 8
         or exists (select from jsonb_array_elements(given -> 'languages') e where jsonb_typeof(e) <> 'string' or e #>> '{}' !~ '^[a-z]{3}(_[A-Za-z]{1,12})?$'))
     then
-        perform millrace.refuse('options.languages is no list of 1 to 8 languages', 'options.languages', 'Give names of models such as ["eng", "deu"].');
+        perform millrace.refuse('options.languages is not a list of 1 to 8 languages', 'options.languages', 'Give names of models such as ["eng", "deu"].');
     end if;
     if given ? 'outputs' and (jsonb_typeof(given -> 'outputs') <> 'array'
         or exists (select from jsonb_array_elements(given -> 'outputs') e where coalesce(e #>> '{}', '') not in ('text', 'json', 'pdf', 'preview', 'report')))
@@ -73,7 +74,7 @@ begin
     outputs := array(select distinct e from jsonb_array_elements_text(coalesce(given -> 'outputs', '["text", "json", "pdf", "preview", "report"]')) e order by e);
 end $$;
 
--- Where to put a document's content, once, and what to register then. The url is good for an hour, for exactly this size and type.
+-- Where to put a document's content, once, and what to register then. The url is valid for an hour, for exactly this size and type.
 create or replace function millrace.document_upload(name text, mime_type text, size bigint, tenant text default null, actor text default null, caller millrace.caller_name default current_user)
 returns table (url text, storage_url text, expires_at timestamptz)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -158,8 +159,8 @@ begin
             end if;
         end if;
         if the_blob is not null then
-            -- A hash opens nothing by itself: for another's blob the answer is that of one that is not there. What came by a link is named by
-            -- the link, which nobody guesses.
+            -- A hash alone opens nothing: for another's blob the answer is the same as for one that does not exist. Content that came by a
+            -- link is named by the link, which nobody can guess.
             select x.size into b from millrace.blob x
              where x.id = the_blob
                and (storage_url like 'upload:%' or millrace.blob_may_use(the_blob, document_register.caller, millrace.is_staff(document_register.caller), millrace.caller_tenant()))
@@ -217,7 +218,7 @@ language plpgsql volatile as $$
 declare
     running bigint;
 begin
-    -- Jobs that wait find nothing to do; those that run need not go on.
+    -- Waiting jobs find nothing to do; running ones may stop.
     for running in
         select j from (select d.job as j union all
                        select p.job from millrace.document_page p where p.document = d.id and p.status = 'running') x

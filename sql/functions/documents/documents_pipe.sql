@@ -1,9 +1,9 @@
--- What a worker does to a document. Every call names the run's token; of an earlier round, or of a document that is no longer worked
--- on, nothing is written. The document's row is locked before the lease, by all alike. Plans are kept: to make them anew for each call, as is the rule
--- where a table has leaves, cost more than the calls.
+-- What a worker does to a document. Every call names the run's token; a call from an earlier round, or for a document that is no longer
+-- being worked on, writes nothing. Every call locks the document's row before the lease. Plans are kept here: elsewhere tables with leaves
+-- are planned at each call, but for these functions planning cost more than the calls.
 
--- What a run writes before its end need not be on disk before that is: the end's commit carries it along. Should the database lose it, by a crash
--- or to a standby that lagged, the next step of the run finds that the last is missing, and the run begins anew.
+-- What a run writes before its end need not be on disk at once: the end's commit carries it along. If the database loses it, by a crash or
+-- by a switch to a lagging standby, the run's next step finds the last one missing, and the run starts again.
 create or replace function millrace.document_unforced() returns void
 language plpgsql volatile as $$
 begin
@@ -14,7 +14,7 @@ create or replace function millrace.document_wants(there boolean) returns void
 language plpgsql volatile as $$
 begin
     if not coalesce(there, false) then
-        perform millrace.refuse('what this run wrote before is gone: the database has lost it', 'token', 'Roll back and begin anew.', '55000', 'conflict');
+        perform millrace.refuse('what this run wrote before is gone: the database has lost it', 'token', 'Roll back and start the run again.', '55000', 'conflict');
     end if;
 end $$;
 
@@ -52,7 +52,7 @@ declare
     d millrace.document;
     p millrace.document_page;
 begin
-    -- A page's run does not lock the document: others of its pages run beside it.
+    -- A page's run does not lock the document, because runs of its other pages work beside it.
     select * into d from millrace.document x where x.id = document_take.id;
     if not found or d.status <> 'processing' or d.round <> document_take.round then
         return;
@@ -116,7 +116,7 @@ begin
     return 'taken';
 end $$;
 
--- What the probe has found; its pages come to be. refused: [{page, reason, sentence}], pages that can not be read.
+-- Stores what the probe found, and creates the pages. refused: [{page, reason, sentence}], pages that cannot be read.
 create or replace function millrace.document_inspected(token text, id uuid, round int, seen jsonb, mime text, pages int, signed boolean, encrypted boolean, refused jsonb, cpu_ms int) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
     set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
@@ -228,7 +228,7 @@ language sql immutable as $$
         when 'rus' then 'russian' when 'hun' then 'hungarian' when 'ron' then 'romanian' when 'tur' then 'turkish' else 'simple' end
 $$;
 
--- With the document locked: when no page is left, what comes next. Every end of a page looks, so the last one sees it, whoever it is.
+-- With the document locked: decides what comes next when no page is left. The end of every page calls it, so the last page finds it.
 create or replace function millrace.document_settle(d millrace.document) returns void
 language plpgsql volatile as $$
 declare
@@ -286,7 +286,7 @@ begin
     end if;
 end $$;
 
--- Ended, well or badly; the password goes, and the world is told.
+-- Ends the document, well or badly; deletes its password, and publishes the end.
 create or replace function millrace.document_end(the_id uuid, the_status text, the_reason text, the_sentence text) returns void
 language plpgsql volatile as $$
 declare
@@ -302,7 +302,7 @@ begin
         jsonb_build_object('document_id', the_id, 'lesson_id', d.lesson_id, 'status', the_status, 'pages', coalesce(d.pages, 0), 'failed_pages', d.pages_failed));
 end $$;
 
--- The run ends with it. outputs: [{kind, blob (hex), size}]. A reason beside completed says what could not be made.
+-- Ends the document and the run. outputs: [{kind, blob (hex), size}]. A reason together with completed says what could not be made.
 create or replace function millrace.document_ended(token text, id uuid, round int, status text, reason text, sentence text, outputs jsonb, spent int) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
     set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
@@ -329,7 +329,7 @@ begin
     return true;
 end $$;
 
--- What an earlier round has made.
+-- Drops an output of an earlier round.
 create or replace function millrace.document_output_drop(the_id uuid, the_kind text, but bytea) returns void
 language plpgsql volatile as $$
 declare
@@ -352,7 +352,7 @@ begin
      order by c.page limit most;
 end $$;
 
--- Documents whose job has ended without them: it was cancelled, or given up after crashes. Whoever looks, ends them; how many.
+-- Ends documents whose job is gone without ending them, because it was cancelled or given up after crashes. Returns how many it ended.
 create or replace function millrace.documents_check(most int default 100) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare

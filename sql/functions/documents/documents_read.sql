@@ -1,4 +1,4 @@
--- Documents as they are looked at: views, text, search, the feed.
+-- Reading documents: views, text, search, the feed.
 
 create or replace view millrace.documents as
 select d.id, d.title, d.mime_type, d.size, encode(d.blob, 'hex') as sha256, d.lesson_id, d.tenant, d.owner, d.status, d.stage, d.pages, d.pages_done, d.pages_failed, d.cached,
@@ -8,7 +8,7 @@ select d.id, d.title, d.mime_type, d.size, encode(d.blob, 'hex') as sha256, d.le
 create or replace view millrace.document_pages as
 select p.document, p.page, p.status, p.stage, p.reason, p.words, p.confidence, p.rotation, p.dpi, p.cpu_ms, p.cached from millrace.document_page p;
 
--- For whoever may see it.
+-- One document, if the caller may see it.
 create or replace function millrace.document(id uuid, actor text default null, caller millrace.caller_name default current_user)
 returns setof millrace.documents
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -19,7 +19,7 @@ begin
       where d.id = document.id and millrace.document_sees(d, me, document.caller);
 end $$;
 
--- The newest first, behind `after`.
+-- The newest first, after `after`.
 create or replace function millrace.document_list(
     status text default null, lesson_id text default null, tenant text default null, since timestamptz default null, after text default null, page int default 50,
     actor text default null, caller millrace.caller_name default current_user
@@ -58,7 +58,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
       from millrace.documents v join millrace.document d on d.id = v.id where d.id = the_id
 $$;
 
--- Which pages have changed since: what a watcher asks for again and again. The clock it gives is for the next look.
+-- The pages that have changed since; watchers call it repeatedly. The returned clock is for the next call.
 create or replace function millrace.document_progress(the_id uuid, since timestamptz default null) returns table (page int, status text, reason text, words int, at timestamptz)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select p.page, p.status, p.reason, p.words, p.changed_at from millrace.document_page p
@@ -70,7 +70,8 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select o.blob, o.size from millrace.document_output o where o.document = the_id and o.kind = the_kind
 $$;
 
--- A link that whoever has it gets the document by, or what was made of it: what an app opens on a phone. It ends by itself, after a day at most.
+-- A link to the document, or to one of its outputs, for an app that opens it on a phone. The link is all that is needed, so it expires by
+-- itself, after a day at most.
 create or replace function millrace.document_link(
     id uuid, kind text default 'pdf', valid interval default '1 hour', actor text default null, caller millrace.caller_name default current_user
 ) returns text
@@ -127,7 +128,7 @@ begin
              where c.document = d.id and c.page >= coalesce(document_text.first, 1) and (document_text.last is null or c.page <= document_text.last));
 end $$;
 
--- The query in every configuration there is, for the index; each page is then asked in its own.
+-- The query in every text configuration, for the index; each page is then matched in its own.
 create or replace function millrace.document_query(query text) returns tsquery
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -143,8 +144,8 @@ begin
     return whole;
 end $$;
 
--- Words, "phrases", or, -without, as people write them. The newest document first; what was found stands between ⟦ and ⟧. `next` of the last
--- row is the `after` of the next call.
+-- Words, "phrases", or, -without, as people write them. The newest document first; matches stand between ⟦ and ⟧. `next` of the last row is
+-- the `after` of the next call.
 create or replace function millrace.document_search(query text, tenant text default null, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
 returns table (document uuid, number int, title text, lesson_id text, highlight text, next text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -181,7 +182,7 @@ begin
          order by s.seq desc, s.page;
 end $$;
 
--- As with events: whoever reads numbers what was committed, one at a time.
+-- As with events: readers number what was committed, one reader at a time.
 create or replace function millrace.document_changes_number() returns void
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
@@ -280,7 +281,7 @@ begin
     return gone;
 end $$;
 
--- What status says of documents.
+-- The documents' part of status.
 create or replace function millrace.document_state(out processing bigint, out waiting_pages bigint, out failed_today bigint, out oldest timestamptz)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 begin

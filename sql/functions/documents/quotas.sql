@@ -1,4 +1,4 @@
--- Quotas: how much of what a tenant may use in a period. Periods begin at midnight in UTC.
+-- Quotas: how much a tenant may use in a period. Periods begin at midnight in UTC.
 
 create or replace function millrace.quota_since(period text) returns timestamptz
 language plpgsql stable as $$
@@ -6,8 +6,8 @@ begin
     return date_trunc(period, millrace.now() at time zone 'UTC') at time zone 'UTC';
 end $$;
 
--- Adds to what is used. False: that would be more than is allowed, and nothing is added. Who comes to 80 % or to 100 % is told once a
--- period, and so is who would have come further.
+-- Adds to the used amount. False: that would exceed the quota, and nothing is added. An event is published once per period at 80 %, at 100
+-- %, and at the first attempt to exceed it.
 create or replace function millrace.quota_use(the_tenant text, the_name text, amount numeric, refuses boolean default true) returns boolean
 language plpgsql volatile as $$
 declare
@@ -49,7 +49,7 @@ language sql stable as $$
     select ((since at time zone 'UTC') + ('1 ' || period)::interval) at time zone 'UTC'
 $$;
 
--- What is left; null: no bound.
+-- The amount left; null: no bound.
 create or replace function millrace.quota_left(the_tenant text, the_name text) returns numeric
 language plpgsql stable as $$
 begin
@@ -81,7 +81,7 @@ begin
     return true;
 end $$;
 
--- Whoever looks may call neither function above.
+-- Clients that read this view may call neither function above, so it repeats their arithmetic.
 create or replace view millrace.quotas as
 select q.tenant, q.name, q.allowed as "limit", case when q.since < p.since then 0 else ceil(q.used)::bigint end as used,
        ((p.since at time zone 'UTC') + ('1 ' || q.period)::interval) at time zone 'UTC' as reset_date

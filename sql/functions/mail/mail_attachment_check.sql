@@ -1,5 +1,5 @@
--- What an attachment is, by its name and by its type; AttachmentKind in the Mail room has the same lists and the same rule, and a test
--- compares them. What runs when it is opened is refused under whatever name.
+-- What an attachment is, by its name and by its type; AttachmentKind in Mail has the same lists and the same rule, and a test compares the
+-- two. A file that runs when it is opened is refused under every name.
 
 create or replace function millrace.mail_attachment_endings() returns text[]
 language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
@@ -38,7 +38,7 @@ create or replace function millrace.mail_attachment_check(filename text, content
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
     advice text := 'Put it behind a link.';
-    -- Behind the dot, or behind what Unicode reads as one or as something with one in it.
+    -- After the dot, or after a character that Unicode maps to a dot or to something with a dot in it.
     ending text := substring(filename from E'[.\\u2024-\\u2026\\u2488-\\u249b\\u3002\\u33c2\\u33d8\\ufe19\\ufe30\\ufe52\\uff0e\\uff61\\U0001f100]'
         || E'([^.\\u2024-\\u2026\\u2488-\\u249b\\u3002\\u33c2\\u33d8\\ufe19\\ufe30\\ufe52\\uff0e\\uff61\\U0001f100]*)$');
 begin

@@ -1,6 +1,6 @@
--- What a worker does now and then: messages whose jobs ended without a word to them, and what is kept no longer.
+-- A worker's housekeeping of mail: messages whose jobs ended without recording it, and contents that are no longer kept.
 
--- A mark of the last time, kept beside the settings.
+-- A mark of the last time, stored with the settings.
 create or replace function millrace.mail_mark(the_name text, the_value text) returns void
 language sql volatile as $$
     insert into millrace.setting (name, value) values (the_name, the_value) on conflict (name) do update set value = excluded.value
@@ -21,7 +21,7 @@ begin
         return 0;
     end if;
     since := coalesce((select s.value::timestamptz from millrace.setting s where s.name = 'mail_forsaken_at'), '-infinity');
-    -- Again what was finished shortly before: its transaction may have been seen late.
+    -- It includes again what was finished shortly before, because a transaction may have become visible late.
     for one in
         select h.outcome, h.error,
                case when j.args ? 'message' then (j.args ->> 'message')::uuid
@@ -75,7 +75,7 @@ begin
     select array_agg(x.id), max(x.seq), count(*) into ids, upto, looked
       from (select m.id, m.seq, m.created_at from millrace.mail m where m.seq > mark order by m.seq limit page) x where x.created_at < until;
     if looked > 0 then
-        -- One that still waits is asked for when it has ended, by whoever erases: it is passed over here.
+        -- Mail that is not sent yet is passed over here: the erasing caller comes back for it when it has ended.
         old := array(select m.id from millrace.mail m where m.id = any (ids) and m.status not in ('scheduled', 'queued', 'sending', 'unknown', 'parked') for update);
         for one in select r.blob, r.owner from millrace.blob_reference r where r.owner = any (select 'mail:' || i from unnest(old) i) loop
             perform millrace.blob_release(one.blob, one.owner);

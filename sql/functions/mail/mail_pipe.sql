@@ -1,4 +1,4 @@
--- What a worker calls on a message's way: take, freeze, open a request, write down what came of it.
+-- What a worker calls on a message's way: take, freeze, open a request, record the result.
 
 create or replace function millrace.mail_changed(the_id uuid, the_change text) returns void
 language plpgsql volatile as $$
@@ -13,7 +13,7 @@ language sql volatile as $$
     insert into millrace.mail_audit (at, by, what, message, detail) values (millrace.now(), mail_audited.caller, what, the_message, detail)
 $$;
 
--- A status only ever rises: what comes late or twice changes nothing.
+-- A status only ever rises: late or repeated news changes nothing.
 create or replace function millrace.mail_raise(the_id uuid, the_status text, the_change text, the_error text) returns boolean
 language plpgsql volatile as $$
 begin
@@ -31,7 +31,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     insert into millrace.mail_tale (type, service, template, success, at, error) values (the_type, the_service, the_template, was_well, millrace.now(), the_error)
 $$;
 
--- As RFC 3986 has it: what is not unreserved becomes %XX.
+-- As in RFC 3986: characters that are not unreserved become %XX.
 create or replace function millrace.mail_escaped(given text) returns text
 language sql immutable parallel safe as $$
     select coalesce(string_agg(case when c ~ '^[A-Za-z0-9._~-]$' then c
@@ -39,7 +39,7 @@ language sql immutable parallel safe as $$
       from regexp_split_to_table(given, '') with ordinality x(c, n), lateral (select convert_to(c, 'UTF8') as b) y
 $$;
 
--- What is to be done for each of these jobs: render, send, batch (go on with that request), wait (so many seconds), done, discard.
+-- What to do for each of these jobs: render, send, batch (continue that request), wait (a number of seconds), done, discard.
 create or replace function millrace.mail_take(jobs bigint[], kinds text[], args text[], app_name text, reset_url text, verify_url text)
 returns table (n int, message uuid, verdict text, seconds float8, reason text, batch bigint, priority text, template text, data jsonb, locale text,
     subject text, body_text text, body_html text, unsubscribe bytea)
@@ -112,7 +112,7 @@ begin
     end loop;
 end $$;
 
--- From here on the message is what it is. Who comes second changes nothing.
+-- From here on the message does not change. A second call changes nothing.
 create or replace function millrace.mail_freeze(messages text[], subjects text[], texts text[], htmls text[], versions int[], locales text[], links text[],
     from_address text, from_name text) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
@@ -131,7 +131,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
       from given g where m.id = g.message and g.message in (select f.message from frozen f)
 $$;
 
--- It can not be sent at all: a template that is missing, or refuses its data.
+-- It cannot be sent at all: its template is missing, or refuses its data.
 create or replace function millrace.mail_failed(the_message text, the_class text, the_error text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -141,15 +141,15 @@ begin
     end if;
 end $$;
 
--- So many in a span, over a row's own past; null: it may go, else the seconds until it may.
+-- Checks a limit of `most` messages per span against a row's own past; null: it may go now, else the seconds until it may.
 create or replace function millrace.mail_over(count bigint, most int, oldest timestamptz, span float8) returns float8
 language sql volatile as $$
     select case when count >= most then greatest(0.1, extract(epoch from oldest - millrace.now()) + span) end
 $$;
 
--- Requests, frozen before their first attempt: one of all these messages, or with `alone` one of each. Here, in the transaction that claims
--- a message for a request, is where it is looked up whether it may go at all: cancelled, expired, suppressed, too many of one sender or for
--- one domain.
+-- Opens requests, frozen before their first attempt: one for all these messages, or with `alone` one for each. This transaction, which
+-- claims a message for a request, also checks whether the message may be sent at all: cancelled, expired, suppressed, too many from one
+-- sender or to one domain.
 create or replace function millrace.mail_batch_open(the_provider text, messages text[], alone boolean, the_holder bigint, hold float8,
     sender_most int, sender_span float8, domain_most int, domain_span float8)
 returns table (message uuid, verdict text, seconds float8, batch bigint, key text)
@@ -255,7 +255,8 @@ begin
                   order by x.n;
 end $$;
 
--- A request goes on as it is: after a lost answer (the_attempt: whose), or because who made it is gone. verdict: go, wait, settled.
+-- A request continues unchanged: after a lost answer (the_attempt: of which attempt), or because its session is gone. verdict: go, wait,
+-- settled.
 create or replace function millrace.mail_batch_again(the_batch bigint, the_attempt int, the_holder bigint, hold float8)
 returns table (verdict text, seconds float8, provider text, key text, messages uuid[], attempt int, age float8, on_unknown text, provider_message_id text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
@@ -264,7 +265,7 @@ declare
     t timestamptz := millrace.now();
     ids uuid[];
 begin
-    -- Messages before their request, as everywhere: what a provider tells of one takes them in that order too.
+    -- Messages are locked before their request, as everywhere: a provider's events lock them in that order, too.
     perform from (select m.id from millrace.mail m
                    where m.id = any (array(select unnest(x.messages) from millrace.mail_batch x where x.id = the_batch)) order by m.id for update) locked;
     select * into b from millrace.mail_batch x where x.id = the_batch for update;
@@ -310,9 +311,11 @@ begin
     return next;
 end $$;
 
--- What came of attempts, a row for each message. place: the message's request among `batches`; took: milliseconds, -1 for not known. statuses: what it rises to, null for as it is.
--- fates: open, settled, split or parked, of the requests as a whole; unless it is open a request's messages are free. What an attempt says
--- of its messages is written down even when another has begun since; the request is then that one's.
+-- Records the results of attempts, one row for each message. place: the message's request among `batches`; took: milliseconds, -1 for
+-- unknown.
+-- statuses: what the message's status rises to, null to leave it. fates: what became of each whole request (open, settled, split or
+-- parked); unless it is open its messages are free. An attempt's results are recorded even when another attempt has begun since; the
+-- request then belongs to that one.
 create or replace function millrace.mail_batch_record(batches bigint[], tries int[], fates text[], took int[], place int[], messages text[], outcomes text[],
     classes text[], codes text[], errors text[], provider_ids text[], statuses text[]) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
@@ -354,10 +357,10 @@ begin
     select x.id, x.attempts, x.provider, x.outcome, case when x.outcome <> 'accepted' then x.class end, x.code, x.batch, x.key, t, x.ms from told x;
     update millrace.mail_batch x set recorded = g.attempt, state = g.fate, held_until = case when g.fate = 'open' then t else x.held_until end
       from unnest(batches, tries, fates) g(id, attempt, fate) where x.id = g.id and x.state = 'open' and x.attempt = g.attempt;
-    -- Of those about which nothing was said.
+    -- The messages that got no status.
     update millrace.mail m set batch = null
       from millrace.mail_batch x where x.id = any (batches) and x.state <> 'open' and m.id = any (x.messages) and m.batch = x.id;
-    -- What a provider told before we knew its id.
+    -- Events that a provider sent before we knew its id.
     if array_remove(provider_ids, null) <> '{}' then
         for one in
             select x.id, g.message::uuid as message
@@ -372,7 +375,7 @@ begin
     end if;
 end $$;
 
--- Frozen messages, as a letter is made of them.
+-- Frozen messages, with everything that a letter needs.
 create or replace function millrace.mail_letters(messages text[])
 returns table (message uuid, kind text, priority text, purpose text, on_unknown text, fallback boolean, receipt boolean, created_at timestamptz,
     recipients text[], cc text[], bcc text[], reply_to text, subject text, body_text text, body_html text, headers jsonb, attachments jsonb, tags jsonb,

@@ -1,4 +1,4 @@
--- What is handed in: checked, written down, and a job beside it, in the caller's transaction.
+-- Sending mail: checks the message, stores it, and enqueues its job, in the caller's transaction.
 
 create or replace function millrace.mail_rank(status text) returns int
 language sql immutable parallel safe as $$
@@ -17,7 +17,7 @@ language sql stable as $$
     select sha256(convert_to((select s.value from millrace.setting s where s.name = 'mail_salt') || chr(31) || millrace.mail_bare(address), 'UTF8'))
 $$;
 
--- What could break out of its place on the way is refused here; the rest of the syntax is for whoever builds the message.
+-- Refuses an address that could break out of its header line; the renderer of the message checks the rest of the syntax.
 create or replace function millrace.mail_check_mailbox(mailbox text, field text) returns void
 language plpgsql immutable as $$
 declare
@@ -47,7 +47,7 @@ begin
         return '{}';
     end if;
     if jsonb_typeof(given) <> 'array' or exists (select from jsonb_array_elements(given) e where jsonb_typeof(e) <> 'string') then
-        perform millrace.refuse(format('%s is no list of texts', field), field, 'Give for example ["ada@example.org"].');
+        perform millrace.refuse(format('%s is not a list of texts', field), field, 'Give for example ["ada@example.org"].');
     end if;
     found := array(select e from jsonb_array_elements_text(given) with ordinality x(e, n) order by n);
     if cardinality(found) > most then
@@ -65,7 +65,7 @@ declare
     value jsonb;
 begin
     if jsonb_typeof(headers) <> 'object' then
-        perform millrace.refuse('headers is no JSON object', 'headers', 'Give for example {"X-Order": "7"}.');
+        perform millrace.refuse('headers is not a JSON object', 'headers', 'Give for example {"X-Order": "7"}.');
     end if;
     if octet_length(headers::text) > millrace.most('headers') then
         perform millrace.refuse(format('headers take more than %s bytes', millrace.most('headers')), 'headers', null, '53400', 'too_large');
@@ -79,12 +79,12 @@ begin
             perform millrace.refuse(format('the header %s is made from the message', left(name, 60)), 'headers', 'Leave it out; there is a parameter for what you may choose.');
         end if;
         if jsonb_typeof(value) <> 'string' or value #>> '{}' ~ E'[\\u0001-\\u001f\\u007f-\\u009f\\u2028\\u2029]' or octet_length(value #>> '{}') > 900 then
-            perform millrace.refuse(format('the value of header %s is no text, too long, or has line breaks or control characters', left(name, 60)), 'headers');
+            perform millrace.refuse(format('the value of header %s is not text, too long, or has line breaks or control characters', left(name, 60)), 'headers');
         end if;
     end loop;
 end $$;
 
--- As they are kept: a tag of a list has the value true.
+-- The stored form of tags: a tag from a list has the value true.
 create or replace function millrace.mail_tags(tags jsonb) returns jsonb
 language sql immutable as $$
     select case when jsonb_typeof(tags) = 'array' then (select coalesce(jsonb_object_agg(t, 'true'), '{}') from jsonb_array_elements_text(tags) t)
@@ -104,7 +104,7 @@ begin
         return;
     end if;
     if jsonb_typeof(tags) <> 'object' or (select count(*) from jsonb_each(tags)) > 20 then
-        perform millrace.refuse('tags is no JSON object of at most 20 names', 'tags', 'Give for example {"campaign": "spring"}.');
+        perform millrace.refuse('tags is not a JSON object of at most 20 names', 'tags', 'Give for example {"campaign": "spring"}.');
     end if;
     if exists (select from jsonb_each(tags) t(name, value)
                 where name !~ '^[A-Za-z0-9_-]{1,255}$' or jsonb_typeof(value) <> 'string' or value #>> '{}' !~ '^[A-Za-z0-9_-]{1,255}$') then
@@ -112,7 +112,7 @@ begin
     end if;
 end $$;
 
--- Contents go to the blobs; what is left names them by their hash. The size that counts is that in base64.
+-- Contents become blobs; the message names them by their hash. The size that counts is the one in base64.
 create or replace function millrace.mail_attachments(given jsonb, the_owner text, the_tenant text, caller name) returns jsonb
 language plpgsql volatile as $$
 declare
@@ -128,7 +128,7 @@ declare
     n int;
 begin
     if jsonb_typeof(given) <> 'array' or jsonb_array_length(given) > millrace.most('attachments') then
-        perform millrace.refuse('attachments is no list of at most 50', 'attachments', 'Give [{"filename": "a.pdf", "content_type": "application/pdf", "data": base64}].');
+        perform millrace.refuse('attachments is not a list of at most 50', 'attachments', 'Give [{"filename": "a.pdf", "content_type": "application/pdf", "data": base64}].');
     end if;
     for one in select * from jsonb_array_elements(given) loop
         if jsonb_typeof(one) <> 'object' or exists (select from jsonb_object_keys(one) k where k not in ('filename', 'content_type', 'data', 'blob', 'content_id')) then
@@ -169,10 +169,10 @@ begin
             end if;
         else
             if coalesce(one ->> 'blob', '') !~ '^[0-9a-f]{64}$' then
-                perform millrace.refuse('blob is no SHA-256 in 64 small hexadecimal digits', 'attachments');
+                perform millrace.refuse('blob is not a SHA-256 in 64 small hexadecimal digits', 'attachments');
             end if;
             the_id := decode(one ->> 'blob', 'hex');
-            -- A hash opens nothing by itself: for another's blob the answer is that of one that is not there.
+            -- A hash alone opens nothing: for another's blob the answer is the same as for one that does not exist.
             select b.size into the_size from millrace.blob b
              where b.id = the_id and millrace.blob_may_use(the_id, mail_attachments.caller, millrace.is_staff(mail_attachments.caller), the_tenant);
             if not found then
@@ -206,7 +206,7 @@ begin
     begin
         found := (args ->> field)::timestamptz;
     exception when others then
-        perform millrace.refuse(format('%s is no timestamp', field), field, 'Give for example "2030-01-31T12:00:00Z".');
+        perform millrace.refuse(format('%s is not a timestamp', field), field, 'Give for example "2030-01-31T12:00:00Z".');
     end;
     if found in ('infinity', '-infinity') then
         perform millrace.refuse(format('%s is infinite', field), field, 'Give a point in time.');
@@ -235,7 +235,7 @@ begin
         when 'mail.welcome' then array['recipient', 'user_name']
         when 'mail.account_notification' then array['recipient', 'title', 'body'] end;
     if own is null then
-        perform millrace.refuse(format('%L is no kind of mail', left(kind, 60)), 'kind');
+        perform millrace.refuse(format('%L is not a kind of mail', left(kind, 60)), 'kind');
     end if;
     select o into missing from unnest(own) o where jsonb_typeof(args -> o) is distinct from 'string' and not (o = 'user_id' and coalesce(args -> o, 'null') = 'null') limit 1;
     if missing is not null then
@@ -249,7 +249,7 @@ begin
         perform millrace.refuse('the token is empty or too long', 'token', 'Give the token of your own; Millrace makes none up.');
     end if;
     if jsonb_typeof(options) <> 'object' or options ?| array['recipients', 'template', 'subject', 'body_text', 'body_html'] then
-        perform millrace.refuse('options is no JSON object, or names what the kind decides', 'options', 'recipients, template, subject and body are the kind''s own.');
+        perform millrace.refuse('options is not a JSON object, or names what the kind decides', 'options', 'recipients, template, subject and body are the kind''s own.');
     end if;
     made := jsonb_build_object('recipients', jsonb_build_array(args -> 'recipient'), 'template', substr(kind, 6),
         'data', (args - 'options' - 'recipient') || coalesce(nullif(options -> 'data', 'null'), '{}'));
@@ -269,14 +269,14 @@ begin
     return made;
 end $$;
 
--- What the workers and the database's owner have said of the app: its name, and whether there are pages for the links.
+-- What the workers and the database's owner have told about the app: its name, and whether there are pages for the links.
 create or replace function millrace.mail_defaults() returns jsonb
 language sql stable as $$
     select coalesce((select s.value::jsonb from millrace.setting s where s.name = 'mail_worker_defaults'), '{}')
         || coalesce((select jsonb_build_object('app_name', s.value) from millrace.setting s where s.name = 'app_name'), '{}')
 $$;
 
--- A worker says at its start what it can add to a message's data. What it does not know takes nothing away from what another knows.
+-- A worker tells at its start what it can add to a message's data. What it does not know removes nothing that another worker told.
 create or replace function millrace.mail_defaults_tell(app_name text, has_reset_url boolean, has_verify_url boolean) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     insert into millrace.setting as s (name, value)
@@ -287,7 +287,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
       where not s.value::jsonb @> excluded.value::jsonb
 $$;
 
--- The app's name in templates where a call gives none and the worker that renders has none of its own. null: none any more.
+-- The app's name in templates, if neither the call nor the rendering worker has one. null: none any more.
 create or replace function millrace.app_name_set(name text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -303,7 +303,7 @@ begin
     return found;
 end $$;
 
--- What the templates that are built in require.
+-- The variables that the built-in templates require.
 create or replace function millrace.template_built_in_requires(the_template text) returns text[]
 language sql immutable parallel safe as $$
     select case the_template
@@ -313,8 +313,9 @@ language sql immutable parallel safe as $$
         when 'account_notification' then array['app_name', 'body', 'title'] end
 $$;
 
--- A template that is not there, and what it requires and nobody has given, are said here, where somebody can still answer; whoever renders
--- looks at all of it. While no worker has said what it adds to the data, it is left to the worker whether app_name and url are missing.
+-- Reports a missing template, and missing data that the template requires, while the caller can still correct it; the renderer checks
+-- everything later. Only what each version in use requires is demanded here, because the version is chosen at rendering. While no worker
+-- has told what it adds to the data, the worker decides whether app_name and url are missing.
 create or replace function millrace.mail_check_data(the_kind text, the_template text, data jsonb, expires boolean) returns void
 language plpgsql stable set plan_cache_mode = force_generic_plan as $$
 declare
@@ -370,7 +371,7 @@ begin
         begin
             the_id := coalesce(the_id, (args ->> 'id')::uuid);
         exception when others then
-            perform millrace.refuse('the id is no UUID', 'id');
+            perform millrace.refuse('the id is not a UUID', 'id');
         end;
     end if;
     recipients := millrace.mail_texts(args, 'recipients', millrace.most('recipients')::int);
@@ -403,7 +404,7 @@ begin
     end if;
     foreach name in array array['subject', 'body_text', 'body_html', 'template', 'locale', 'reply_to', 'sender', 'tenant', 'token_from', 'person'] loop
         if args ? name and jsonb_typeof(args -> name) <> 'string' then
-            perform millrace.refuse(format('%s is no text', name), name);
+            perform millrace.refuse(format('%s is not text', name), name);
         end if;
     end loop;
     if octet_length(args ->> 'body_text') > millrace.most('body') or octet_length(args ->> 'body_html') > millrace.most('body')
@@ -412,7 +413,7 @@ begin
             'Mail programs cut off long before that.', '53400', 'too_large');
     end if;
     if jsonb_typeof(args -> 'data') <> 'object' then
-        perform millrace.refuse('data is no JSON object', 'data');
+        perform millrace.refuse('data is not a JSON object', 'data');
     end if;
     if args ? 'person' and cardinality(recipients) > 1 then
         perform millrace.refuse('a message to a person goes to one recipient', 'person', 'Hand in one message for each person, or leave it out.');
@@ -444,7 +445,7 @@ begin
         perform millrace.refuse('token_from is unknown', 'token_from', 'Give app or supabase.');
     end if;
     if args ? 'receipt' and jsonb_typeof(args -> 'receipt') <> 'boolean' then
-        perform millrace.refuse('receipt is no boolean', 'receipt');
+        perform millrace.refuse('receipt is not a boolean', 'receipt');
     end if;
     if length(the_sender) not between 1 and millrace.most('name') or the_sender ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the sender is empty, too long, or has control characters', 'sender', 'It says on whose behalf the message goes.');
@@ -465,7 +466,7 @@ begin
     end if;
 
     the_digest := sha256(convert_to(the_kind || chr(31) || (args - 'id')::text || chr(31) || coalesce(the_tenant, ''), 'UTF8'));
-    -- An id of ours is nobody else's: its job can come first, and the message is written once.
+    -- A message's id is ours alone: its job may come first, and the message is still written once.
     is_new := the_id is null;
     the_id := coalesce(the_id, gen_random_uuid());
     if is_new and the_job is null then
@@ -504,7 +505,7 @@ begin
     return the_id;
 end $$;
 
--- Mail that somebody waits for has a queue of its own: a campaign never takes all the places of a worker.
+-- Urgent mail has a queue of its own, so that a campaign never takes all slots of a worker.
 create or replace function millrace.mail_queue(priority text) returns text
 language sql immutable parallel safe as $$ select case when priority in ('high', 'urgent') then 'mail.urgent' else 'mail' end $$;
 
@@ -551,7 +552,7 @@ language plpgsql volatile as $$
 declare
     found_one millrace.mail;
 begin
-    -- The right is part of the statement that locks: nobody is held up by who may not see the message.
+    -- The locking statement checks the right, too, so a caller that may not see the message blocks nobody.
     select * into found_one from millrace.mail m
      where m.id = the_id and millrace.may_see(m.owner, m.tenant, caller => mail_must_see.caller) for update;
     if not found then

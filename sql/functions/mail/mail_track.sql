@@ -1,6 +1,6 @@
--- What becomes of a message after a provider took it, who is not to get any, and what people do about it.
+-- A message after a provider took it: its events, suppressed addresses, and what operators do.
 
--- What providers call what they tell, in our words.
+-- Translates the providers' names of events into ours.
 create or replace function millrace.mail_type(type text) returns text
 language sql immutable parallel safe as $$
     select case regexp_replace(type, E'^email\\.', '')
@@ -45,7 +45,7 @@ begin
     return true;
 end $$;
 
--- What a note means for its message and for the address.
+-- The effect of a note on its message and on the address.
 create or replace function millrace.mail_apply(the_note bigint) returns void
 language plpgsql volatile as $$
 declare
@@ -61,7 +61,7 @@ begin
     to_status := case x.type when 'sent' then 'accepted' when 'delivered' then 'delivered' when 'delayed' then 'delayed' when 'bounced' then 'bounced'
         when 'complained' then 'complained' when 'failed' then 'failed' when 'suppressed' then 'suppressed' when 'opened' then 'delivered' when 'clicked' then 'delivered' end;
     if x.provider_message_id is not null and m.provider_message_id is null then
-        -- It answers what was not known: the request was taken.
+        -- It settles the doubt: the request was taken.
         update millrace.mail y set provider_message_id = x.provider_message_id, service = x.provider, sent_at = coalesce(y.sent_at, x.at) where y.id = m.id;
     end if;
     if to_status is not null then
@@ -133,7 +133,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
      order by 1 limit least(page, 500)
 $$;
 
--- By a signed link, which holds the hash and no address: it works when the address is long erased.
+-- Unsubscribes by a signed link, which contains the hash and no address, so that it works long after the address is erased.
 create or replace function millrace.mail_unsubscribe(the_hash bytea) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -144,7 +144,7 @@ begin
     return found;
 end $$;
 
--- A human's word on what nobody else knows.
+-- An operator's decision about a message whose result is unknown.
 create or replace function millrace.mail_resolve(id uuid, verdict text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -172,7 +172,7 @@ begin
     return true;
 end $$;
 
--- Taken, and silent since: whoever asks the provider tells mail_event what it says.
+-- Messages that a provider took and that have been silent since. The caller asks the provider and passes the answer to mail_event.
 create or replace function millrace.mail_silent(older float8, page int)
 returns table (message uuid, service text, provider_message_id text, status text, batch bigint)
 language sql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
@@ -181,7 +181,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
      order by m.changed_at limit least(page, 500)
 $$;
 
--- It was asked about: it comes again after the others.
+-- The provider was asked about these: they come again after the others.
 create or replace function millrace.mail_asked(messages text[]) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     update millrace.mail m set changed_at = millrace.now() where m.id = any (messages::uuid[])
@@ -247,20 +247,20 @@ select a.message, a.n, a.provider, a.outcome, a.error, a.code, a.batch, a.key, a
 create or replace view millrace.mail_events as
 select x.message, x.at, x.type, x.recipient, x.data from millrace.mail_note x where x.message is not null;
 
--- Who did what: never an address.
+-- Which role did what; it never contains an address.
 create or replace view millrace.mail_audit_log as
 select a.id, a.at, a.by, a.what, a.message, a.detail from millrace.mail_audit a;
 
 create or replace view millrace.mail_analytics as
 select t.type, t.service, t.template, t.success, t.at, t.error from millrace.mail_tale t;
 
--- For whoever handed it in.
+-- One message, for the caller that enqueued it.
 create or replace function millrace.mail_message(id uuid, caller millrace.caller_name default current_user) returns setof millrace.mail_messages
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select v.* from millrace.mail_messages v join millrace.mail m on m.id = v.id where v.id = mail_message.id and millrace.may_see(m.owner, m.tenant, caller => mail_message.caller)
 $$;
 
--- The newest first, behind `after`.
+-- The newest first, after `after`.
 create or replace function millrace.mail_list(status text default null, since timestamptz default null, after uuid default null, page int default 50)
 returns setof millrace.mail_messages
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -309,7 +309,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
       from millrace.mail_messages v join millrace.mail m on m.id = v.id where v.id = the_id
 $$;
 
--- As with events: whoever reads numbers what was committed, one at a time.
+-- As with events: readers number what was committed, one reader at a time.
 create or replace function millrace.mail_changes(since bigint default 0, page int default 50)
 returns table (seq bigint, at timestamptz, id uuid, change text, data jsonb)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -326,7 +326,7 @@ begin
     return query select c.seq, c.at, c.message, c.change, c.data from millrace.mail_change c where c.seq > coalesce(since, 0) order by c.seq limit page;
 end $$;
 
--- What status says of mail.
+-- The mail part of status.
 create or replace function millrace.mail_state(out chosen text, out current text, out since timestamptz, out reason text, out parked bigint, out unknown bigint, out strays bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin

@@ -1,7 +1,7 @@
--- What a person is to be told, and when. A key is used once per person: whatever became of its notice, there is no second one.
+-- Notices to persons, and when they are due. A key is used once per person: however its notice ended, there is no second one.
 
--- As millrace.wake does it for jobs: 1297239640 is held alone by whoever listens while a lane sleeps, so that a try to share it fails. What
--- is due later is found by the clock.
+-- As millrace.wake does for jobs: while a lane sleeps, the one listening worker holds 1297239640 alone, so an attempt to share it fails and
+-- notifies. Notices that are due later are found by the clock.
 create or replace function millrace.notice_wake(is_alarm boolean, due timestamptz) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
@@ -32,7 +32,7 @@ begin
         perform millrace.refuse('the key is empty or too long', 'key', 'Give 1 to 256 characters, or null.');
     end if;
     if notice_send.data is null or jsonb_typeof(notice_send.data) <> 'object' then
-        perform millrace.refuse('data is no JSON object', 'data', 'Give an object, {} for none.');
+        perform millrace.refuse('data is not a JSON object', 'data', 'Give an object, {} for none.');
     end if;
     if octet_length(notice_send.data::text) > 65536 then
         perform millrace.refuse('data takes more than the 65536 bytes allowed', 'data', 'Pass a reference.', '53400', 'too_large');
@@ -61,8 +61,8 @@ begin
     return the_id;
 end $$;
 
--- One sending by one channel, for the rooms above: the address is given, or null for the person's own. A key is used once per person,
--- so a channel that is one of several belongs into it.
+-- One sending by one channel, for other rooms: with a given address, or null for the person's own. A key is used once per person, so if
+-- there are several channels the key must contain the channel.
 create or replace function millrace.notice_put(
     the_person text, the_kind text, the_channel text, the_address text, the_data jsonb, the_key text, the_due timestamptz, the_expiry timestamptz, is_alarm boolean
 ) returns uuid
@@ -112,7 +112,7 @@ create or replace function millrace.notice_move(person text, key text, at timest
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if notice_move.at is null or not isfinite(notice_move.at) then
-        perform millrace.refuse('at is no point in time', 'at', 'Give when the notice is due.');
+        perform millrace.refuse('at is not a point in time', 'at', 'Give when the notice is due.');
     end if;
     update millrace.notice n set due_at = notice_move.at
      where n.person = notice_move.person and n.key = notice_move.key and n.status = 'pending'

@@ -1,5 +1,5 @@
--- What a person has itself told, by push to its own devices: a reminder that an app sets on a phone. Kinds and keys stand apart from those of rooms
--- and of the app's server, so nobody cancels a reminder of theirs, or sends what looks like one.
+-- Notices that a person sets for itself, by push to its own devices: for instance a reminder that an app sets on a phone. Their kinds and
+-- keys are separate from those of rooms and of the app's server, so nobody can cancel the server's reminders, or send imitations of them.
 
 create or replace function millrace.own_notice_schedule(
     person text, kind text, key text, at timestamptz, data jsonb default '{}', channels text[] default null, actor text default null,

@@ -1,4 +1,4 @@
--- How a person can be reached, and when it wants to be left alone.
+-- How a person can be reached, and its quiet hours.
 
 -- With claims one acts as oneself; a back end may act for anybody.
 create or replace function millrace.notice_acts_as(actor text, person text, caller name) returns void
@@ -11,8 +11,9 @@ begin
     perform millrace.quest_acts_as(actor, person, caller => notice_acts_as.caller);
 end $$;
 
--- False: it was known as this person's. Whoever has a token has the device: it becomes the caller's, and the person before it is told nothing
--- there any more. A person has at most fifty, loses the ones not seen for longest, and adds at most twenty a day.
+-- False: it was already known as this person's. The holder of a token has the device, so the device becomes the caller's, and its last
+-- owner gets nothing there any more. A person has at most fifty devices, loses the ones not seen for longest, and adds at most twenty a
+-- day.
 create or replace function millrace.device_add(person text, platform text, token text, app text default null, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -62,9 +63,9 @@ begin
 end $$;
 
 -- channels: {"push": true, "mail": "ada@example.org", "sms": "+4930123456", "voice": "+4930123456", "kinds": {"daily_reminder": ["push"], "quest_available": []}}.
--- Without a list for its kind a notice goes by push and mail; sms and voice are for alarms, which go by all there are, at any hour. The same
--- time twice means no quiet hours. Nobody asks whether an address is the person's own: who is signed in gives at most five new ones a day, and an
--- address is given by at most three people a day; for a back end its app vouches.
+-- Without a list for its kind a notice goes by push and mail; sms and voice are for alarms, which use all channels, at any hour. The same
+-- time twice means no quiet hours. Nobody checks that an address is the person's own; so a signed-in person may give at most five new
+-- addresses a day, and at most three people a day may give the same one. For a back end the app is responsible.
 create or replace function millrace.notice_preferences(
     person text, zone text, quiet_from time, quiet_to time, channels jsonb, locale text, actor text default null, caller millrace.caller_name default current_user
 ) returns boolean
@@ -86,7 +87,7 @@ begin
         perform millrace.refuse('the zone or the quiet hours are missing', 'zone', 'For no quiet hours give the same time twice.');
     end if;
     if notice_preferences.channels is null or jsonb_typeof(notice_preferences.channels) <> 'object' or octet_length(notice_preferences.channels::text) > millrace.most('channels') then
-        perform millrace.refuse('channels is no JSON object, or too large', 'channels', hint);
+        perform millrace.refuse('channels is not a JSON object, or too large', 'channels', hint);
     end if;
     for name, value in select * from jsonb_each(notice_preferences.channels) loop
         is_right := case name

@@ -1,6 +1,6 @@
--- What became of a sending, what is known of all of them, and the token that workers share.
+-- The results of sendings, their figures, and the provider tokens that workers share.
 
--- How long to wait before the next try. An alarm is never left alone for longer than a minute.
+-- How long to wait before the next try. An alarm never waits for longer than a minute.
 create or replace function millrace.notice_pause(is_alarm boolean, attempts int, asked float8) returns interval
 language sql volatile as $$
     select make_interval(secs => case when is_alarm
@@ -8,9 +8,9 @@ language sql volatile as $$
         else greatest(least(3600, 5 * 2 ^ least(attempts - 1, 10)) * (0.8 + 0.4 * random()), least(coalesce(asked, 0), 3600)) end)
 $$;
 
--- accepted, even when it comes late or from somebody whose lease is over; gone: the device is no more; refused: trying again does not help;
--- throttled, failed: nothing was sent; unknown: it may have been. Alarms are tried for as long as they are worth something, a day if nothing
--- else is said; others eight times, and by SMS or voice never again when they may have arrived.
+-- accepted counts even when it comes late, or from a worker whose lease is over; gone: the device is gone; refused: a retry does not help;
+-- throttled, failed: nothing was sent; unknown: it may have been sent. Alarms are tried as long as they are useful, a day by default; other
+-- notices eight times, but by SMS or voice never again when the first may have arrived.
 create or replace function millrace.notice_record(the_holder bigint, results jsonb) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -59,7 +59,7 @@ begin
     return recorded;
 end $$;
 
--- The mail room took it and could not deliver it: then nobody was told.
+-- The mail service took it and could not deliver it, so nobody was told.
 create or replace function millrace.notice_mail_ended() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -86,7 +86,7 @@ begin
     end if;
 end $$;
 
--- How far alarms, and all others, are behind; and which alarms nobody was told of in the last hour.
+-- How far alarms, and all other notices, are behind; and how many alarms of the last hour reached nobody.
 create or replace function millrace.notice_state(out alarms bigint, out alarm_age float8, out plain bigint, out plain_age float8, out lost bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
@@ -158,7 +158,8 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
       from millrace.notices v where v.id = the_id
 $$;
 
--- The token as it is, and whether the caller is the one to make a new one: the first who asks when it is older than `fresh` seconds, for ten seconds.
+-- The present token, and whether the caller should make the next one: the first caller after the token is `fresh` seconds old, for ten
+-- seconds.
 create or replace function millrace.provider_token_take(the_name text, the_holder bigint, fresh float8) returns table (sealed jsonb, age float8, is_mine boolean, at float8)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -173,7 +174,7 @@ begin
     return next;
 end $$;
 
--- False: somebody else was faster.
+-- False: another worker was faster.
 create or replace function millrace.provider_token_put(the_name text, the_holder bigint, the_token jsonb, made float8) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin

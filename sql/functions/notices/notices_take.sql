@@ -1,6 +1,6 @@
--- From what is due to what is under way: who is told how, and by whom.
+-- From due notices to sendings under way: who is told, how, and by which worker.
 
--- Where a person is told something by these channels. Push goes to each of its devices.
+-- The addresses of a person for these channels. Push has one for each device.
 create or replace function millrace.notice_places(the_person text, the_channels text[], wanted jsonb) returns table (channel text, address text)
 language sql stable as $$
     select 'push', d.token from millrace.device d
@@ -41,7 +41,7 @@ begin
     end if;
 end $$;
 
--- What piled up while nobody was there to send it is told at once, in a few words. False: it is not so much.
+-- Joins notices that piled up while no worker sent them into one short notice. False: there are too few.
 create or replace function millrace.notice_sum_up(one millrace.notice, t timestamptz) returns boolean
 language plpgsql volatile as $$
 declare
@@ -67,7 +67,8 @@ begin
     return true;
 end $$;
 
--- Decides how a notice is told: by one row, if that is all, else by a row for each sending. Alarms ask neither the clock nor the preferences.
+-- Decides how a notice is sent: by its own row, if one sending is enough, else by a row for each sending. Alarms ignore quiet hours and
+-- preferences.
 create or replace function millrace.notice_expand(one millrace.notice, t timestamptz) returns void
 language plpgsql volatile as $$
 declare
@@ -114,7 +115,8 @@ begin
     end if;
 end $$;
 
--- What is due, leased to the caller: what nobody was at, and what somebody did not come back with, which is sent again. A duplicate beats silence.
+-- Leases due notices to the caller: new ones, and those whose worker did not report back, which are sent again. A duplicate is better than
+-- silence.
 create or replace function millrace.notice_take(is_alarm boolean, most int, the_holder bigint, lease float8)
 returns table (id uuid, person text, kind text, key text, data jsonb, channel text, address text, alarm boolean, platform text, app text, attempt int,
     is_again boolean, due_at timestamptz, expires_at timestamptz, at timestamptz, locale text)
@@ -147,7 +149,7 @@ begin
     loop
         if one.status = 'attempting' then
             insert into millrace.notice_attempt (notice, n, provider, outcome, error, at)
-            values (one.id, one.attempts, coalesce(one.provider, one.channel), 'lost', 'whoever sent it did not come back', t);
+            values (one.id, one.attempts, coalesce(one.provider, one.channel), 'lost', 'the worker that sent it did not report back', t);
         end if;
         if one.expires_at <= t then
             perform millrace.notice_settle(one, 'expired', 'timeout', coalesce(one.error, 'its time had passed before it could be told'));
@@ -176,7 +178,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
           order by n.alarm, coalesce(n.wait_until, n.due_at) limit 1)) - millrace.now())::float8
 $$;
 
--- Hands mails over to the mail room, in one transaction with what is written down here: they are accepted, once. Those it refuses say why.
+-- Enqueues mails, in one transaction with the record here, so they are accepted exactly once. A refused one gets the reason.
 create or replace function millrace.notice_mail(the_holder bigint, mails jsonb) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,4 +1,4 @@
--- Partitions ahead, retention behind. Any worker calls it once a minute; its turn lets one through.
+-- Creates partitions ahead and enforces retention. Every worker calls it once a minute; its turn lets one of them work.
 
 create or replace function millrace.retention_span(class int) returns interval
 language sql immutable as $$ select (array['1 day', '14 days', '365 days'])[class + 1]::interval $$;
@@ -98,15 +98,15 @@ begin
     loop
         class := array_position(array['history_short', 'history_standard', 'history_long'], leaf.parent::text) - 1;
         keep := millrace.retention_span(class) + case class when 2 then interval '1 month' else interval '1 day' end;
-        -- The last finish of a lease counts the others in its leaf, which must still be there however long the lease has lived.
+        -- A lease's last finish counts the lease's other ends in its leaf, so the leaf must stay however long the lease has lived.
         continue when leaf.lower + keep >= t or exists (
             select from millrace.lease l
              where (l.number & 3) = class and l.at >= leaf.lower and l.at < leaf.lower + case class when 2 then interval '1 month' else interval '1 day' end
         );
         spare := spare - millrace.history_keep(leaf.relname, class, spare);
         if not millrace.history_is_needed(leaf.relname, class) then
-            -- Its jobs have outlived their stay; a small leaf's are deleted here, a large one's go with their partition of job.
-            -- Not one that is redriven at this moment: whoever does that waits here, and then finds no ended run.
+            -- The retention of its jobs has passed. A small leaf's jobs are deleted here, a large one's go with their partition of job. A
+            -- job that is being redriven right now is safe: the redrive waits here, and then finds no ended run.
             execute format('select from millrace.%I h where h.outcome in (2, 3) and h.outcome <> 1 for update', leaf.relname);
             execute format('delete from millrace.job j using millrace.%I h where h.id = j.id and h.outcome in (1, 2, 3)
                 and (select count(*) from (select from millrace.%I limit 1000001) c) <= 1000000', leaf.relname, leaf.relname);

@@ -1,6 +1,6 @@
--- How long ended jobs stay, by queue and by how they ended. A queue's class is that of its succeeded jobs and of the leaf in which
--- its runs are recorded; the cancelled and the dead may have a class of their own. Those that stay longer than their leaf are moved
--- before it is dropped, for they are few; those that stay less long are deleted.
+-- How long ended jobs stay, by queue and by how they ended. A queue's class is that of its succeeded jobs and of the leaf in which its runs
+-- are recorded; cancelled and dead jobs may have classes of their own. Jobs that stay longer than their leaf are moved before it is
+-- dropped, because they are few; jobs that stay less long are deleted.
 
 create or replace function millrace.retention_names() returns text[]
 language sql immutable parallel safe as $$ select array['short', 'standard', 'long'] $$;
@@ -46,12 +46,12 @@ language sql stable as $$
      where case when longer then s.class > the_class else s.class < the_class end
 $$;
 
--- Moves what stays longer than this leaf, at most so many, with the errors of those jobs that stand beside it. Returns how many ended
--- jobs that were; what somebody's open transaction holds is passed over.
+-- Moves records that must stay longer than this leaf, at most `most`, together with the errors of those jobs that stand beside it. Returns
+-- how many ended jobs that were. Rows that an open transaction holds are skipped.
 create or replace function millrace.history_keep(the_leaf text, the_class int, most int) returns int
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-    -- By name, and all there are: a column that comes later is moved as well.
+    -- All columns by name, so that a column that is added later is moved as well.
     names text := (select string_agg(quote_ident(a.attname), ', ' order by a.attnum) from pg_attribute a
                     where a.attrelid = 'millrace.history'::regclass and a.attnum > 0 and not a.attisdropped and a.attname <> 'class');
     outcome int;
@@ -67,7 +67,7 @@ begin
         select o, s.class, array_agg(s.queue) from unnest(array[2, 3]) o cross join lateral millrace.staying(o, the_class, true) s
          group by o, s.class
     loop
-        -- Errors are found by the ends of their jobs, which may stand in another leaf of the class.
+        -- Errors are found by the ends of their jobs, which may be in another leaf of the class.
         execute format('select array(select h.id from millrace.%I h where h.outcome > 3 and h.id = any (array(
                 select f.id from millrace.history f where f.class = $1 and f.outcome = $2 and f.outcome <> 1 and f.queue = any ($3))))', the_leaf)
            into errors using the_class::smallint, outcome, queues;
@@ -118,7 +118,7 @@ begin
     end loop;
 end $$;
 
--- Deletes jobs that stay less long than the leaf of their end, with all that is known of them, at most so many.
+-- Deletes jobs whose retention is shorter than that of their leaf, with everything known of them; at most `most`.
 create or replace function millrace.history_shorten(most int) returns int
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare

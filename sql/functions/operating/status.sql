@@ -1,8 +1,8 @@
--- What `status` prints; each is its own statement with its own deadline, so that one slow answer hides no other.
+-- The parts of `status`. Each is a statement of its own with its own deadline, so that one slow answer does not hide the others.
 
--- Ended runs of the last `span`, from the workers' tallies, which each sends with its beats: a lower bound. A worker that is killed takes with it
--- what it has ended since its last beat, up to two seconds; written with each end, a tally would be a row more for a lone job's end. History has
--- every run.
+-- Ended runs of the last `span`, from the tallies that workers send with their beats: a lower bound. A killed worker loses what it has
+-- ended since its last beat, up to two seconds. A tally written with each end would cost a lone job's end one more row. History has every
+-- run.
 create or replace function millrace.rates(span interval default '5 min')
 returns table (queue text, kind text, succeeded bigint, failed bigint, dead bigint, cancelled bigint, snoozed bigint, ms bigint)
 language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
@@ -14,8 +14,8 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
      group by q.name, k.name order by q.name, k.name
 $$;
 
--- Kinds that wait and that no living worker knows. Nothing is read when every kind is known; else the first `span` rows of the
--- table, which has no index by kind: one that stands behind so many others is named once those are gone.
+-- Kinds of waiting jobs that no living worker knows. Nothing is read when every kind is known; else the first `span` rows of the table,
+-- which has no index by kind. A kind behind that many other rows is reported once those are gone.
 create or replace function millrace.orphans(span int default 2000000)
 returns table (kind text, waiting bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
@@ -35,7 +35,7 @@ begin
      group by k.name order by 2 desc, 1;
 end $$;
 
--- The oldest transaction that pins row versions, and whose it is.
+-- The oldest transaction that keeps old row versions alive, and whose it is.
 create or replace function millrace.pins()
 returns table (pid int, application text, usename text, state text, age_s float8)
 language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
@@ -60,7 +60,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
                              and h.finished > millrace.now() - span limit cap) d
 $$;
 
--- How far the partitions reach ahead, and whether rows had to go where no range covers them.
+-- How far ahead the partitions exist, and whether rows had to go into a default partition.
 create or replace function millrace.partitions(out history_days int, out job_ids bigint, out strays bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 begin
@@ -78,7 +78,7 @@ begin
         union all select from millrace.history_long_default limit 10000) s;
 end $$;
 
--- What a queue has to do now; no row when there is no such queue. Like depths, capped, but for one queue and with what is due.
+-- The present work of a queue; no row when there is no such queue. Capped like depths, but for one queue and including what is due.
 create or replace function millrace.queue_load(the_queue text, cap int default 10000)
 returns table (ready bigint, due bigint, running bigint)
 language sql volatile security definer
@@ -94,7 +94,7 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as 
       from (select millrace.queue_ids(the_queue) as ids) q where q.ids <> '{}'
 $$;
 
--- What a drain of these kinds has still to see through: whether anything is ready, held, or due by now.
+-- How much work a drain of these kinds still has: jobs that are ready, held, or due by now.
 create or replace function millrace.outstanding(the_kinds text[] default null) returns bigint
 language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
     with known as materialized (select k.id from millrace.kind k where the_kinds is null or k.name = any (the_kinds))

@@ -1,4 +1,4 @@
--- What goes wrong now, for `status`, and what there is, for collectors of numbers. Everything is read up to a bound, however many jobs there are.
+-- Present troubles, for `status`, and counts of jobs, for metrics. Everything is read up to a bound, however many jobs there are.
 
 -- How many jobs wait for another attempt, by line and kind: a loose walk over the index of retries. Stops at 500 lines and kinds.
 create or replace function millrace.retries(cap int default 10000) returns table (queue int, kind int, n bigint)
@@ -87,7 +87,7 @@ begin
                    coalesce(sum(s.failed) filter (where s.at > t - interval '5 min'), 0) as bad_now
               from said s join millrace.queue q on q.id = s.queue group by s.session, q.name, s.kind
         ), builds as (
-            -- What each build of the workers did, and the newest of those that ran the kind.
+            -- What each build of the workers did, and the newest build that ran the kind.
             select e.queue, e.kind, p.version, sum(e.good + e.bad) as n, sum(e.bad) as bad,
                    row_number() over (partition by e.queue, e.kind order by max(p.started_at) desc) as place
               from ended e join millrace.process p on p.session = e.session group by e.queue, e.kind, p.version
@@ -135,9 +135,9 @@ begin
     end loop;
 end $$;
 
--- Rooms where something waits, and how many living workers serve them. unsure: workers of an earlier version, which do not say what they serve.
--- Rooms that are kinds of jobs are known by these; a kind that any worker knows is not counted: waiting is null then. how: by what, where workers
--- say it. used: something waits, or was handed in within a day.
+-- Rooms where something waits, and how many living workers serve them. unsure: workers of an earlier version, which do not say what they
+-- serve. Rooms that are kinds of jobs are recognised by these kinds; a kind that any worker knows is not counted: waiting is null then.
+-- how: the way workers serve it, if they say so. used: something waits, or came within the last day.
 create or replace function millrace.rooms()
 returns table (room text, waiting bigint, oldest_s float8, servers int, unsure int, how text[], used boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
@@ -180,7 +180,7 @@ begin
     room := 'webhooks';
     if exists (select from millrace.webhook w where w.state = 'active') then
         select w.waiting, w.late_s into waiting, oldest_s from millrace.webhook_state() w where w.late_s is not null;
-        -- Events that nobody has looked at yet wait as well.
+        -- Events that no reader has numbered yet wait as well.
         waiting := coalesce(waiting, 0)
             + (select count(*) from (select from millrace.event_fresh limit 10000) f)
             + (select count(*) from (select from millrace.event e where e.seq > (select f.seq from millrace.webhook_feed f) limit 10000) f);
@@ -191,9 +191,10 @@ begin
     end if;
 end $$;
 
--- Jobs by queue, kind and state, with the age of the oldest that is ready: counted at most once in `every` for all who ask, and kept. In each line
--- the first 10,000 ready jobs are looked at, 200,000 altogether, and as many scheduled ones. state: ready, scheduled, retrying or running.
--- Queues and kinds beyond the first hundred and the first two hundred of their tables are `other`: the sets of labels stay closed.
+-- Jobs by queue, kind and state, with the age of the oldest ready one: counted at most once in `every` for all callers, and stored. At most
+-- 10,000 ready jobs of each line and 200,000 altogether are looked at, and as many scheduled ones. state: ready, scheduled, retrying or
+-- running. Queues and kinds beyond the first hundred and the first two hundred of their tables are `other`, so the sets of labels stay
+-- bounded.
 create or replace function millrace.measures(every interval default '10 s')
 returns table (queue text, kind text, state text, jobs bigint, oldest_s float8, age_s float8)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
@@ -203,7 +204,7 @@ declare
     seen jsonb;
 begin
     if last < t - every then
-        -- Who does not get the row has what was measured before: somebody is at it.
+        -- A caller that does not get the row uses the last counts, because another caller is counting.
         perform from millrace.measured m where m.at = last for update skip locked;
         if found then
             perform set_config('synchronous_commit', 'off', true);

@@ -1,4 +1,4 @@
--- What rooms share to protect people from each other: names that nobody can read back, and what may happen only so often a day.
+-- Shared protections of people: hashes of names that cannot be reversed, and daily limits.
 
 create or replace function millrace.keyed_hash(kind text, value text) returns bytea
 language sql stable as $$

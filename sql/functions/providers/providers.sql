@@ -1,5 +1,5 @@
--- The fleet's judgement of its providers. Workers decide in memory; here they agree. Each change of state is one step of a
--- generation: whoever judged by an older one is not heard.
+-- The fleet's verdict on its providers. Workers decide in memory; here they agree. Each change of state starts the next generation, and
+-- reports that refer to an older generation are ignored.
 
 create or replace function millrace.provider_turn(
     c millrace.provider_circuit, to_state text, why text, actor text, the_until timestamptz default null, the_streak int default null
@@ -25,7 +25,8 @@ begin
     return turned;
 end $$;
 
--- What a worker has seen since the last time, and what it has to know. settings: quorum, probes, window_s, open_s, longest_s, ramp_s.
+-- Takes what a worker has seen since the last call, and returns what it needs to know. settings: quorum, probes, window_s, open_s,
+-- longest_s, ramp_s.
 create or replace function millrace.provider_flush(the_member bigint, the_name text, entries jsonb, settings jsonb, since timestamptz)
 returns table (
     provider text, class text, state text, generation bigint, reason text, until_s float8, ramp_s float8, leases bigint[],
@@ -83,7 +84,7 @@ begin
 
         select p.* into c from millrace.provider_circuit p where p.provider = e.provider and p.class = e.class;
         if not found then
-            -- A new class of calls begins as all of its provider's were told to.
+            -- A new class of calls starts with what was decided for all calls of its provider.
             insert into millrace.provider_circuit (provider, class, state, generation, reason, forced_by, until, changed_at)
             select e.provider, e.class, coalesce(w.state, 'closed'), 1, w.reason, w.forced_by, w.until, t
               from (select) one
@@ -97,7 +98,7 @@ begin
             or (c.forced_by is not null and c.until <= t));
 
         select p.* into strict c from millrace.provider_circuit p where p.provider = e.provider and p.class = e.class for update;
-        -- Behind that lock, as whatever takes leases away is.
+        -- After that lock, like every statement that takes leases away.
         update millrace.provider_lease l set until = t + interval '5 s' where l.lease = any (e.held) and l.member = the_member;
         if c.forced_by is not null and c.until <= t then
             c := millrace.provider_turn(c, 'closed', 'the time for which it was forced is over', 'millrace', the_streak => 0);
@@ -183,7 +184,7 @@ language sql volatile set search_path = pg_catalog, pg_temp as $$
         least(coalesce(hold_s, 0), 86400)))
 $$;
 
--- Takes away what nobody looks at any more; any worker, once a minute.
+-- Deletes rows that are no longer used; any worker, once a minute.
 create or replace function millrace.provider_tidy() returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -219,7 +220,7 @@ begin
         perform millrace.refuse(format('the state %L is unknown', left(provider_force.state, 60)), 'state', 'Give open, closed, observe or auto.');
     end if;
     if coalesce(btrim(provider_force.reason), '') = '' or length(provider_force.reason) > 500 then
-        perform millrace.refuse('a reason is missing, or longer than 500 characters', 'reason', 'Say why: whoever looks next will want to know.');
+        perform millrace.refuse('a reason is missing, or longer than 500 characters', 'reason', 'Say why, for the next operator who looks.');
     end if;
     if provider_force.hold is null or provider_force.hold < interval '1 second' or provider_force.hold > interval '366 days' then
         perform millrace.refuse('hold is out of range', 'hold', 'Give an interval from a second to a year.');
@@ -272,7 +273,7 @@ select c.provider, c.class, c.state, c.generation, c.reason, c.forced_by, c.unti
 create or replace view millrace.provider_events as
 select v.at, v.provider, v.class, v.from_state, v.to_state, v.generation, v.by, v.reason from millrace.provider_event v;
 
--- What each worker says of a provider.
+-- Each worker's report about a provider.
 create or replace function millrace.provider_workers(the_provider text)
 returns table (worker text, class text, ok int, failed int, throttled int, slow int, unknown int, vote text, seen_at timestamptz)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
@@ -280,7 +281,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
       from millrace.provider_seen s where s.provider = the_provider and s.seen_at > millrace.now() - interval '1 minute' order by s.class, s.name, s.member
 $$;
 
--- The classes of errors: how grave, whether to try again, what an app makes of it, and what its user is told. The same table is in the program.
+-- The classes of errors: how serious, whether to retry, the app's error, and the sentence for its user. The program has the same table.
 create or replace view millrace.error_classes as
     select * from (values
         ('transient', 'warning', 'after', 'serverError', 'unavailable', 'Something went wrong for a moment. We are trying again.'),

@@ -1,4 +1,4 @@
--- Everything that a family's streaks and points can be worked out from, and what is stored of them; what differs is for the reader to say.
+-- Everything that determines a family's streaks and points, and the stored results; the caller compares them.
 
 -- The keys of all awards but those of a streak of moods, from the events.
 create or replace function millrace.points_earned(the_person text) returns setof text
@@ -39,7 +39,7 @@ begin
          where f.family >= quest_audit.after and (f.family = quest_audit.after) = quest_audit.exactly order by f.family limit quest_audit.page;
 end $$;
 
--- Makes what is stored about a family what its events say; true when something changed.
+-- Makes a family's stored results what its events say; true when something changed.
 create or replace function millrace.quest_repair(family text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column

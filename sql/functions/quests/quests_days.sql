@@ -1,4 +1,4 @@
--- The quest of the day: looked at, completed, undone; and what came of it all.
+-- The quest of the day: reading it, completing it, undoing it; and the effects.
 
 -- Records a completion; the points it brought. The family is locked by the caller.
 create or replace function millrace.quest_do(f millrace.family, the_person text, the_day date, done_at timestamptz, t timestamptz) returns int
@@ -33,7 +33,7 @@ begin
     return millrace.points_book(the_person, 'quest:' || f.family || ':' || the_day, rules.quest, 'quest', the_day);
 end $$;
 
--- The family's streak, made anew from its days.
+-- Computes the family's streak again from its days.
 create or replace function millrace.quest_refold(the_family text) returns boolean
 language plpgsql volatile as $$
 declare
@@ -84,7 +84,7 @@ exception when data_exception then
     raise;
 end $$;
 
--- What of an entry is of no such type is Postgres' own error, and says nothing of its kind: ours are 22023.
+-- The error for an entry of a wrong type is Postgres's own and does not name the field's kind; ours are 22023.
 create or replace function millrace.quest_batch_refused(field text, code text, sentence text) returns void
 language plpgsql immutable as $$
 begin
@@ -99,10 +99,10 @@ declare
     strange text;
 begin
     if items is null or jsonb_typeof(items) <> 'array' or jsonb_array_length(items) > millrace.most('batch') then
-        perform millrace.refuse(format('%s is no list of at most 500 objects', field), field, 'Give a JSON array of objects.');
+        perform millrace.refuse(format('%s is not a list of at most 500 objects', field), field, 'Give a JSON array of objects.');
     end if;
     if exists (select from jsonb_array_elements(items) e where jsonb_typeof(e) <> 'object') then
-        perform millrace.refuse(format('%s holds something that is no object', field), field, 'Give a JSON array of objects.');
+        perform millrace.refuse(format('%s holds something that is not an object', field), field, 'Give a JSON array of objects.');
     end if;
     select k into strange from jsonb_array_elements(items) e, jsonb_object_keys(e) k where k <> all (known) limit 1;
     if strange is not null then
@@ -110,7 +110,8 @@ begin
     end if;
 end $$;
 
--- Takes a completion back: its point by a row of its own, the day and the streak as if it had not been. By the person or a parent, both of this
+-- Takes a completion back: its point by a row of its own, the day and the streak as if it had never been. For the person or a parent, both
+-- in this
 -- family.
 create or replace function millrace.quest_undo(family text, person text, day date default null, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -153,7 +154,7 @@ begin
     select * into strict f from millrace.family x where x.family = quest_today.family;
     c := millrace.quest_clock(f, millrace.now());
     s := array[f.streak, f.best, f.freezes];
-    -- Days that nobody has closed yet count as they will.
+    -- Days that no rollover has closed yet count as they will.
     select coalesce(millrace.streak_now(s, array_agg(coalesce(q.state, 'missed') order by g)), s) into s
       from generate_series(f.today, c.today - 1, interval '1 day') g
       left join millrace.quest q on q.family = f.family and q.day = g::date;
@@ -209,7 +210,7 @@ begin
     return found;
 end $$;
 
--- The days of a family as one member lived them, newest first, behind the day in `after`; with `of_kind` those whose quest was of that kind.
+-- A family's days as one member saw them, newest first, after the day in `after`; with `of_kind` those whose quest was of that kind.
 create or replace function millrace.quest_history(
     person text, after text default null, page int default 50, actor text default null, of_kind text default null, caller millrace.caller_name default current_user
 ) returns table (day date, kind text, title text, state text, completed boolean, at timestamptz, late boolean, id text, description text)

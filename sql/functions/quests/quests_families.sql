@@ -1,4 +1,4 @@
--- Families and who is in them. A family's days are those of its zone; moving to another never makes a day come twice.
+-- Families and their members. A family's days are those of its zone; a move to another zone never makes a day come twice.
 
 create or replace function millrace.quest_zone(zone text) returns void
 language plpgsql volatile as $$
@@ -17,15 +17,15 @@ begin
         on conflict do nothing;
 end $$;
 
--- How the clocks of a zone stand at noon and at midnight of each of 800 days.
+-- A zone's UTC offsets at noon and at midnight of each of 800 days.
 create or replace function millrace.zone_print(zone text, from_day date) returns text
 language sql stable as $$
     select md5(string_agg(((x.t at time zone zone) - (x.t at time zone 'UTC'))::text, ',' order by x.t))
       from (select from_day::timestamp at time zone 'UTC' + n * interval '12 hours' as t from generate_series(0, 1600) n) x
 $$;
 
--- Whoever is signed in and makes a family is its first parent. What a back end makes stays empty until a back end lets somebody in: no family
--- belongs to whoever comes first.
+-- A signed-in person who makes a family becomes its first parent. A family that a back end makes stays empty until a back end adds a
+-- member, so the first comer cannot take it over.
 create or replace function millrace.family_create(family text, zone text, week_starts int default 1, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -79,7 +79,7 @@ begin
     return millrace.schedule_set('quests.rollover', '*/15 * * * *', 'quests.rollover', queue => 'quests', overlap => 'skip') = 'created';
 end $$;
 
--- East: a day that the move ends early has its grace from the move on, and days that nobody lived are marked so. West: today goes on until
+-- East: a day that the move ends early has its grace period from the move on, and skipped days are marked so. West: today continues until
 -- the clock there reaches its end.
 create or replace function millrace.family_zone(family text, zone text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -119,7 +119,7 @@ begin
     return true;
 end $$;
 
--- What was done stays done: a family keeps its days, and nobody's name is on them.
+-- What was done stays done: a family keeps its days, without the erased person's name.
 create or replace function millrace.quests_erase_person(person text) returns bigint
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -137,7 +137,7 @@ begin
     get diagnostics n = row_count; gone := gone + n;
     delete from millrace.card_reply r where r.person = quests_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
-    -- Others keep what they earned by looking at these: their ledger stands, its cause is gone.
+    -- Others keep the points that they earned with these: their ledger stays, without its cause.
     update millrace.points_ledger l set key = 'erased:' || gen_random_uuid(), reason = 'erased'
       from millrace.hobby h join millrace.hobby_view v on v.hobby = h.id
      where h.person = quests_erase_person.person and l.person = v.person and l.key = 'seen:' || h.id;
@@ -155,9 +155,9 @@ begin
     return gone;
 end $$;
 
--- By the person itself, or by a back end: one that names an actor acts as that person. No parent erases anybody.
--- Every room that keeps a person's data has a function <room>_erase_person(text); each says how many rows it dealt with. They are listed
--- here and not looked up by name, for what is called here runs with the owner's rights.
+-- For the person itself, or for a back end; a back end that names an actor acts as that person. No parent can erase anybody. Every room
+-- that keeps a person's data has a function <room>_erase_person(text), which returns how many rows it handled. They are listed here and not
+-- looked up by name, because everything called here runs with the owner's rights.
 create or replace function millrace.person_erase(person text, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column

@@ -42,7 +42,7 @@ begin
     end if;
 end $$;
 
--- A hobby is one per person and name, whatever its case and spaces; each new fact of it becomes a card.
+-- A person has each hobby once, whatever the case and spaces of its name; each new fact about it becomes a card.
 create or replace function millrace.hobby_save(person text, name text, fact text, id uuid default null, actor text default null, caller millrace.caller_name default current_user) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -85,7 +85,7 @@ begin
     return the_id;
 end $$;
 
--- Newest first, behind the id in `after`; and who of the family has seen each. Without a family: all that the actor has saved itself.
+-- Newest first, after the id in `after`; with who of the family has seen each. Without a family: all that the actor has saved itself.
 create or replace function millrace.hobbies(family text, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
 returns table (id uuid, person text, name text, fact text, at timestamptz, seen_by text[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -150,7 +150,7 @@ begin
     return true;
 end $$;
 
--- The quiz: whose answers are the names of the hobbies. What the actor has answered already says so.
+-- The quiz: the answers are the names of the hobbies. Cards that the actor has answered show the answer.
 create or replace function millrace.cards(family text, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
 returns table (id uuid, person text, fact text, at timestamptz, answered boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$

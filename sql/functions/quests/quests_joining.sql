@@ -1,8 +1,9 @@
--- Who is in a family. A person joins by a parent's invitation and its own yes. A back end without claims acts for the app and lets anybody in.
--- No parent decides about another parent.
+-- Membership of families. A person joins by a parent's invitation and its own acceptance. A back end without claims acts for the app and
+-- may add anybody. No parent decides about another parent.
 
--- The family, locked, for whoever may act in it: a back end (`me` is null), or a member; with `as_parent` only a parent. The right is part of
--- the statement that locks: who has none holds nobody up. It is looked at again behind the lock, for it may have gone while we waited.
+-- The family, locked, for a caller that may act in it: a back end (`me` is null), or a member; with `as_parent` only a parent. The locking
+-- statement checks the right too, so a caller without it delays nobody. The right is checked again after the lock, because it may have been
+-- withdrawn during the wait.
 create or replace function millrace.quest_lock_as(family text, me text, as_parent boolean) returns millrace.family
 language plpgsql volatile as $$
 #variable_conflict use_column
@@ -16,7 +17,7 @@ begin
         perform millrace.refuse(format('there is no family %L', left(quest_lock_as.family, 60)), 'family', null, 'P0002', 'not_found');
     end if;
     if f.family is null or (me is not null and not millrace.quest_is_in(f.family, me, as_parent)) then
-        perform millrace.refuse(case when as_parent then 'only a parent of the family may do this' else 'the actor is no member of this family' end, 'actor',
+        perform millrace.refuse(case when as_parent then 'only a parent of the family may do this' else 'the actor is not a member of this family' end, 'actor',
             case when as_parent then 'Ask a parent.' else 'Only members see and do this.' end, '42501', 'permission');
     end if;
     return f;
@@ -35,7 +36,7 @@ begin
     end if;
 end $$;
 
--- False: it was so already. Whoever is in another family leaves that one first, by itself.
+-- False: it was so already. A person who is in another family leaves that one first, automatically.
 create or replace function millrace.member_put(the_family text, the_person text, the_role text, t timestamptz) returns boolean
 language plpgsql volatile as $$
 declare
@@ -59,8 +60,8 @@ begin
     return true;
 end $$;
 
--- True: the person is in now, or has another role. Of oneself: an open invitation becomes a membership, with the role that it names; a parent may
--- also become a teen without one. Of somebody else: false, and a parent has made an invitation.
+-- True: the person is a member now, or has another role. For oneself an open invitation becomes a membership with the role that it names; a
+-- parent may also become a teen without one. For somebody else it returns false, and a parent has made an invitation.
 create or replace function millrace.family_join(family text, person text, role text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -108,13 +109,13 @@ begin
     return true;
 end $$;
 
--- The one that is open, or was declined and can still be taken up: a no may be a slip.
+-- The open invitation, or a declined one that can still be accepted, because a no may be a mistake.
 create or replace function millrace.invitation_of(the_family text, the_person text) returns millrace.family_invitation
 language sql volatile as $$
     select i from millrace.family_invitation i where i.family = the_family and i.person = the_person and i.expires_at > millrace.now()
 $$;
 
--- Until when it is open; null: the person is in the family already, in that role.
+-- Until when it is open; null: the person already has that role in the family.
 create or replace function millrace.invitation_make(the_family text, the_person text, the_role text, me text) returns timestamptz
 language plpgsql volatile as $$
 declare
@@ -147,7 +148,7 @@ begin
     return t + interval '14 days';
 end $$;
 
--- By a parent of the family, or a back end. The person joins by its own family_join; nothing is sent.
+-- For a parent of the family, or a back end. The person joins by its own family_join; nothing is sent.
 create or replace function millrace.family_invite(family text, person text, role text, actor text default null, caller millrace.caller_name default current_user) returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -178,7 +179,7 @@ begin
     return found;
 end $$;
 
--- A person's own, or with `of_family` those of a family for its parents, in the order of their names, behind the one in `after`.
+-- A person's own invitations, or with `of_family` those of a family for its parents, in the order of their names, after the one in `after`.
 create or replace function millrace.family_invitations(
     of_family text default null, of_person text default null, after text default null, page int default 50, actor text default null,
     caller millrace.caller_name default current_user
@@ -204,7 +205,8 @@ begin
          order by case when whose is not null then i.family else i.person end limit family_invitations.page;
 end $$;
 
--- By the person itself; a parent lets a teen go, and a back end anybody. Nothing is deleted: points, moods and streaks stay the person's.
+-- For the person itself; a parent may remove a teen, and a back end anybody. Nothing is deleted: points, moods and streaks stay the
+-- person's.
 create or replace function millrace.family_leave(family text, person text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column

@@ -89,7 +89,7 @@ exception when data_exception then
     raise;
 end $$;
 
--- What is done counts for the quest too, if it is of that kind.
+-- An action also completes the quest, if the quest is of that kind.
 create or replace function millrace.quest_do_if(f millrace.family, the_person text, the_day date, the_kind text, done_at timestamptz, t timestamptz) returns int
 language plpgsql volatile as $$
 declare
@@ -102,7 +102,7 @@ begin
     return case when kind = the_kind then millrace.quest_do(f, the_person, the_day, done_at, t) else 0 end;
 end $$;
 
--- The usual mood is the newest, and makes one step; another one has the streak made anew.
+-- Usually the mood is the newest, and extends the streak by one step; for any other day the streak is computed again.
 create or replace function millrace.mood_day_added(f millrace.family, the_person text, the_day date) returns void
 language plpgsql volatile as $$
 declare
@@ -131,7 +131,7 @@ begin
     end if;
 end $$;
 
--- Three end any streak: more need not be counted.
+-- Three missed days end any streak, so no more are counted.
 create or replace function millrace.days_missed(the_family text, zone text, one date, other date) returns int
 language sql stable as $$
     select case when one is null or other - one < 2 then 0 when other - one > 12 then 3
@@ -205,7 +205,7 @@ begin
     return true;
 end $$;
 
--- Newest first, behind the id in `after`. Others of the family see the moods that were logged in it, each after its buffer.
+-- Newest first, after the id in `after`. Other members see the moods that were logged in the family, each after its delay.
 create or replace function millrace.moods(
     person text, since timestamptz default null, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user
 ) returns table (id uuid, day date, color text, emoji text, at timestamptz, shared_at timestamptz)

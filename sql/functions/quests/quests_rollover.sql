@@ -76,7 +76,7 @@ begin
     return days;
 end $$;
 
--- Of the days that passed while nobody looked there is one summary; reminders are for the day that is open.
+-- Days that passed while no worker looked get one summary; reminders are only for the open day.
 create or replace function millrace.quest_remind(batch text[], firsts date[], rules millrace.quest_rule, t timestamptz) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp
     set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_bitmapscan = off set jit = off as $$
@@ -182,7 +182,7 @@ begin
     select count(*) into broken from millrace.family f where f.problem is not null;
 end $$;
 
--- After a new time-zone database: ends of days that have moved are worked out anew. Once a day for each zone in use.
+-- After an update of the time-zone database: computes moved ends of days again. Once a day for each zone in use.
 create or replace function millrace.quest_zones_check(force boolean default false) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,4 +1,4 @@
--- What the other functions of the room stand on: names, who acts, a family's clock, streaks, points.
+-- The rules that the other quest functions use: names, actors, a family's clock, streaks, points.
 
 create or replace function millrace.quest_name(name text, field text) returns void
 language plpgsql immutable as $$
@@ -8,24 +8,24 @@ begin
     end if;
 end $$;
 
--- Where a list goes on: the id, or the day, of the last row.
+-- Where a list continues: the id, or the day, of the last row.
 create or replace function millrace.quest_after(after text) returns uuid
 language plpgsql immutable as $$
 begin
     return after::uuid;
 exception when invalid_text_representation then
-    perform millrace.refuse('after is no id', 'after', 'Give the id of the last row.');
+    perform millrace.refuse('after is not an id', 'after', 'Give the id of the last row.');
 end $$;
 
 create or replace function millrace.quest_after_day(after text) returns date
 language plpgsql immutable as $$
 begin
     if after !~ '^[0-9]{4,7}-[0-9]{2}-[0-9]{2}$' then
-        perform millrace.refuse('after is no day', 'after', 'Give the day of the last row, as 2030-01-31.');
+        perform millrace.refuse('after is not a day', 'after', 'Give the day of the last row, as 2030-01-31.');
     end if;
     return after::date;
 exception when datetime_field_overflow then
-    perform millrace.refuse('after is no day', 'after', 'Give the day of the last row, as 2030-01-31.');
+    perform millrace.refuse('after is not a day', 'after', 'Give the day of the last row, as 2030-01-31.');
 end $$;
 
 create or replace function millrace.quest_page(page int) returns void
@@ -36,7 +36,7 @@ begin
     end if;
 end $$;
 
--- Who acts. Somebody must: a back end names it, and claims do by themselves.
+-- The acting person. There must be one: a back end names it, and claims name it by themselves.
 create or replace function millrace.quest_actor(actor text, caller name) returns text
 language plpgsql stable as $$
 declare
@@ -64,12 +64,12 @@ declare
 begin
     perform millrace.quest_name(family, 'family');
     if not exists (select from millrace.family_member m where m.person = me and m.family = quest_must_be_in.family) then
-        perform millrace.refuse('the actor is no member of this family', 'actor', 'Only members see and do this.', '42501', 'permission');
+        perform millrace.refuse('the actor is not a member of this family', 'actor', 'Only members see and do this.', '42501', 'permission');
     end if;
     return me;
 end $$;
 
--- The family, locked: everything about it happens one after the other. For whoever may act in it already; see quest_lock_as.
+-- The family, locked, so that its changes happen one after the other. For callers whose right is already checked; see quest_lock_as.
 create or replace function millrace.quest_lock(family text) returns millrace.family
 language plpgsql volatile as $$
 declare
@@ -160,7 +160,7 @@ begin
     return case when millrace.day_start(d + 1, zone) <= at then d + 1 else d end;
 end $$;
 
--- Nobody is told anything between `from` and `until` on the clock: what falls there is due when it ends.
+-- Nobody is notified between `from` and `until` on the clock: what falls in that time is due when it ends.
 create or replace function millrace.quest_loud(at timestamptz, zone text, quiet_from time, quiet_to time) returns timestamptz
 language sql stable parallel safe as $$
     select case
@@ -186,13 +186,13 @@ $$;
 
 create or replace aggregate millrace.streak_fold(text) (sfunc = millrace.streak_step, stype = int[], initcond = '{0,0,0}');
 
--- What a day's quest is: by the day and the family's own place in the rotation.
+-- A day's quest, by the day and the family's own place in the rotation.
 create or replace function millrace.quest_item_of(family text, day date, rotation int[]) returns int
 language sql immutable parallel safe as $$
     select rotation[1 + ((day - date '2000-01-01') + abs(hashtextextended(family, 0) % 1000)) % cardinality(rotation)]
 $$;
 
--- How many days were lived between two, both excluded. Of a day that was opened its quest says so, of others the calendar.
+-- How many days between two days (both excluded) were lived. For an opened day its quest says so, for others the calendar.
 create or replace function millrace.lived_between(the_family text, zone text, one date, other date) returns int
 language sql stable as $$
     select count(*)::int
@@ -201,7 +201,7 @@ language sql stable as $$
      where coalesce(q.state <> 'not_lived', millrace.day_start(g.d::date, zone) < millrace.day_start(g.d::date + 1, zone))
 $$;
 
--- A family's clock as it stands at `t`, whether or not somebody has taken it over its midnights since.
+-- A family's clock at `t`, whether or not a worker has rolled it over its midnights since.
 create or replace function millrace.quest_clock(f millrace.family, t timestamptz, out today date, out opened_at timestamptz, out ends_at timestamptz, out before date)
 language plpgsql stable as $$
 declare
@@ -317,7 +317,7 @@ end $$;
 create or replace function millrace.points_total(the_person text, since timestamptz default '-infinity') returns bigint
 language sql stable as 'select coalesce(sum(l.delta), 0)::bigint from millrace.points_ledger l where l.person = the_person and l.at >= since';
 
--- What an operator sets; names that are left out stay as they are.
+-- An operator's settings; names that are left out stay as they are.
 create or replace function millrace.quest_rules_set(rules jsonb) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -337,7 +337,7 @@ begin
     new := jsonb_populate_record(old, rules - 'catalogue');
     if rules ? 'catalogue' then
         if jsonb_typeof(rules -> 'catalogue') <> 'array' or jsonb_array_length(rules -> 'catalogue') not between 1 and 366 then
-            perform millrace.refuse('the catalogue is no list of 1 to 366 quests', 'catalogue', 'Give [{"kind": "share_hobby", "title": "…"}, …].');
+            perform millrace.refuse('the catalogue is not a list of 1 to 366 quests', 'catalogue', 'Give [{"kind": "share_hobby", "title": "…"}, …].');
         end if;
         if exists (select from jsonb_array_elements(rules -> 'catalogue') e
              where coalesce(e ->> 'kind', '') not in ('share_hobby', 'daily_mood', 'family_chat') or length(coalesce(e ->> 'title', '')) not between 1 and 200) then

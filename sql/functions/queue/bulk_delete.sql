@@ -1,5 +1,6 @@
--- Deletes the ended jobs among these, all with one statement for each table: a single job_delete looks in every place and every leaf of
--- history, and thousands of them take minutes. Ended jobs that had a unique key, and all others, are left to job_delete. Returns what is gone.
+-- Deletes the ended jobs among these, with one statement for each table: a single job_delete looks in every place and every leaf of
+-- history, so thousands of them would take minutes. Ended jobs with a unique key, and jobs that have not ended, are left to job_delete.
+-- Returns the deleted ids.
 create or replace function millrace.jobs_delete_ended(ids bigint[]) returns bigint[]
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare

@@ -1,6 +1,6 @@
--- Whether a claim's answer may hold what a job brings: its arguments, options, metadata and tags. carry: so many bytes, null for any. By what is
--- stored, which costs a look at four headers; no compression of Postgres makes more than 255 bytes of one. One expression, which the
--- planner puts in the caller's place.
+-- Whether a claim's answer may hold what a job brings: its arguments, options, metadata and tags. carry: the most bytes, null for any
+-- number. Judged by the stored size, which costs a look at four headers; Postgres never compresses more than 255 bytes into one. It is one
+-- expression, so the planner inlines it into the caller.
 create or replace function millrace.is_carried(carry int, args jsonb, options jsonb, metadata jsonb, tags text[]) returns boolean
 language sql stable as $$
     select carry is null or
@@ -9,9 +9,10 @@ language sql stable as $$
                then 1 else 255 end <= carry
 $$;
 
--- What a claim did not carry: the contents of these jobs, one behind the other, until `most` bytes are there; of the first more, if it takes more.
--- Measured as text, which is what goes over the wire: a number may take a thousand times what it is stored in. A row without arguments is of a
--- job that has too much (more than `largest`; size says how much, as far as that is known), or, without a size, whose lease is lost.
+-- The contents that a claim did not carry: of these jobs, one after the other, until `most` bytes are reached; of the first job even if
+-- they are larger. Measured as text, which goes over the wire: a number's text may take a thousand times its stored size. A row without
+-- arguments is that of a job that is too large (more than `largest`; size says how large, as far as known), or, without a size, of a job
+-- whose lease is lost.
 create or replace function millrace.jobs_read(the_session bigint, numbers bigint[], ids bigint[], most bigint, largest bigint)
 returns table (id bigint, args text, options text, metadata text, tags text[], expired boolean, size bigint)
 language plpgsql volatile security definer

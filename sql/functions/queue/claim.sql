@@ -18,10 +18,11 @@ begin
     writers := array_remove(writers, own::text);
 end $$;
 
--- Two who claim from one lane step over each other's jobs one by one, a microsecond each, and get in each other's way at both ends of its
--- index; so who has enough to do for now waits until the other has committed, and goes on at that moment. Not for longer than that lasts,
--- nor for long: with many workers two at once are better than a queue before the queue. This decides nothing, so an advisory lock will do:
--- one that somebody else holds costs the wait.
+-- Two claims on one lane skip each other's jobs one by one, a microsecond each, and disturb each other at both ends of its index. So a
+-- worker that has enough to do for now waits until the other claim has committed, and continues at that moment; it waits no longer than
+-- that, and never for long, because with many workers two claims at once are better than a queue before the queue. The lock decides
+-- nothing, so an advisory lock is
+-- enough: if an outsider holds it, a claim loses only the wait.
 create or replace function millrace.claim_turn(the_queue int, the_lane int, wait int) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp set lock_timeout = '15ms' as $$
 declare
@@ -37,21 +38,23 @@ begin
     end if;
 end $$;
 
--- Takes up to `wanted` jobs from the given lanes in their order, each between its floor and its ceiling, and writes one
--- lease for each retention class met (and one for a lone suspect). The array wording keeps the limit from being run twice
--- and is an index scan under a generic plan; see the decision record in storage.md beside this file. Without bitmaps: a plan made while
--- the statistics say that the table is empty, and kept, would sort a whole backlog for each claim.
--- Where limits stand before any of the lanes, claim_limited does it (a worker that knows asks it itself), and answers with further rows: a job that was taken out
--- of its place and not claimed has no arguments, a queue that was held back has neither arguments nor place, and a row with nothing but
--- gates names those at which each of the jobs holds a slot.
--- brief: columns cost a job more than anything else that a claim does with it, so those are null that say nothing new: the kind, queue and
--- lane of the first row, which is no job's and has the time of the claim too; the place where it is the job's own id; the usual class of
--- lease; and whatever is zero or false. patient: has enough to do for a while, and waits its turn at the lane in place `turn`, the first that it
--- expects something of, for turn_wait milliseconds at the most. loose: the claim need not reach the disk before it is
--- answered. A server that crashes within a moment may forget it; then its ends are refused, and its jobs run again. What a run has
--- committed here stands behind its claim in the log and does not outlive it. Not where limits or crashes count: those hold.
--- carry: the bytes that a job may add to the answer. One that stores more is claimed like any other, and its row has a time of enqueue but no
--- arguments, options, metadata or tags: jobs_read() brings them. So no set of jobs makes an answer large.
+-- Takes up to `wanted` jobs from the given lanes in their order, each between its floor and its ceiling, and writes one lease for each
+-- retention class that it meets (and one for a lone suspect). `array(…)` keeps the limit from being run twice and is an index scan under a
+-- generic plan; see the decision record in storage.md. Bitmap scans are off: a plan that was made and kept while the statistics say that
+-- the table is empty would sort a whole backlog for each claim.
+-- Where limits apply to any of the lanes, claim_limited does the work (a worker that knows of limits calls it directly), and its answer has
+-- further rows: a row without arguments is a job that was taken out of its place but not claimed; a row without arguments and place is a
+-- queue that was held back; and a row with only gates names the gates at which each of the jobs holds a slot.
+-- brief: columns cost more per job than anything else in a claim, so a column with nothing new is null: kind, queue and lane if they equal
+-- those of the first row, which is no job and also has the time of the claim; the place if it is the job's own id; the usual class of
+-- lease; and every zero or false.
+-- patient: the worker has enough to do for a while, so it waits for its turn at the lane in place `turn` (the first lane that it expects
+-- jobs from), for at most turn_wait milliseconds.
+-- loose: the claim need not reach the disk before it is answered. A server that crashes within a moment may forget it; then its ends are
+-- refused, and its jobs run again. What a run has committed in this database comes after its claim in the log, so it is lost together with
+-- the claim. Not used where limits or crashes count: those claims wait for the disk.
+-- carry: the most bytes that a job may add to the answer. A larger job is claimed like any other; its row has a time of enqueuing but no
+-- arguments, options, metadata or tags, which jobs_read() brings. So no set of jobs makes an answer large.
 create or replace function millrace.claim(
     the_session bigint, the_number bigint, the_kinds int[],
     the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
@@ -154,9 +157,9 @@ begin
          where i.id = g.job and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) j;
 end $$;
 
--- What `claim` does where it has decided that it may, for many jobs. Their rows are read together: by the stretch of ids between the first and the
--- last where at least half of it is theirs, else by all the ids at once, and put beside the places in a hash; `claim` looks each up, which costs
--- less for few. Where they are neighbours and there is nothing to say of their places, the stretch is the answer.
+-- What `claim` does for many jobs, once it has decided that it may. It reads their rows together and joins them to the places in a hash: by
+-- the range from the first id to the last where at least half of it is theirs, else by all the ids at once. For few jobs `claim` looks each
+-- up, which costs less. Where the jobs are neighbours and nothing needs to be said of their places, the range is the answer.
 create or replace function millrace.claim_many(
     the_session bigint, the_number bigint, the_kinds int[],
     the_queues int[], the_lanes int[], floors bigint[], ceilings bigint[], limits int[], wanted int,
@@ -247,9 +250,9 @@ begin
                and i.id between (select s.lo from span s) and (select s.hi from span s)) j on j.id = g.job;
 end $$;
 
--- The next job of one lane, for a worker that somebody has woken for it: what `claim` does, in statements that cost a third as much to begin. Not
--- where a lane is paused or may have limits, nor for lines of suspects: then nothing is taken, and `claim` is to be asked. the_number is
--- the whole number of the lease.
+-- The next job of one lane, for a worker that was woken for it: the same as `claim`, in statements that cost a third as much to prepare. It
+-- takes nothing where the lane is paused or may have limits, and from lines of suspects; the worker then calls `claim`. the_number is the
+-- lease's whole number.
 create or replace function millrace.claim_one(
     the_session bigint, the_number bigint, the_kinds int[], the_queue int, the_lane int, floor bigint, loose boolean, carry int default null,
     out seq bigint, out id bigint, out kind int, out attempt smallint, out crashes smallint,
@@ -292,8 +295,8 @@ begin
     end if;
 end $$;
 
--- Which lanes hold anything a worker of these kinds could run, and from where: the backstop behind the floors, for rows that
--- committed late, were locked by a claim that rolled back, or wait in a lane nobody knew. A loose walk from lane to lane.
+-- The lanes with jobs that a worker of these kinds could run, and from which place on. It is the safeguard behind the floors, for rows that
+-- committed late, that were locked by a claim that rolled back, or that wait in an unknown lane. A loose walk from lane to lane.
 create or replace function millrace.lanes(the_kinds int[], the_queues int[])
 returns table (queue int, lane int, first bigint, last bigint)
 language plpgsql volatile security definer
@@ -346,7 +349,7 @@ begin
          where r.queue = p.queue and r.lane = p.lane and r.seq >= lowest.seq and r.kind = any (the_kinds) order by r.seq desc limit 1) highest;
 end $$;
 
--- The same of every lane there is, of the given queues or of all, but only between two places: a piece of what lies below the bottoms.
+-- The same for every lane of the given queues (or of all), but only between two places: a part of what lies below the floors.
 create or replace function millrace.lanes_between(the_kinds int[], the_queues int[], above bigint, upto bigint)
 returns table (queue int, lane int, first bigint, last bigint)
 language plpgsql volatile security definer
@@ -369,8 +372,9 @@ begin
      where the_queues is null or q.id = any (the_queues);
 end $$;
 
--- Moves what has come due to its place in line, in order of time. The floor spares a walk over what was promoted before;
--- without one (null) everything due is looked at. Returns how many, how far, when the next is due, and which lanes they wait in now.
+-- Moves due jobs to their places in line, in order of time. The floor avoids a walk over what was promoted before; without a floor (null)
+-- everything due is looked at. Returns how many it moved, how far it came, when the next is due, and in which lanes the moved jobs wait
+-- now.
 create or replace function millrace.promote(
     floor timestamptz, wanted int,
     out moved int, out upto timestamptz, out next_due timestamptz, out t timestamptz, out queues int[], out lanes int[]
@@ -406,7 +410,7 @@ begin
     select d.due into next_due from millrace.timer d where d.due > coalesce(upto, floor, '-infinity') order by d.due limit 1;
 end $$;
 
--- Whether any timer is due between two times: a piece of what lies below the bottom, without moving it.
+-- Whether any timer is due between two times: a part of what lies below the floor, without moving the floor.
 create or replace function millrace.is_due_between(above timestamptz, upto timestamptz) returns boolean
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

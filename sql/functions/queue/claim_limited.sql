@@ -1,13 +1,14 @@
--- A claim (see claim.sql) where gates stand. First the gates of queues and tenants are locked and say how much to take at most. Then a large
--- claim tries to take all at once, as one without limits does, and counts at the gates of their keys what it has taken; unless something is
--- parked, and so some key's gate shut. Where it did not fit, or was not tried, the jobs are locked first, then those of their keys' gates, and
--- then is decided. Each lock is followed by a statement of its own, which sees what the last holder committed.
--- Where each job holds one slot, whoever asks for a brief answer gets its gate as it is, and not in an array of one. A job whose key's gate is
--- shut is parked with it; one that its queue's or tenant's gate refuses after all goes back in line.
--- loose: the claim need not reach the disk before it is answered. Who asks for it starts none of the jobs before leases_confirm() has
--- found their leases: were they to run while a server that crashed forgets their claim, others could take their slots.
--- apart: the answer says of the jobs only whence they were taken, for each lease and lane in a row that has a number and no arguments,
--- their ids and behind these their places. leases_read() brings them, on another connection, while the next claim is under way.
+-- A claim (see claim.sql) where limits have gates. It first locks the gates of queues and tenants, which say how much it may take at most.
+-- Then a large claim tries to take everything at once, as a claim without limits does, and afterwards counts the taken jobs at the gates of
+-- their keys. It does not try this while a job is parked, because then some key's gate is shut. Where the jobs did not fit, or it did not
+-- try, it locks the jobs first, then the gates of their keys, and then decides. Each lock is followed by a statement of its own, which sees
+-- what the last holder committed.
+-- Where each job holds one slot, a brief answer has the gate as a plain number, not as an array of one. A job whose key's gate is shut is
+-- parked with that key; a job that its queue's or tenant's gate refuses in the end goes back in line.
+-- loose: the claim need not reach the disk before it is answered. The caller must not start any of the jobs before leases_confirm() has
+-- found their leases: if a server crashed and lost the claim while the jobs ran, other workers could take their slots.
+-- apart: the answer says only from where the jobs were taken: for each lease and each lane, in a row with a number and no arguments, the
+-- ids followed by their places. leases_read() brings the contents, on another connection, while the next claim is under way.
 -- carry: see claim().
 create or replace function millrace.claim_limited(
     the_session bigint, the_number bigint, the_kinds int[],
@@ -193,7 +194,7 @@ begin
     end if;
 
     if not taken and (keyed_lines is not null or not roomy or not uniform) then
-        -- The jobs are locked first and counted by gate. One that came back in line without its gate is asked for its key.
+        -- The jobs are locked first and counted by gate. For a job that came back in line without its gate, the key is looked up.
         with held as materialized (
             select f.ctid as place, f.queue, f.job,
                    case when f.queue = any (keyed_lines) then

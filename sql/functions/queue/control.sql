@@ -1,6 +1,7 @@
--- What people do to jobs. All of these are safe to repeat and answer false when there was nothing to do.
+-- What operators do to jobs. All of these are safe to repeat, and return false when there was nothing to do.
 
--- Takes a waiting job out of its place. The job may move between two looks: the caller loops. What comes due meanwhile is found in line.
+-- Takes a waiting job out of its place. The job may move between two looks, so the caller repeats it. A job that comes due meanwhile is
+-- found in line.
 create or replace function millrace.take_waiting(the_job bigint, out queue int, out kind int, out lane int, out attempt smallint, out crashes smallint)
 language plpgsql volatile set enable_seqscan = off as $$
 declare
@@ -20,10 +21,10 @@ begin
     returning p.queue, p.kind, p.lane, p.attempt, p.crashes into queue, kind, lane, attempt, crashes;
 end $$;
 
--- Takes a job out of whatever place it has, and says which that was: waiting, blocked, follows (a unique key's holder), or ended, whose record
--- is then locked against a redrive. A running job is left alone and called running; null: it is nowhere. Each look waits for whoever moves the
--- job at that moment, and the job may be elsewhere afterwards: so the looks are repeated until one has found it. The caller has locked the
--- job's unique key, if it has one.
+-- Takes a job out of its place, and returns which place that was: waiting, blocked, follows (it waited for a unique key's holder), or
+-- ended; an ended job's record is then locked against a redrive. A running job is left alone and returned as running; null: it was found
+-- nowhere. Each look waits for the transaction that is moving the job, and the job may be elsewhere afterwards, so the looks are repeated
+-- until one finds it. The caller has locked the job's unique key, if it has one.
 create or replace function millrace.take_out(the_job bigint) returns text
 language plpgsql volatile set enable_seqscan = off set jit = off as $$
 declare
@@ -55,8 +56,8 @@ begin
     return null;
 end $$;
 
--- The one place where jobs end without a run: cancelled while they waited. They have been taken out of their places. Recorded, their keys
--- given on, and told to whoever waits for them.
+-- The one place where jobs end without a run: they were cancelled while they waited, and the caller has taken them out of their places.
+-- This records their ends, passes their keys on, and tells the jobs and callers that wait for them.
 create or replace function millrace.end_without_run(
     ids bigint[], reasons text[] default null, attempts smallint[] default null, crashes smallint[] default null
 ) returns void
@@ -138,10 +139,10 @@ begin
     end loop;
 end $$;
 
--- What ends crossed with is made good here, once a second. A holder's end that found its key locked: see unique_ended.
--- Removes the cancels of runs that are over. One may have crossed with the end of its run, which went into a retry, a snooze or a
--- rescue, or back into line with nothing recorded, before the cancel was there to see: that job is cancelled again. (A lock between
--- the two would let a caller's open transaction stall a worker's flush; so every worker looks once a second.)
+-- Removes the cancels of runs that are over, once a second, and repeats those that came too late: if a run ended in a retry, a snooze or a
+-- rescue, or went back in line with nothing recorded, before its cancel was visible, the job is cancelled again. (A lock between the two
+-- would let a caller's open transaction stall a worker's flush; so every worker looks once a second.) It also completes the ends of holders
+-- that found their key locked: see unique_ended.
 create or replace function millrace.heed_cancels() returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
@@ -176,7 +177,7 @@ begin
     if not exists (select from millrace.job j where j.id = retry.id)
         and exists (select from millrace.history h where h.id = retry.id and h.outcome in (2, 3)) then
         perform millrace.refuse(format('the arguments of job %s are no longer kept: it cannot run again', retry.id), 'id',
-            'Its retention has passed. Enqueue it anew, if you have its arguments elsewhere.', '55000', 'conflict');
+            'Its retention has passed. Enqueue it again, if you have its arguments elsewhere.', '55000', 'conflict');
     end if;
     perform millrace.must_see(retry.id, caller => retry.caller);
     perform pg_current_xact_id();
@@ -190,8 +191,8 @@ begin
     return millrace.redrive(retry.id);
 end $$;
 
--- The one place where an ended job, dead or cancelled, gets a place again: its key is taken, and it waits for what it came after as long as
--- that has not ended. with_flow: and for what has failed, which is to run again as well. False: there was nothing to do.
+-- The one place where an ended job, dead or cancelled, gets a place again: it takes its key, and waits again for its predecessors that have
+-- not ended. with_flow: also for failed predecessors, which will run again as well. False: there was nothing to do.
 create or replace function millrace.redrive(the_job bigint, with_flow boolean default false) returns boolean
 language plpgsql volatile set enable_seqscan = off set jit = off as $$
 declare
@@ -203,7 +204,7 @@ begin
     select j.* into head from millrace.job j where j.id = the_job;
     perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
     perform from millrace.unique_lock u where u.hash = head.unique_hash for update;   -- before its place, like a replacement
-    -- The row lock settles two redrives at once, and a redrive beside a deletion: the second finds no ended run, or no job.
+    -- The row lock settles two concurrent redrives, or a redrive and a deletion: the second finds no ended run, or no job.
     for look in 1 .. 2 loop                               -- once more: retention may just have moved it to another leaf
         update millrace.history h set outcome = case h.outcome when 3 then 4 else 6 end
          where h.id = the_job and h.outcome in (2, 3);
@@ -215,10 +216,10 @@ begin
     end if;
     if not exists (select from millrace.job j where j.id = the_job) then
         perform millrace.refuse(format('the arguments of job %s are no longer kept: it cannot run again', the_job), 'id',
-            'Its retention has passed. Enqueue it anew, if you have its arguments elsewhere.', '55000', 'conflict');
+            'Its retention has passed. Enqueue it again, if you have its arguments elsewhere.', '55000', 'conflict');
     end if;
     delete from millrace.cancel c where c.job = the_job;  -- it spoke of a run that is over
-    -- Who still waits for it waits for the new end.
+    -- Jobs that still wait for it wait for the new end.
     delete from millrace.ending n where n.pred = the_job;
     update millrace.edge e set outcome = null
      where e.pred = the_job and e.outcome in (2, 3) and (with_flow or exists (select from millrace.blocked b where b.job = e.succ));
@@ -232,7 +233,7 @@ begin
     if with_flow then
         update millrace.edge e set outcome = null where e.succ = the_job and e.outcome in (2, 3);
     end if;
-    -- Alone it passes over what has failed, but not over the run that makes it, which may never have been.
+    -- Redriven alone, it ignores failed predecessors, but not the run that makes it, which may never have succeeded.
     starts := millrace.flow_starts(head.options);
     if exists (
         select from millrace.edge e
@@ -258,7 +259,7 @@ declare
     tries int := 0;
 begin
     if reschedule.run_at is null or reschedule.run_at in ('infinity', '-infinity') then
-        perform millrace.refuse('run_at is no point in time', 'run_at');
+        perform millrace.refuse('run_at is not a point in time', 'run_at');
     end if;
     perform millrace.must_see(reschedule.id, caller => reschedule.caller);
     perform pg_current_xact_id();

@@ -32,8 +32,9 @@ begin
      order by h.id desc limit page;
 end $$;
 
--- How many died of what, most first; looks at `cap` at most, null looks at all. An error is its first line, with # for every number,
--- as the same trouble seldom has the same numbers. dropped: those whose arguments are no longer kept, which cannot run again.
+-- How many jobs died of which error, the most frequent first; looks at `cap` jobs at most, null looks at all. An error is its first line,
+-- with # for every number, because the same trouble rarely has the same numbers. dropped: jobs whose arguments are no longer kept, which
+-- cannot run again.
 create or replace function millrace.dead_summary(
     the_queue text default null, the_kind text default null, the_tag text default null, the_error text default null,
     since timestamptz default null, until timestamptz default null, cap int default null

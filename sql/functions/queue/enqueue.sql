@@ -4,11 +4,11 @@ language sql immutable parallel safe as $$
     select (the_lane & ~3) | case when the_crashes >= 3 then 3 when the_crashes = 2 then 2 when put_back then 0 else 1 end
 $$;
 
--- What enqueue is for the caller, behind its door. plain_lane: where the job goes if it asks for nothing special, null if it does.
--- Most jobs ask for nothing special, and every statement and expression here costs each call: those whose route is known
--- go the short way. It does what enqueue_one does for them; whatever it cannot take, or would be refused, goes there.
--- It runs with the owner's rights on the caller's search_path, for a setting of its own would cost each call more than its checks: so
--- every function, type and operator is written in full, and a test sets a trap for each that is not.
+-- The inside of enqueue, behind its door. plain_lane: the job's lane if it asks for nothing special, else null. Most jobs ask for nothing
+-- special, and every statement and expression here costs each call, so jobs with a known route take a short way. It does for them what
+-- enqueue_one does; everything that it cannot take, or that would be refused, goes to enqueue_one.
+-- It runs with the owner's rights but on the caller's search_path, because a setting of its own would cost each call more than its checks.
+-- So every function, type and operator is written with its schema, and a test sets a trap for each that is not.
 create or replace function millrace.enqueue_as(
     kind text, args jsonb, queue text, priority int, run_at timestamptz, unique_key text, on_conflict text,
     limit_key text, tenant text, max_attempts int, tags text[], metadata jsonb, options jsonb, plain_lane int,
@@ -35,7 +35,7 @@ begin
         return millrace.enqueue_fully(kind, args, queue, priority, run_at, unique_key, on_conflict, limit_key, tenant, max_attempts,
             tags, metadata, options, plain_lane, enqueue_as.caller);
     end if;
-    with written as (                                     -- in one statement, for each is set up anew in each call
+    with written as (                                     -- one statement, because Postgres prepares each statement again in every call
         insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, args, owner)
         values (new_id, the_kind, the_line, plain_lane, enqueue_as.max_attempts, millrace.now(), enqueue_as.args, enqueue_as.caller)
     )
@@ -48,7 +48,7 @@ begin
     return new_id;
 end $$;
 
--- For enqueue_as: whatever goes no short way, and the note that makes the next of its kind go there.
+-- For enqueue_as: jobs that cannot take the short way. It notes the route, so that the next job of this kind can.
 create or replace function millrace.enqueue_fully(
     kind text, args jsonb, queue text, priority int, run_at timestamptz, unique_key text, on_conflict text,
     limit_key text, tenant text, max_attempts int, tags text[], metadata jsonb, options jsonb, plain_lane int, caller name
@@ -64,9 +64,9 @@ begin
     return new_id;
 end $$;
 
--- In SQL and without settings of its own, so that the planner puts its one expression in the caller's place: what is left out, or is the
--- same in each call, is then judged once, when the caller's statement is planned, and not in each call. It is kept as it was read here,
--- whatever the caller's search_path. The arguments, which may be costly to make, stand in it once.
+-- In SQL and without settings, so that the planner inlines its one expression: parameters that are left out, or are the same in each call,
+-- are then judged once, when the caller's statement is planned, and not in each call. Its meaning is fixed when it is created, whatever the
+-- caller's search_path. It uses the arguments only once, because they may be costly to compute.
 create or replace function millrace.enqueue(
     kind text, args jsonb default '{}', queue text default null, priority int default null,
     run_at timestamptz default null, unique_key text default null, on_conflict text default 'skip',
@@ -81,7 +81,7 @@ return millrace.enqueue_as(kind, args, queue, priority, run_at, unique_key, on_c
               and coalesce(tags = '{}', true) and coalesce(metadata = '{}', true) and coalesce(options = '{}', true)
          then coalesce(priority, 4) * 4 + 1 end, current_user);
 
--- One job: checked, written, put in its place, and somebody woken. created is false when a unique key's holder is returned.
+-- One job: checks it, writes it, gives it its place, and notifies. created is false when a unique key's holder is returned.
 create or replace function millrace.enqueue_one(
     the_kind text, the_args jsonb, the_queue text, the_priority int, the_run_at timestamptz,
     the_key text, the_conflict text, the_limit_key text, the_tenant text, the_max_attempts int,
@@ -143,7 +143,7 @@ begin
         end if;
     end if;
     if the_metadata is not null and jsonb_typeof(the_metadata) <> 'object' then
-        perform millrace.refuse('metadata is no JSON object', 'metadata', 'Give an object such as {"trace": "…"}.');
+        perform millrace.refuse('metadata is not a JSON object', 'metadata', 'Give an object such as {"trace": "…"}.');
     end if;
     if cardinality(the_tags) > millrace.most('tags') then
         perform millrace.refuse(format('%s tags are more than the %s allowed', cardinality(the_tags), millrace.most('tags')), 'tags', 'Data goes into args.');
@@ -233,11 +233,11 @@ begin
         the_limit_key, case when the_limit_key is not null then own_scope end, the_tenant, enqueue_one.caller, nullif(the_tags, '{}'), nullif(the_metadata, '{}'), nullif(the_options, '{}'));
 
     if follows then
-        return;                                           -- whoever ends the holder gives it its place
+        return;                                           -- the end of the holder gives it its place
     end if;
     if the_options ?| array['after', 'fence', 'before'] then
         if millrace.flow_join(id, the_options, the_run_at, caller => enqueue_one.caller) then
-            return;                                       -- whoever ends the last job it waits for gives it its place
+            return;                                       -- the end of the last job that it waits for gives it its place
         end if;
     end if;
     if the_run_at > t then
@@ -266,19 +266,19 @@ declare
     value jsonb;
 begin
     if jsonb_typeof(the_options) <> 'object' then
-        perform millrace.refuse('options is no JSON object', 'options', 'Give an object such as {"timeout": 30}.');
+        perform millrace.refuse('options is not a JSON object', 'options', 'Give an object such as {"timeout": 30}.');
     end if;
     for name, value in select * from jsonb_each(the_options) loop
         case
             when name = 'timeout' then
                 if jsonb_typeof(value) <> 'number' or value::numeric not between 0.001 and 604800 then
-                    perform millrace.refuse('options.timeout is no number of seconds', 'options.timeout', 'Give 0.001 to 604800.');
+                    perform millrace.refuse('options.timeout is not a number of seconds', 'options.timeout', 'Give 0.001 to 604800.');
                 end if;
             when name = 'expires_at' then
                 begin
                     perform (value #>> '{}')::timestamptz;
                 exception when others then
-                    perform millrace.refuse('options.expires_at is no timestamp', 'options.expires_at',
+                    perform millrace.refuse('options.expires_at is not a timestamp', 'options.expires_at',
                         'Give for example "2030-01-31T12:00:00Z".');
                 end;
             when name = 'unique_scope' then
@@ -287,9 +287,9 @@ begin
                 end if;
             when name = 'backoff' then
                 if jsonb_typeof(value) <> 'object' then
-                    perform millrace.refuse('options.backoff is no object', 'options.backoff', 'Give {"base": seconds, "cap": seconds}.');
+                    perform millrace.refuse('options.backoff is not an object', 'options.backoff', 'Give {"base": seconds, "cap": seconds}.');
                 end if;
-                -- An expression, not a query over its fields, which is set up anew in each call.
+                -- An expression, not a query over its fields: Postgres would prepare the query again in every call.
                 if value - array['base', 'cap'] <> '{}'
                     or (case when value ? 'base' then jsonb_typeof(value -> 'base') <> 'number' or (value ->> 'base')::numeric not between 0.001 and 604800 end)
                     or (case when value ? 'cap' then jsonb_typeof(value -> 'cap') <> 'number' or (value ->> 'cap')::numeric not between 0.001 and 604800 end)
@@ -299,11 +299,11 @@ begin
                 end if;
             when name = 'wake' then
                 if jsonb_typeof(value) <> 'boolean' then
-                    perform millrace.refuse('options.wake is no boolean', 'options.wake');
+                    perform millrace.refuse('options.wake is not a boolean', 'options.wake');
                 end if;
             when name = 'unique_for' then
                 if jsonb_typeof(value) <> 'number' or value::numeric not between 1 and 31536000 then
-                    perform millrace.refuse('options.unique_for is no number of seconds', 'options.unique_for', 'Give 1 to 31536000, a year.');
+                    perform millrace.refuse('options.unique_for is not a number of seconds', 'options.unique_for', 'Give 1 to 31536000, a year.');
                 end if;
             when name in ('after', 'fence', 'before') then
                 perform millrace.flow_check(name, value);
@@ -340,7 +340,7 @@ declare
     sentence text; explained text; advice text; code text;
 begin
     if jobs is null or jsonb_typeof(jobs) <> 'array' then
-        perform millrace.refuse('jobs is no JSON array', 'jobs', 'Give [{"kind": "…", "args": {…}}, …].');
+        perform millrace.refuse('jobs is not a JSON array', 'jobs', 'Give [{"kind": "…", "args": {…}}, …].');
     end if;
     if jsonb_array_length(jobs) > millrace.most('jobs') or millrace.true_bytes(jobs) > millrace.most('jobs_bytes') then
         perform millrace.refuse(format('jobs has more than %s entries or %s bytes', millrace.most('jobs'), millrace.most('jobs_bytes')), 'jobs',
@@ -351,8 +351,8 @@ begin
         begin
             ids := case when together then millrace.enqueue_together(jobs, caller => enqueue_numbered.caller) end;
             exit when cardinality(ids) = cardinality(news) and array_position(ids, null) is null;
-            -- Unique keys are taken in one order by everybody, or two callers could wait for each other: by what the lock is of,
-            -- which is the key, its scope, and the name within that scope. The rest orders those without a key.
+            -- Every caller takes unique keys in the same order, or two callers could wait for each other. The order is that of the locks:
+            -- key, scope, and the name within that scope. The last part orders jobs without a key.
             for one, n in
                 select j.value, j.ordinality
                   from jsonb_array_elements(jobs) with ordinality j
@@ -374,7 +374,7 @@ begin
             if n is not null then
                 get stacked diagnostics sentence = message_text, explained = pg_exception_detail, advice = pg_exception_hint,
                     code = returned_sqlstate;
-                -- A value that is of no such type is Postgres' own error, and says nothing of its kind.
+                -- The error for a value of a wrong type is Postgres's own, and does not name the field's kind.
                 raise exception using message = format('%s %s: %s', noun, coalesce(numbers[n], n), sentence),
                     detail = case when code like '22%' and explained not like '{%' then '{"error": "invalid", "field": "jobs"}' else explained end, hint = advice, errcode = code;
             elsif not together then
@@ -455,8 +455,8 @@ begin
     return ids;
 end $$;
 
--- What COPY has put into the caller's own temporary table millrace_batch (line bigint, job jsonb). Runs as the caller:
--- the table is the caller's, and so is the risk of what stands behind its name.
+-- Enqueues what COPY has put into the caller's own temporary table millrace_batch (line bigint, job jsonb). It runs as the caller, because
+-- the table is the caller's, and so is the risk of what its name refers to.
 create or replace function millrace.enqueue_copied(chunk int default 2000) returns bigint
 language plpgsql volatile security invoker as $$
 declare
@@ -488,7 +488,7 @@ declare
     made record;
 begin
     if jsonb_typeof(one) <> 'object' then
-        perform millrace.refuse('it is no JSON object', 'jobs', 'Give {"kind": "…", "args": {…}}.');
+        perform millrace.refuse('it is not a JSON object', 'jobs', 'Give {"kind": "…", "args": {…}}.');
     end if;
     if not one ? 'kind' then
         perform millrace.refuse('it names no kind', 'kind', 'Give {"kind": "…", "args": {…}}.');

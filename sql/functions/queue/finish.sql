@@ -1,4 +1,5 @@
--- How many of a lease's jobs have ended. Not in SQL: its plan names every leaf of history, and who rarely asks would pay for that each time.
+-- How many of a lease's jobs have ended. Not in SQL: its plan would name every leaf of history, and sessions that rarely call it would pay
+-- for that.
 create or replace function millrace.lease_recorded(the_session bigint, the_number bigint, claimed_at timestamptz, ids bigint[]) returns bigint
 language plpgsql stable as $$
 begin
@@ -7,14 +8,15 @@ begin
                and h.id = any (ids) and h.session = the_session and h.number = the_number);
 end $$;
 
--- Ends runs, any mix of leases in one statement. A partial lease is locked (a lock makes no row version, so a pinned horizon
--- costs nothing); a lease whose last jobs end here is deleted, and only if history accounts for all the others. Answers with
--- the lease numbers that were live: a job of any other changed nothing. A 0 among them says that others wait for these ends.
--- outcomes: 1 succeeded, 2 cancelled, 3 dead, 4 retried, 5 snoozed, 6 released (7, crashed, is rescue's).
--- slot_numbers, slot_gates, slot_counts: what these runs held at gates, summed for each lease; given back by this statement and no other.
--- Of outcomes, kinds, queues, attempts and crashes, an array of one element says the same of all: a column unnested costs a job 0.1 µs.
--- attempts: the number the run carried. waits: seconds until the next run, null when no job of this flush goes on.
--- result_ids, results: JSON texts of the few that have one; those of jobs that did not succeed here are dropped.
+-- Ends runs, of any mix of leases in one statement. A partial lease is locked (a lock makes no row version, so a pinned horizon costs
+-- nothing); a lease whose last jobs end here is deleted, but only if history accounts for all the others. Returns the lease numbers that
+-- were live: a job of any other lease changed nothing. A 0 among them says that other jobs wait for these ends.
+-- outcomes: 1 succeeded, 2 cancelled, 3 dead, 4 retried, 5 snoozed, 6 released (7, crashed, is used by rescue).
+-- slot_numbers, slot_gates, slot_counts: the slots that these runs held at gates, summed for each lease; only this statement gives them
+-- back. outcomes, kinds, queues, attempts and crashes may be arrays of one element, which then counts for all: unnesting a column costs 0.1
+-- µs a job.
+-- attempts: the number of the run. waits: seconds until the next run, null when no job of this flush continues.
+-- result_ids, results: JSON texts of the few jobs with a result; those of jobs that did not succeed here are dropped.
 create or replace function millrace.finish(
     the_session bigint, ids bigint[], numbers bigint[], outcomes smallint[], kinds int[], queues int[],
     attempts smallint[], crashes smallint[], ms int[], partial bigint[], complete bigint[], counts int[],

@@ -1,4 +1,4 @@
--- What people do to a flow as a whole, and how they see it.
+-- Operations on a flow as a whole, and its view.
 
 -- Every job that hangs together with this one, itself included, by number. At most `most`.
 create or replace function millrace.flow_ids(id bigint, most int default 1000000, caller millrace.caller_name default current_user) returns setof bigint
@@ -17,7 +17,7 @@ begin
     select k.job from kin k order by k.job limit most;
 end $$;
 
--- Cancels whatever of a flow has not ended, the last jobs first, so that nothing starts meanwhile. Returns how many.
+-- Cancels all jobs of a flow that have not ended, the last ones first, so that nothing starts meanwhile. Returns how many.
 create or replace function millrace.flow_cancel(id bigint, caller millrace.caller_name default current_user) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -33,7 +33,7 @@ begin
     return cancelled;
 end $$;
 
--- Runs again whatever of a flow is dead or cancelled: what can run at once does, the rest waits for it as before.
+-- Runs all dead and cancelled jobs of a flow again: those that can run start at once, the others wait for them as before.
 create or replace function millrace.flow_retry(id bigint, caller millrace.caller_name default current_user) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
@@ -81,7 +81,8 @@ begin
         continue when not found or not millrace.may_see(head.owner, head.tenant, caller => flow_tree.caller);
         select x.kind, x.state into kind, state from millrace.job(flow_tree.job) x;
         select count(*) into below from millrace.edge e where e.pred = flow_tree.job;
-        -- A job stands below the last it waits for; what it is made by and what it joins would show it twice.
+        -- A job is shown below the last job that it waits for; otherwise the run that made it and the jobs that it joins would show it
+        -- twice.
         select array_agg(c.succ) into kids from (
             select e.succ from millrace.edge e
              where e.pred = flow_tree.job

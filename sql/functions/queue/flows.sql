@@ -4,8 +4,8 @@
 create or replace function millrace.flows_in_use() returns boolean
 language plpgsql stable as $$ begin return exists (select from (select from millrace.edge e order by e.pred desc, e.succ desc limit 1) x); end $$;
 
--- Notes the ends that somebody waits for, and the unfinished runs that had made jobs. True when there were any: whoever ended them
--- then calls flows_advance, after the commit.
+-- Notes the ends that other jobs wait for, and the unfinished runs that had made jobs. Returns true when there were any: the caller that
+-- ended them then calls flows_advance, after the commit.
 create or replace function millrace.flows_note(ids bigint[], outcomes smallint[], the_session bigint, numbers bigint[]) returns boolean
 language plpgsql volatile as $$
 begin
@@ -74,7 +74,7 @@ declare
 begin
     if name = 'fence' then
         if jsonb_typeof(value) <> 'string' then
-            perform millrace.refuse('options.fence is no token', field, 'Give the run''s own token, as the handler was given it.');
+            perform millrace.refuse('options.fence is not a token', field, 'Give the run''s own token, as the handler was given it.');
         end if;
         perform millrace.read_token(value #>> '{}');
         return;
@@ -115,8 +115,8 @@ begin
     end if;
 end $$;
 
--- Many jobs of one kind, made by a run for after itself: nobody sees them start before that run has succeeded, and they are
--- forgotten if it does not. `before` names a job, made by the same run, that waits for them all.
+-- Many jobs of one kind, which a run makes to follow it: they do not start before the run has succeeded, and they are forgotten if it does
+-- not. `before` names a job, made by the same run, that waits for all of them.
 create or replace function millrace.spawn(
     token text, kind text, args text[], queue text default null, priority int default null, run_at timestamptz default null, before bigint default null
 ) returns table (first bigint, last bigint)
@@ -216,8 +216,9 @@ begin
     perform millrace.end_without_run(ids, reasons);
 end $$;
 
--- Jobs that a run made and that are not to be: they never were. What waits for them waits no longer. They are blocked, but for those that
--- somebody has cancelled; one that runs all the same, since an earlier version redrove it, is cancelled and ends like any other.
+-- Forgets jobs that a run made but that must not start: it is as if they had never been enqueued. Jobs that wait for them wait no longer.
+-- They are blocked, except for cancelled ones; one that runs nevertheless, because an earlier version redrove it, is cancelled and ends
+-- like any other.
 create or replace function millrace.flow_forget(ids bigint[]) returns void
 language plpgsql volatile set enable_seqscan = off as $$
 declare
@@ -259,11 +260,11 @@ begin
     end if;
 end $$;
 
--- coalesce(outcome, 0) = 0 where an edge is looked up by who is waited for: written as `is null`, the planner of a table without
--- statistics takes the index of open edges, which begins with the other end, and reads all of it each time.
+-- Edges are looked up by the job that is waited for with coalesce(outcome, 0) = 0. With `is null` the planner of a table without statistics
+-- would take the index of open edges, which begins with the other end, and read all of it each time.
 
--- Tells those who wait, a bounded number at a time; `more` says to call again. Any worker does it, after an end that was noted and
--- once a second; notes that another has in hand are passed by.
+-- Moves on jobs that wait for ended ones, a bounded number at a time; `more` says to call again. Any worker does it, after an end that was
+-- noted and once a second; notes that another session has locked are skipped.
 create or replace function millrace.flows_advance(most int default 2000, out told int, out more boolean)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -312,7 +313,7 @@ begin
             perform millrace.flow_settle(succs);
         end if;
     end loop;
-    -- What runs that did not succeed have made is forgotten: any run but that which succeeded, once the job has ended.
+    -- Jobs made by runs that did not succeed are forgotten: those of every run but the succeeded one, once the job has ended.
     select array_agg(distinct f.succ) into succs from (
         select c.succ
           from unnest(preds, outcomes, sessions, numbers) x(pred, outcome, session, number)
@@ -338,8 +339,8 @@ begin
     more := told > 0 and (told >= most or n = 1000 or n < cardinality(seqs));
 end $$;
 
--- Jobs that were enqueued beside an end of one they wait for: that end may not have seen them. Looked at once the two cannot cross
--- any more: the other has ended, or waits, or its lease is free, so that its end has yet to look.
+-- Checks jobs that were enqueued at the same moment as the end of a job they wait for: that end may not have seen them. After one look the
+-- two cannot miss each other any more: the other job has ended, or waits, or its lease is free, so that its end is still to come.
 create or replace function millrace.flows_check(most int default 500) returns int
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -386,7 +387,7 @@ begin
     return checked;
 end $$;
 
--- Edges whose jobs are gone, a stretch at each call of maintenance. Returns how many.
+-- Deletes edges whose jobs are gone: a range of them at each call of maintenance. Returns how many.
 create or replace function millrace.flows_expire(most int default 20000) returns int
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare

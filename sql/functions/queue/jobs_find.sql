@@ -1,5 +1,6 @@
--- Jobs by everything that people remember of them. Most of it has no index, so a call looks at `most` jobs at the most, newest first, and says
--- where to go on: many short calls instead of one that takes minutes. `retrying` is a scheduled job whose last run failed.
+-- Finds jobs by everything that people may remember of them. Most conditions have no index, so a call looks at `most` jobs at most, newest
+-- first, and says where to continue: many short calls instead of one that takes minutes. `retrying` is a scheduled job whose last run
+-- failed.
 create or replace function millrace.jobs_find(
     the_state text, the_queue text default null, the_kind text default null, the_tag text default null, the_tenant text default null,
     the_unique text default null, the_limit_key text default null, the_error text default null, since timestamptz default null,
@@ -10,7 +11,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_variable
 declare
-    -- By queue where its jobs stand in an index of their own.
+    -- By queue where the state's table has an index for it.
     narrow text := case when the_state = 'ready' then the_queue end;
     lines int[] := case when the_queue is not null then millrace.queue_ids(the_queue) end;
     kind_id int := (select k.id from millrace.kind k where k.name = the_kind);
@@ -63,8 +64,8 @@ begin
     end loop;
 end $$;
 
--- What these jobs failed of last, alike errors together. An error is its first line, with # for every number, as the same trouble seldom has
--- the same numbers. example: one of them. dropped: those whose arguments are no longer kept, which cannot run again.
+-- The last errors of these jobs, similar errors together. An error is its first line, with # for every number, because the same trouble
+-- rarely has the same numbers. example: one of the jobs. dropped: jobs whose arguments are no longer kept, which cannot run again.
 create or replace function millrace.job_errors(ids bigint[])
 returns table (kind text, error text, jobs bigint, dropped bigint, first_at timestamptz, last_at timestamptz, example bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$

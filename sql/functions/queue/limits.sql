@@ -1,6 +1,6 @@
 -- Limits: how many of a queue's, a key's or a tenant's jobs may run at once in the whole fleet, and how often they may start.
--- A gate is a rule as it stands before one queue, key or tenant. Claims decide, one at a time for each gate, in a turn (see turns.sql)
--- that lasts until their commit; ends only add a row and wait for nobody.
+-- A gate is a rule as it applies to one queue, key or tenant. Claims decide about a gate one at a time, in a turn (see turns.sql) that
+-- lasts until their commit; ends only add a row and wait for nobody.
 
 create or replace function millrace.gate_of(scope text, name text) returns bigint
 language sql immutable parallel safe as $$ select pg_catalog.hashtextextended(scope || ':' || name, 0) $$;
@@ -19,7 +19,7 @@ begin
     return exists (select from (select from millrace.parked p where p.gate = the_gate order by p.lane desc, p.job desc limit 1) p);
 end $$;
 
--- Changes what holds from now on, for jobs that wait already too; those that run are not counted anew. null or {}: no limit.
+-- Changes the limit from now on, also for jobs that already wait. Running jobs are not counted again. null or {}: no limit.
 create or replace function millrace.limit_set(scope text, name text, limits jsonb) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -40,7 +40,7 @@ begin
         known := known || 'weight'::text;
     end if;
     if limits is not null and jsonb_typeof(limits) <> 'object' then
-        perform millrace.refuse('limits is no JSON object', 'limits', 'Give an object such as {"concurrency": 3} or {"rate": 10, "per": 1, "burst": 20}.');
+        perform millrace.refuse('limits is not a JSON object', 'limits', 'Give an object such as {"concurrency": 3} or {"rate": 10, "per": 1, "burst": 20}.');
     end if;
     for field, value in select * from jsonb_each(coalesce(limits, '{}')) loop
         if field <> all (known) then
@@ -49,7 +49,7 @@ begin
         elsif jsonb_typeof(value) <> 'number' or value::numeric > 1000000000 or value::numeric < (case field when 'concurrency' then 0 else 0.001 end) then
             perform millrace.refuse(format('limits.%s is out of range', field), 'limits.' || field, 'Give a number above 0; concurrency may be 0, which stops everything.');
         elsif field in ('concurrency', 'rate', 'burst') and value::numeric % 1 <> 0 then
-            perform millrace.refuse(format('limits.%s is no whole number', field), 'limits.' || field, 'A rate below one a second is written with per, in seconds: {"rate": 1, "per": 60}.');
+            perform millrace.refuse(format('limits.%s is not a whole number', field), 'limits.' || field, 'A rate below one a second is written with per, in seconds: {"rate": 1, "per": 60}.');
         end if;
     end loop;
     if not coalesce(limits ? 'rate', false) and (limits ? 'per' or limits ? 'burst') then
@@ -86,9 +86,9 @@ language sql stable as $$
      order by r.name = the_key desc, length(r.name) desc limit 1
 $$;
 
--- How many may pass each gate now. spacings: seconds between two starts when the burst is used up; null where there is no rate.
--- Inlined too: it sees what the statement sees that asks, which must be a later one than that which took the lock.
--- A bucket of `burst` starts, refilled one each `spacing`: at no time have more than burst + span / spacing started in any span.
+-- How many jobs may pass each gate now. spacings: seconds between two starts when the burst is used up; null where there is no rate. It is
+-- inlined, too, so it sees what the calling statement sees; that must be a later statement than the one that took the lock. A bucket of
+-- `burst` starts, refilled by one each `spacing`: in every span at most burst + span / spacing have started.
 create or replace function millrace.gate_room(gates bigint[], caps int[], spacings float8[], bursts int[], t timestamptz)
 returns table (place bigint, gate bigint, room int, used_until timestamptz, entries bigint)
 language sql stable as $$
@@ -106,15 +106,15 @@ language sql stable as $$
           from millrace.slot s where s.gate = g.gate and s.seq >= base.seq) s
 $$;
 
--- Who comes to a gate while somebody decides there waits for that one's commit. Buckets, for a transaction can hold only so
--- many locks; in order, or two could wait for each other.
+-- A claim that comes to a gate while another decides there waits for the other's commit. The locks are on buckets, because a transaction
+-- can hold only a limited number of locks; they are taken in order, or two claims could wait for each other.
 create or replace function millrace.gates_lock(the_turn text, gates bigint[]) returns void
 language plpgsql volatile as $$
 begin
     perform millrace.turns_wait(the_turn, array(select distinct (g & 63)::int from unnest(gates) g));
 end $$;
 
--- The same for whoever does not know yet which gates it comes to: every bucket, in the same order.
+-- The same for a caller that does not know yet which gates it will need: it locks every bucket, in the same order.
 create or replace function millrace.gates_lock_all(the_turn text) returns void
 language plpgsql volatile as $$
 begin
@@ -161,11 +161,11 @@ begin
     end if;
 end $$;
 
--- Lets parked jobs back in line where there is room again, and says which lines may be claimed from and when the next rate
--- gate opens. Asked about certain keys after their slots were given back or their jobs parked, and once a second about all (null,
--- in steps of a thousand from `after`): whoever missed a crossing commit is found then. Two who ask at once may let in more than
--- there is room for: the claim parks those again. The gates of queues and tenants (outer_too) are asked about by who was held
--- back there, and not by who gives a slot back, for that is everybody all the time.
+-- Puts parked jobs back in line where there is room again, and returns which lines may be claimed from and when the next rate gate opens.
+-- It is called for certain keys after their slots were given back or their jobs parked, and once a second for all (null, in steps of a
+-- thousand from `after`), which finds the jobs that missed a crossing commit. Two concurrent calls may let in more than there is room for:
+-- the claim parks those again. A caller that was held back by the gates of queues and tenants asks about them too (outer_too); a caller
+-- that gives a slot back does not, because that happens all the time.
 create or replace function millrace.gates_open(
     the_gates bigint[] default null, after bigint default null, outer_too boolean default true,
     out moved int, out next_s float8, out queues int[], out lanes int[], out resume bigint
@@ -250,7 +250,8 @@ begin
           into moved, queues, lanes from gone g;
     end loop;
 
-    -- What waits before a queue's or tenant's gate has not moved: its lines are told, or the time. Looked at from the end, for the
+    -- Jobs that wait at a queue's or tenant's gate have not moved: the answer names their lines, or the time. Looked at from the end,
+    -- because the
     -- front is where everything was consumed.
     for rule in
         select r.scope, r.name, millrace.gate_of(r.scope, r.name) as gate, r.concurrency, r.per / r.rate as spacing, r.burst
@@ -280,10 +281,10 @@ begin
     perform millrace.wake(l.queue, l.lane) from unnest(queues, lanes) l(queue, lane);
 end $$;
 
--- Once a second, by one worker at a time, in steps from `after`: gathers what committed late, before a base, and forgets gates
--- where nothing is held, and nothing was a second ago: until then a base stays, for whoever counts starts there, and without one would walk over
--- all that was ever written for the gate while a snapshot holds it. Rows are taken only under their gate's lock, for a sum must go as a whole; a gate that is in use
--- waits for the next time.
+-- Once a second, by one worker at a time, in steps from `after`: adds rows that were committed late, before a base, to the base, and
+-- forgets gates where nothing is held now or was a second ago. Until then the base stays, because a count starts there; without a base it
+-- would walk over everything ever written for the gate while a snapshot holds it. Rows are taken only under their gate's lock, because a
+-- sum must go as a whole; a gate in use waits for the next sweep.
 create or replace function millrace.slots_sweep(after bigint default null, most int default 1000, out swept int, out resume bigint)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -325,13 +326,14 @@ begin
             return;
         end if;
         at := one + 1;
-        -- Claims wait for the gates that it holds. Where a snapshot keeps what was folded, each costs a walk over all of it.
+        -- Claims wait for the gates that this call has locked. Under a snapshot each gate costs a walk over all that was folded.
         exit when clock_timestamp() > began + interval '20 ms';
     end loop;
     resume := at;
 end $$;
 
--- Every gate with what its rows say is held, and what the leases hold. They agree at every moment; slots_mend makes good where they do not.
+-- Every gate with the slots that its rows count, and the slots that the leases hold. They agree at every moment; if they do not, slots_mend
+-- corrects it.
 create or replace function millrace.slots_audit() returns table (gate bigint, counted bigint, held bigint)
 language sql volatile security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$   -- a look-up in history for each job, and never all of it
@@ -353,8 +355,9 @@ set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off se
      where coalesce(c.n, 0) <> coalesce(h.n, 0) or coalesce(h.n, 0) > 0
 $$;
 
--- Once a minute, by one worker at a time: slots that no lease holds are given back, and those that one holds uncounted are counted. Nothing
--- makes such, so each tells of a fault. One statement sees both sides as they are at one moment, and what commits meanwhile changes both alike.
+-- Once a minute, by one worker at a time: gives back slots that no lease holds, and counts slots that a lease holds uncounted. Neither
+-- should ever happen, so each such slot shows a fault. One statement sees both sides at the same moment; commits meanwhile change both
+-- alike.
 create or replace function millrace.slots_mend() returns table (gate bigint, counted bigint, held bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -370,8 +373,8 @@ begin
     select s.gate, s.counted, s.held from stray s;
 end $$;
 
--- The rules and what they hold back now. running is null for a rule of many keys; parked, for one that is of no key. Parked jobs are counted
--- by the rule that holds for their key, up to 10,000 altogether, as parked_count counts them.
+-- The rules and what they hold back now. running is null for a rule for many keys; parked is null for a rule that is not for a key. Parked
+-- jobs are counted by the rule for their key, up to 10,000 altogether, as parked_count counts them.
 create or replace function millrace.limit_list()
 returns table (scope text, name text, concurrency int, running bigint, parked bigint, rate int, per float8, burst int, weight float8, changed_at timestamptz)
 language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$

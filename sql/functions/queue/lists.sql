@@ -1,5 +1,5 @@
--- Pages of jobs by state, and the same deed to many. Each state is read along an index of its own place, newest first: the
--- view ordered by id would sort everything there is.
+-- Pages of jobs by state, and bulk operations. Each state is read along an index of its own table, newest first: the view ordered by id
+-- would sort everything.
 create or replace function millrace.job_ids(
     the_state text, the_queue text default null, the_kind text default null, the_tag text default null,
     after bigint default null, page int default 500
@@ -21,7 +21,7 @@ begin
     when 'ready' then
         return query
         select x.job from (
-            -- Plain rows stand in their lane under their own number,
+            -- Plain rows are in their lane under their own number;
             select f.job from millrace.queue q cross join generate_series(0, 39) lanes(lane) cross join lateral (
                 select r.job from millrace.ready r
                  where r.queue = q.id and r.lane = lanes.lane and r.seq < top and r.seq = r.job
@@ -30,7 +30,7 @@ begin
                  order by r.seq desc limit page) f
              where queue_ids is null or q.id = any (queue_ids)
             union all (
-            -- moved ones in an index of their own.
+            -- moved rows have an index of their own.
             select r.job from millrace.ready r
              where r.seq <> r.job and r.job < top
                and (queue_ids is null or r.queue = any (queue_ids)) and (kind_id is null or r.kind = kind_id)
@@ -97,7 +97,7 @@ begin
     end case;
 end $$;
 
--- The same page with everything about each job. A job that moves meanwhile is left out.
+-- The same page with everything about each job. A job that moves meanwhile is missing.
 create or replace function millrace.job_list(
     the_state text, the_queue text default null, the_kind text default null, the_tag text default null,
     after bigint default null, page int default 50
@@ -107,7 +107,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
      cross join lateral millrace.job(i.id) j where j.state = the_state
 $$;
 
--- How many there are, looking at `cap` at most; null looks at all.
+-- Counts the jobs, looking at `cap` at most; null looks at all.
 create or replace function millrace.job_count(
     the_state text, the_queue text default null, the_kind text default null, the_tag text default null, cap int default 10000
 ) returns bigint
@@ -125,7 +125,7 @@ begin
     return least(total, cap);
 end $$;
 
--- One deed to many jobs, each for itself: what one refuses stops no other. outcome: done, nothing, or a refusal's SQLSTATE.
+-- One operation on many jobs, each separately: a refusal of one does not stop the others. outcome: done, nothing, or a refusal's SQLSTATE.
 create or replace function millrace.jobs_do(the_deed text, ids bigint[])
 returns table (id bigint, outcome text, reason text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$

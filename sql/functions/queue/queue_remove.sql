@@ -19,8 +19,8 @@ begin
     end case;
 end $$;
 
--- Waits until everybody who has looked up a queue has committed, and returns how far the numbers had come: whoever looks it up later draws a
--- larger one, for enqueuing reads the queue before it draws. Nobody is held up for longer than a second.
+-- Waits until every transaction that has looked up a queue has committed, and returns how far the numbers had come. A transaction that
+-- looks the queue up later draws a larger number, because enqueuing reads the queue before it draws. Nobody waits for longer than a second.
 create or replace function millrace.queues_settled() returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set lock_timeout = '1s' as $$
 declare
@@ -35,7 +35,7 @@ begin
     end;
 end $$;
 
--- Why a queue cannot be removed, or null. Only jobs above `after` are looked at where there is no index by queue.
+-- Why a queue cannot be removed, or null. Where there is no index by queue, only jobs above `after` are looked at.
 create or replace function millrace.queue_holds(the_queue text, lines int[], after bigint) returns text
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -63,7 +63,7 @@ begin
     return null;
 end $$;
 
--- Removes a queue that nothing uses: one made by a typing mistake, or one of old. With it go its limit and what it was told about retention.
+-- Removes an unused queue: one made by a typing mistake, or an old one. Its limit and its retention setting are removed with it.
 create or replace function millrace.queue_remove(queue text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set lock_timeout = '1s' as $$
 declare

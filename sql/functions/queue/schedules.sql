@@ -1,5 +1,5 @@
--- Schedules: what people do to them, and what workers do. Nobody leads: whoever gets a due row's lock fires, the others pass it by;
--- what was worked out holds only while the schedule is still the one it was worked out for.
+-- Schedules: the operators' functions and the workers'. There is no leader: the worker that gets a due row's lock fires it, and the others
+-- skip it. A computed time counts only while the schedule is still the one it was computed for.
 
 create or replace function millrace.schedule_must_exist(the_name text) returns void
 language plpgsql as $$
@@ -156,7 +156,7 @@ begin
     return true;
 end $$;
 
--- A job of a schedule. Whoever calls has the schedule's row.
+-- Enqueues a schedule's job. The caller holds the lock of the schedule's row.
 create or replace function millrace.schedule_enqueue(the_id int, the_time timestamptz, by_hand boolean) returns bigint
 language plpgsql volatile as $$
 declare
@@ -164,7 +164,7 @@ declare
     share float8;
 begin
     select s.* into strict the_schedule from millrace.schedule s where s.id = the_id;
-    -- The same for everybody who asks: from the name and the time.
+    -- The same for every caller: computed from the name and the time.
     share := (hashtextextended(the_schedule.name || '@' || extract(epoch from the_time), 0) & 2147483647)::float8 / 2147483648;
     return millrace.enqueue(
         the_schedule.kind, the_schedule.args, queue => the_schedule.queue, priority => the_schedule.priority::int,
@@ -174,7 +174,7 @@ begin
             || case when by_hand then '{"manual": true}'::jsonb else '{}' end);
 end $$;
 
--- Fires now, whatever is planned, paused or not yet ended.
+-- Fires now, even if it is paused or its last job has not ended; its planned times stay.
 create or replace function millrace.schedule_run(name text) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -195,8 +195,8 @@ begin
     return the_job;
 end $$;
 
--- When the next look is due; null: nothing is planned. A schedule with a problem is looked at again after ten seconds: the next
--- worker may know its zone, the queue that was full may not be so any more.
+-- When the next look is due; null: nothing is planned. A schedule with a problem is looked at again after ten seconds: the next worker may
+-- know its zone, or the full queue may have room again.
 create or replace function millrace.schedule_wait(out now timestamptz, out next_at timestamptz)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
@@ -227,8 +227,8 @@ begin
      limit wanted;
 end $$;
 
--- What a worker has worked out for a schedule: its fires, oldest first, what was missed, and the next time. All of it or nothing; null
--- when the schedule has changed meanwhile, or somebody else is at it. Returns how many jobs were enqueued.
+-- Takes a worker's plan for a schedule: its fires, oldest first, the missed times, and the next time. All of it or nothing; null when the
+-- schedule has changed meanwhile, or when another worker has it. Returns how many jobs were enqueued.
 create or replace function millrace.schedule_advance(
     the_id int, the_revision bigint, expected timestamptz, fires timestamptz[], missed_first timestamptz, missed_last timestamptz,
     missed_count bigint, following timestamptz
@@ -291,7 +291,7 @@ select s.name, s.kind, s.expression, s.zone, s.queue, s.priority::int as priorit
        s.created_at, s.changed_at
   from millrace.schedule s;
 
--- What became of a schedule's times, the newest first.
+-- The results of a schedule's times, newest first.
 create or replace function millrace.schedule_fires(name text, page int default 20)
 returns table (fire_at timestamptz, what text, job bigint, fired_at timestamptz, missed bigint, until timestamptz)
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$

@@ -39,7 +39,7 @@ begin
     end loop;
 end $$;
 
--- A page of the jobs that another key than this one seals, in order of key and id, behind the last of the page before.
+-- A page of the jobs that are encrypted with another key than this one, in order of key and id, after the last of the page before.
 create or replace function millrace.sealed_page(
     the_key text, after_key text default '', after_id bigint default 0, page int default 200
 ) returns table (id bigint, kind text, args jsonb)
@@ -59,8 +59,8 @@ begin
      order by f.key, f.id;
 end $$;
 
--- Puts newly sealed arguments in the place of those they were made from; a job that has others by now, that is gone, or that
--- somebody's open transaction holds is left alone. Returns the ids that were changed.
+-- Replaces arguments with newly encrypted ones. A job is left alone if its arguments have changed meanwhile, if it is gone, or if an open
+-- transaction holds it. Returns the ids that were changed.
 create or replace function millrace.reseal(ids bigint[], olds jsonb[], news jsonb[]) returns bigint[]
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$

@@ -1,4 +1,5 @@
--- the_rooms: the rooms that it serves beside its kinds, each with how: {"mail": "resend", "notices": "on"}. Null where it does not say.
+-- the_rooms: the rooms that the worker serves besides its kinds, each with how: {"mail": "resend", "notices": "on"}. Null if it does not
+-- say.
 create or replace function millrace.session_open(
     the_id bigint, the_name text, the_host text, the_pid int, the_version text,
     the_queues text[], the_kinds int[], the_slots int, is_direct boolean, the_rooms jsonb default null
@@ -14,7 +15,7 @@ begin
     values (the_id, the_name, the_host, the_pid, the_version, t);
 end $$;
 
--- True while the session stands; false when somebody has rescued its jobs: every lease is lost then.
+-- True while the session exists; false when its jobs were rescued: every lease is lost then.
 create or replace function millrace.beat(
     the_session bigint, the_state text, the_running int, the_waiting int, the_stuck int,
     the_queues int[] default null, the_kinds int[] default null, succeeded int[] default null, failed int[] default null,
@@ -36,8 +37,8 @@ begin
     return stands;
 end $$;
 
--- What a watcher compares with what it saw before: each other session's beat, and whether its session lock is free.
--- Shared, so that two watchers do not take each other for the worker.
+-- What a watcher compares with its last look: each other session's beat, and whether its session lock is free. The lock is tried in shared
+-- mode, so that two watchers do not take each other for the worker.
 create or replace function millrace.watch(the_session bigint)
 returns table (session bigint, beat bigint, direct boolean, free boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -49,9 +50,9 @@ begin
      order by s.id;
 end $$;
 
--- Puts a dead session's unfinished jobs back, each with a crash counted, a history row, and its attempt given back. Only if
--- its beat still is the one the watcher saw stand still. A lease that a handler's own transaction holds is left for later.
--- A job whose lone run (see lane_of) has crashed for the second time is quarantined.
+-- Puts a dead session's unfinished jobs back, each with one more crash, a history row, and its attempt given back; but only if its beat is
+-- still the one that the watcher saw stand still. A lease that a handler's own transaction holds is left for later. A job whose lone run
+-- (see lane_of) has crashed for the second time is quarantined.
 create or replace function millrace.rescue(
     the_session bigint, seen_beat bigint, reason text default 'lost',
     out leases int, out jobs int, out quarantined int, out remaining int
@@ -144,7 +145,7 @@ begin
     select r.jobs into jobs from millrace.rescue(the_session, null, 'stopped') r;
 end $$;
 
--- Which of a session's leases live, and what is left in each: read after every reconnect.
+-- A session's live leases, and how many jobs are left in each; read after every reconnect.
 create or replace function millrace.leases_held(the_session bigint) returns bigint[]
 language sql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
     select coalesce(array_agg(l.number), '{}') from millrace.lease l where l.session = the_session
@@ -166,9 +167,9 @@ begin
             select l.number from millrace.lease l where l.session = the_session and l.number = n.number for key share) l);
 end $$;
 
--- The jobs of claims that were answered apart (see claim_limited), lease by lease. The first row is no job's: it has the lease, the time of its
--- claim and the kind that the others leave out where theirs is the same; what is zero or false is left out too. The leases are locked, and so on
--- disk with the answer, as above; of one that is not there any more there is nothing. carry: see claim().
+-- The jobs of claims that were answered apart (see claim_limited), lease by lease. The first row is no job: it has the lease, the time of
+-- its claim, and the kind; the other rows leave these out where they are the same, and also zeros and false. The leases are locked, and so
+-- on disk with the answer, as above; for a lost lease there are no rows. carry: see claim().
 create or replace function millrace.leases_read(the_session bigint, numbers bigint[], carry int default null)
 returns table (
     number bigint, claimed_at timestamptz, kind int, id bigint, attempt smallint, crashes smallint, enqueued_at timestamptz, args jsonb,
@@ -214,7 +215,7 @@ begin
                         select unnest(one.slot_jobs), null, null, unnest(one.slot_gates)) b
                  where one.slot_jobs is not null
                  group by b.id) u
-          -- Ids that lie close together are read in one go; of others each is looked up.
+          -- Ids that lie close together are read with one scan; others are looked up one by one.
           join (select i.*, millrace.is_carried(carry, i.args, i.options, i.metadata, i.tags) as whole from millrace.job i
                  where one.hi - one.lo < 2 * one.n and i.id between one.lo and one.hi
                 union all
@@ -223,14 +224,14 @@ begin
     end loop;
 end $$;
 
--- All of them, each time: one that was asked for in a long transaction appears behind younger ones. heed_cancels keeps them few.
+-- All of them each time, because a cancel from a long transaction appears after younger ones. heed_cancels keeps them few.
 create or replace function millrace.cancels(the_session bigint) returns table (number bigint, job bigint)
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select c.number, c.job from millrace.cancel c where c.session = the_session
 $$;
 
--- Leases that the database has and the worker does not: their claim's answer was lost. Nothing of them has started. What
--- somebody cancelled meanwhile ends here. Returns how many went back.
+-- Leases that the database has and the worker does not know: the reply to their claim was lost. None of their jobs has started. Jobs that
+-- were cancelled meanwhile end here. Returns how many went back.
 create or replace function millrace.leases_return(the_session bigint, numbers bigint[], out jobs int)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

@@ -1,4 +1,4 @@
--- What a token (in Swift context.token) says: whose run it is.
+-- Reads a token (in Swift context.token): which run it belongs to.
 create or replace function millrace.read_token(token text, out session bigint, out number bigint, out job bigint)
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -67,7 +67,7 @@ begin
     return given;
 end $$;
 
--- What is on record for a job, in the order in which it came.
+-- A job's recorded steps, in the order in which they were recorded.
 create or replace function millrace.steps(id bigint, caller millrace.caller_name default current_user)
 returns table (name text, value jsonb, attempt int, at timestamptz)
 language plpgsql volatile security definer
@@ -80,7 +80,7 @@ begin
     select s.name, s.value, s.attempt::int, s.at from millrace.step s where s.job = steps.id order by s.at, s.name;
 end $$;
 
--- For work that begins anew: nothing of it has been done yet.
+-- For a job that starts again from its first step: forgets the steps it has done.
 create or replace function millrace.steps_forget(the_job bigint) returns void
 language plpgsql set enable_seqscan = off as $$
 begin
@@ -88,7 +88,7 @@ begin
     update millrace.progress p set session = null, number = null, fraction = null, stage = null, note = null, at = null where p.job = the_job;
 end $$;
 
--- As retry, with every step to be done again.
+-- As retry, but every step is done again.
 create or replace function millrace.retry_fresh(id bigint) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin

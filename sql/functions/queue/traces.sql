@@ -1,7 +1,7 @@
--- What workers report of running jobs, a batch at a time: objects with session, number, job, attempt; age, fraction, stage and note of
--- the last progress, if there is any (age in seconds: the worker's clock is not the database's); lines of {level, age, line}, and how
--- many before them were skipped. Progress needs a live lease. Lines do not, for they tell what happened; they carry the run's token.
--- Of a job's lines the newest 200 and 64 KiB stay. Answers with the jobs to report again later: somebody's open transaction has their row.
+-- Workers' reports about running jobs, a batch at a time: objects with session, number, job, attempt; age, fraction, stage and note of the
+-- last progress, if any (age in seconds: the worker's clock is not the database's); lines of {level, age, line}, and how many lines before
+-- them were skipped. Progress needs a live lease. Lines do not, because they tell what has happened; they carry the run's token. The newest
+-- 200 lines and 64 KiB of a job are kept. Returns the jobs to report again later, because an open transaction has locked their row.
 create or replace function millrace.report(runs jsonb) returns bigint[]
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -17,7 +17,7 @@ declare
     total record;
     later bigint[] := '{}';
 begin
-    -- How far a run has come is nothing to wait for the disk for; what it has said is.
+    -- Progress need not wait for the disk; lines of the log do.
     if not exists (select from jsonb_array_elements(report.runs) r where jsonb_typeof(r -> 'lines') = 'array' and r -> 'lines' <> '[]') then
         perform set_config('synchronous_commit', 'off', true);
     end if;
@@ -28,7 +28,7 @@ begin
     loop
         moves := false;
         if one.age is not null then
-            -- Never waits: a lease that is being ended or rescued is as good as gone.
+            -- It never waits: a lease that is being ended or rescued counts as gone.
             select l.at into held from millrace.lease l
              where l.session = one.session and l.number = one.number and one.job = any (l.ids)
                for key share skip locked;
@@ -79,7 +79,7 @@ begin
     return later;
 end $$;
 
--- The kept lines of a job behind the given one, oldest first.
+-- The kept lines of a job after the given one, oldest first.
 create or replace function millrace.logs(id bigint, after bigint default 0, caller millrace.caller_name default current_user)
 returns table (n bigint, at timestamptz, level text, attempt int, token text, line text)
 language plpgsql volatile security definer
@@ -105,8 +105,8 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select r.value from millrace.result r where r.job = the_job
 $$;
 
--- Keeps the results of the jobs that succeeded. No limit here, for one result must not fail the ends of others: the library and
--- complete have refused what is too large.
+-- Keeps the results of the jobs that succeeded. There is no limit here, because one result must not fail the ends of other jobs: the
+-- library and complete have refused results that are too large.
 create or replace function millrace.results_keep(ids bigint[], results text[]) returns void
 language sql volatile set search_path = pg_catalog, pg_temp as $$
     insert into millrace.result (job, value)
@@ -122,8 +122,9 @@ language sql volatile set search_path = pg_catalog, pg_temp as $$
     delete from millrace.result r where r.job = any (jobs)
 $$;
 
--- Traces go with their jobs, however those went: a walk in order of jobs, a stretch a minute, and on at once where there was
--- something to do. Nobody sees them meanwhile, for every door asks for the job first. Returns how many rows went.
+-- Traces are deleted after their jobs, in whatever way those went. The sweep walks in order of jobs, `stretch` jobs a minute, and continues
+-- at once where it found something. Nobody sees the leftovers meanwhile, because every door looks for the job first. Returns how many rows
+-- it deleted.
 create or replace function millrace.trace_sweep(stretch int default 20000) returns bigint
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp

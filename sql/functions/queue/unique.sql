@@ -1,12 +1,12 @@
--- Unique keys. One row of unique_lock is one key; whoever changes what it says holds its lock. Callers lock the key first and the
--- holder's place in line second. Whoever ends a job has its place already, and so never waits for a key (unique_ended).
+-- Unique keys. One row of unique_lock is one key, and a transaction that changes it holds its lock. Callers lock the key first and the
+-- holder's place in line second. A transaction that ends a job already has the job's place, so it never waits for a key (unique_ended).
 --
--- Each time that a key changes hands its row goes on to another round, and a key whose holder has ended stays a minute longer, for whoever
--- takes it next: so the rows that an old snapshot keeps of a key lie at lower rounds, and who looks from the highest walks over none. That a key
--- has one row, whatever its round and whatever a caller's snapshot shows, is seen to by unique_key: one row there for each that is known, which
--- comes and goes with it and is never updated.
+-- Each time a key changes hands its row moves to the next round, and a key whose holder has ended stays a minute longer, for the next
+-- holder. So the versions that an old snapshot keeps of a key lie at lower rounds, and a search from the highest round walks over none of
+-- them. A key must have one row, whatever its round and whatever a caller's snapshot shows. The table unique_key ensures that: it has one
+-- row for each known key, which is inserted and deleted with the key and never updated.
 
--- whose: a client's own scope, for nobody else's key may stand in its way; null for staff.
+-- whose: a client's own scope, so that nobody else's key can block it; null for staff.
 create or replace function millrace.unique_hash(the_key text, the_kind text, the_queue text, the_tenant text, the_scope text, whose text)
 returns bytea
 language plpgsql immutable as $$
@@ -19,7 +19,7 @@ begin
         the_key), 'UTF8')), 1, 16);
 end $$;
 
--- A client's key. One that was taken before clients had keys of their own stays its holder's until it ends.
+-- A client's key. A key that was taken before clients had scopes of their own stays its holder's until it ends.
 create or replace function millrace.unique_hash_own(
     the_key text, the_kind text, the_queue text, the_tenant text, the_scope text, whose text, caller name
 ) returns bytea
@@ -35,7 +35,7 @@ begin
     return before;
 end $$;
 
--- The job that holds the key now: the one given, or whoever came first. Waits for an open transaction that is taking it.
+-- The job that holds the key now: the given one, or the one that came first. Waits for an open transaction that is taking the key.
 create or replace function millrace.unique_take(the_hash bytea, the_job bigint) returns bigint
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
@@ -70,8 +70,8 @@ begin
     end loop;
 end $$;
 
--- The holders among these have ended. A waiting successor takes the key and its place in line; else the key stays held for
--- options.unique_for; else it is free, and its row stays for whoever takes it soon (not for_good: then it goes).
+-- The holders among these have ended. A waiting successor takes the key and its place in line. Else the key stays held for
+-- options.unique_for. Else it is free, and its row stays for the next holder (with for_good the row is deleted).
 create or replace function millrace.unique_end(ids bigint[], for_good boolean default false) returns void
 language plpgsql
 set enable_seqscan = off
@@ -135,8 +135,8 @@ begin
     end if;
 end $$;
 
--- Makes good for a holder's end that could not have the key's row. Waits for whoever has it. Only who has the row touches the
--- notes; whoever waited for a row that was deleted has nothing, and looks again.
+-- Completes the end of a holder that could not get the key's row. Waits for the transaction that has the row. Only the owner of the row
+-- touches the notes; a caller that waited for a row that was then deleted has nothing, and looks again.
 create or replace function millrace.unique_settle(the_hash bytea) returns void
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -172,7 +172,7 @@ begin
     return swept;
 end $$;
 
--- The keys whose rows stand at these places, which the caller has locked, are known no more.
+-- Deletes the keys whose rows are at these places, which the caller has locked.
 create or replace function millrace.unique_forget(places tid[]) returns void
 language plpgsql set enable_seqscan = off as $$
 begin
@@ -182,8 +182,8 @@ begin
     delete from millrace.unique_key k where k.hash = any (array(select g.hash from gone g));
 end $$;
 
--- Lets go of keys whose time has passed, a minute later: one that nobody wants again by then begins anew. floor: what lies before it has been
--- looked through (null: nothing). Returns how many, and how far it has come.
+-- Releases keys whose time has passed, a minute later; a key that nobody wants again by then is deleted. floor: everything before it has
+-- been looked through (null: nothing). Returns how many keys expired, and how far it has come.
 create or replace function millrace.unique_expire(floor timestamptz default null, most int default 100000, out expired int, out upto timestamptz)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -204,9 +204,10 @@ begin
     end if;
 end $$;
 
--- Gives what was asked for to the job that holds the key. fate: 'replaced', it waited and has taken it (id is its number, as it is
--- its successor's if there is one); 'follows', it runs and the_job is now its successor; 'taken', nobody held the key and the_job does now, not to run
--- before the hold of an ended holder is over; 'unknown', nobody has held it of late: unique_take is to be asked; 'again', its holder has moved on meanwhile.
+-- Gives the request to the job that holds the key. fate: 'replaced', the holder waited and has taken the new contents (id is its number, or
+-- its successor's if it has one); 'follows', the holder runs and the_job is now its successor; 'taken', nobody held the key and the_job
+-- does now, but must not run before the hold of an ended holder is over; 'unknown', nobody has held it lately, so call unique_take;
+-- 'again', the holder has moved on meanwhile.
 create or replace function millrace.unique_replace(
     the_hash bytea, the_job bigint, the_kind int, the_queue int, the_lane int, the_run_at timestamptz, the_args jsonb,
     the_limit_key text, the_max_attempts int, the_tags text[], the_metadata jsonb, the_options jsonb,
@@ -284,7 +285,7 @@ begin
         return;
     end if;
 
-    -- What it was asked to do is new: all its attempts, no step done, and no cancel that meant the old. What it did to workers still counts.
+    -- Its work is new: all attempts, no step done, and no cancel of the old work. Crashes that it caused still count.
     if exists (select from millrace.cancel c where c.job = held.job) or exists (select from millrace.step s where s.job = held.job)
         or exists (select from millrace.progress p where p.job = held.job)
     then

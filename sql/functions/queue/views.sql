@@ -75,7 +75,7 @@ select h.id, k.name, q.name, (array['succeeded', 'cancelled', 'dead'])[h.outcome
   left join millrace.process p on p.session = h.session
  where h.outcome in (1, 2, 3);
 
--- Where a running job is, without walking every lease's ids through the view.
+-- Where a running job is, without a walk over every lease's ids through the view.
 create or replace function millrace.job_running(the_job bigint)
 returns table (session bigint, number bigint, at timestamptz, attempt int, crashes int)
 language plpgsql volatile set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
@@ -92,7 +92,7 @@ begin
     end loop;
 end $$;
 
--- Has the job a place in line, now or later? Unlike job_running this costs the same however many run.
+-- Whether the job has a place in line, now or later. Unlike job_running it costs the same however many jobs run.
 create or replace function millrace.job_waits(the_job bigint) returns boolean
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -123,7 +123,7 @@ begin
         return;
     end if;
     for tries in 1 .. 3 loop                              -- it may move between two looks
-        -- By its place, like take_waiting: ready has no index on job that holds its plain rows.
+        -- By its place, like take_waiting: ready has no index on job for its plain rows.
         select r.lane, r.attempt, r.crashes, null as limited_by into place from millrace.ready r
          where r.queue = head.queue and r.lane = head.lane and r.seq = job.id;
         if not found then
@@ -205,8 +205,8 @@ begin
     end loop;
 end $$;
 
--- Counts are capped, for a count of millions takes seconds: `cap` means that many or more. A function, because the planner
--- takes the laterals for a day's work and would compile them.
+-- Counts are capped, because a count of millions takes seconds: `cap` means that many or more. A function, because the planner
+-- overestimates the laterals and would compile them.
 create or replace function millrace.depths(cap int default 10000)
 returns table (queue text, paused_at timestamptz, retention text, ready bigint, scheduled bigint, running bigint,
     oldest_ready_at timestamptz, created_at timestamptz)
@@ -224,7 +224,7 @@ begin
                    and h.id = u.id and h.session = l.session and h.number = l.number)
          group by coalesce(q.main, q.id)
     ), later as materialized (
-        -- One pass for all queues, for timers stand in order of time: beyond a hundred caps it says what it has seen so far.
+        -- One pass for all queues, because timers are in order of time. After a hundred times the cap it returns what it has seen so far.
         select coalesce(q.main, q.id) as main, count(*) as n
           from (select t.queue from millrace.timer t limit cap::bigint * 100) d join millrace.queue q on q.id = d.queue
          group by coalesce(q.main, q.id)

@@ -1,12 +1,12 @@
--- Waking without a flag that could be read too early. An enqueuer tries to share an advisory lock on its queue's bucket
--- until its commit; the doorman of a sleeping fleet waits for, then holds, that lock alone. A try that fails says that
--- somebody sleeps (or is about to): notify. A try that succeeds makes the doorman wait for this very commit, and look.
--- 1297239619 and 1297239620 are "MRlC" and one more: the lock K and the doorman's election D.
--- What follows the line's and the lane's number says more: '.ready', that the job is in its lane, so that nobody need look at the clock.
+-- Waking without a flag that could be read too early. An enqueuer tries to share an advisory lock (K) on its queue's bucket until its
+-- commit. While the workers sleep, one of them waits for that lock and then holds it alone. A failed try says that a worker sleeps, or is
+-- about to: so notify. A successful try makes that worker wait for this very commit, and then look. 1297239619, the lock K, is "MRlC";
+-- 1297239620, the lock D, elects the worker that waits for K. In the notification, '.ready' after the numbers of line and lane says that
+-- the job is in its lane, so that nobody needs to look at the timers.
 create or replace function millrace.wake_saying(the_queue int, the_lane int, more text) returns void
 language plpgsql as $$
 declare
-    told text;                                            -- assigned, not performed: a query for its own sake is set up anew each time
+    told text;                                            -- assigned, not performed: Postgres prepares a `perform` again in every call
 begin
     if not pg_try_advisory_xact_lock_shared(1297239619, the_queue & 63) then
         -- A full notification queue would make the caller's commit fail; the poll then has to do.

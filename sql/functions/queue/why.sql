@@ -15,7 +15,7 @@ $$;
 create or replace function millrace.why_time(t timestamptz) returns text
 language sql stable as $$ select to_char(t at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS') || ' UTC' $$;
 
--- What keeps a whole queue or kind from being worked; null when workers take from there.
+-- What keeps workers from taking jobs of a whole queue or kind; null when they do take them.
 create or replace function millrace.why_nobody(the_queue int, the_kind int) returns jsonb
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -48,7 +48,7 @@ begin
     return null;
 end $$;
 
--- What a limit says at its gate; null when there is room.
+-- What a limit holds back at its gate; null when there is room.
 create or replace function millrace.why_limit(the_scope text, the_name text, the_gate bigint, the_cap int, the_spacing float8, the_burst int) returns jsonb
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -130,7 +130,7 @@ begin
     return millrace.why_put('next', 'it is next in line');
 end $$;
 
--- What a job that stands in no line waits for: the holder of its key, or other jobs of its flow.
+-- What a job without a place in line waits for: the holder of its key, or other jobs of its flow.
 create or replace function millrace.why_blocked(the_job bigint) returns jsonb
 language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare

@@ -40,7 +40,7 @@ begin
         end if;
         if v.value ? 'max' and coalesce(jsonb_typeof(v.value -> 'max') <> 'number' or v.value ->> 'max' !~ '^[0-9]{1,7}$'
                 or (v.value ->> 'max')::int not between 1 and 1000000, true) then
-            perform millrace.refuse(format('max of the variable %s is no whole number from 1 to 1000000', v.key), 'variables', example);
+            perform millrace.refuse(format('max of the variable %s is not a whole number from 1 to 1000000', v.key), 'variables', example);
         end if;
     end loop;
 end $$;
@@ -90,7 +90,7 @@ begin
     perform millrace.template_check_variables(template_publish.variables);
 
     perform millrace.turns_wait('template', array[hashtext(template_publish.name) & 63]);      -- versions count up one by one
-    -- The same as what is live, or as what is to be as soon as it was checked, is no new version.
+    -- If it equals the live version, or the one that goes live once it is checked, it is not a new version.
     select t.version into the_version
       from millrace.template_version t
      where t.name = template_publish.name and t.locale = template_publish.locale
@@ -167,7 +167,7 @@ begin
     return changed;
 end $$;
 
--- The oldest of what nobody has compiled yet, for whoever has the compiler.
+-- The oldest versions that nobody has compiled yet, for a worker with the compiler.
 create or replace function millrace.template_unchecked(most int default 20)
 returns table (name text, locale text, version int, subject text, html text, plain text, variables jsonb)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
@@ -178,7 +178,8 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
      limit least(greatest(most, 1), 100)
 $$;
 
--- The compiler's word on a version: null, or the sentence that says what is wrong. The first word counts; false when there was one.
+-- Records the compiler's result for a version: null, or a sentence that says what is wrong. The first result counts; false when there was
+-- one.
 create or replace function millrace.template_checked(name text, locale text, version int, problem text default null) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -204,7 +205,7 @@ begin
     return true;
 end $$;
 
--- What is live in the first of the locales that has something; or one version of it, live or not.
+-- The live version in the first of the locales that has one; or a given version, live or not.
 create or replace function millrace.template_source(the_name text, the_locales text[], the_version int default null)
 returns table (locale text, version int, subject text, html text, plain text, variables jsonb)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$

@@ -14,10 +14,10 @@ begin
         perform millrace.refuse(format('the event type %L is malformed', left(event_publish.type, 60)), 'type',
             'A type has 1 to 128 letters, digits and the signs _ . : / - and begins with a letter or digit, as in com.example.order.paid.');
     end if;
-    -- A reference as RFC 3986 has it, by its characters: what it means is for the reader.
+    -- A URI reference (RFC 3986), checked by its characters only; the reader decides about its meaning.
     if event_publish.source is null or length(event_publish.source) > millrace.most('source')
         or event_publish.source !~ E'^([A-Za-z0-9._~:/?#\\[\\]@!$&''()*+,;=-]|%[0-9A-Fa-f]{2})+$' then
-        perform millrace.refuse(format('the source %L is no URI reference', left(event_publish.source, 60)), 'source',
+        perform millrace.refuse(format('the source %L is not a URI reference', left(event_publish.source, 60)), 'source',
             'Give 1 to 512 characters such as /shop/orders or https://example.com/shop; spaces and the like as %20.');
     end if;
     if length(event_publish.subject) not between 1 and millrace.most('event_subject') or event_publish.subject ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
@@ -50,7 +50,7 @@ begin
         raise exception using errcode = '40001', message = 'an event with this id was published by a concurrent transaction';
     end if;
     perform millrace.event_conflict(case
-        -- Of another's event nothing is said but that the id is taken.
+        -- About another role's event only one thing is said: that the id is taken.
         when not millrace.is_staff(event_publish.caller) and old.owner is distinct from event_publish.caller then 'id'
         when old.type <> event_publish.type then 'type'
         when old.source <> event_publish.source then 'source'
@@ -61,7 +61,7 @@ begin
     return the_id;
 end $$;
 
--- What Millrace itself has to say: nobody need be allowed to publish for it to be said.
+-- For Millrace's own events, which need no right to publish.
 create or replace function millrace.event_say(the_type text, the_source text, the_subject text, the_tenant text, the_data jsonb) returns uuid
 language plpgsql volatile as $$
 declare
@@ -83,7 +83,7 @@ begin
     end if;
 end $$;
 
--- What a client may publish, and its tenant: with claims its own.
+-- Which types a client may publish, and its tenant; with claims its own tenant.
 create or replace function millrace.check_publisher(the_type text, the_tenant text, caller name) returns text
 language plpgsql stable as $$
 begin
@@ -113,8 +113,9 @@ begin
     return found;
 end $$;
 
--- As in `wake`: a notification serialises commits, so there is one only when somebody sleeps. Who waits for events holds the lock
--- (1297239619, 64) alone, which no queue's bucket uses; it takes it before its last look. Postgres sends one a transaction.
+-- As in `wake`: a notification serialises commits, so one is sent only while somebody sleeps. A session that waits for events holds the
+-- lock (1297239619, 64) alone, which no queue's bucket uses; it takes the lock before its last look. Postgres sends one notification per
+-- transaction.
 create or replace function millrace.event_wake() returns void
 language plpgsql as $$
 begin
@@ -123,9 +124,9 @@ begin
     end if;
 end $$;
 
--- Numbers what has been committed since. One at a time, and who finds another at it goes without: its numbers are seen before the
--- turn is free, so whoever has seen a number has seen, or can see, all below it. A publisher's open transaction holds nobody up; a
--- reader's keeps others from what came since, so a reader commits each look.
+-- Numbers the events that were committed since the last call. One session at a time; a session that finds another one at work skips it. The
+-- numbers are visible before the turn is free, so a reader that has seen a number has seen, or can see, all lower ones. An open transaction
+-- of a publisher delays nobody; an open transaction of a reader hides new events from other readers, so a reader commits after each look.
 create or replace function millrace.events_number(most int default 10000) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
@@ -153,8 +154,8 @@ language sql stable as $$
            || jsonb_build_object('datacontenttype', 'application/json', 'data', e.data)
 $$;
 
--- The feed: what came behind `since`, as CloudEvents 1.0 has it in its JSON format; the tenant is an extension. A reader keeps the last
--- seq it has dealt with; nothing ever appears at or below it.
+-- The feed: the events after `since`, in the JSON format of CloudEvents 1.0; the tenant is an extension. A reader keeps the last seq that
+-- it has processed; nothing ever appears at or below it.
 create or replace function millrace.events_changes(since bigint default 0, page int default 50)
 returns table (seq bigint, at timestamptz, id uuid, change text, data jsonb)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -173,7 +174,7 @@ select e.id, e.seq, '1.0'::text as specversion, e.type, e.source, e.subject, e.a
        e.owner, e.data
   from millrace.event e;
 
--- The newest first, behind `after`.
+-- The newest first, after `after`.
 create or replace function millrace.event_list(type text default null, tenant text default null, after uuid default null, page int default 50)
 returns setof millrace.events
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -202,7 +203,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     select v.* from millrace.events v where v.id = event.id
 $$;
 
--- Kept for 14 days, read or not: whoever reads has a fortnight.
+-- Events are kept for 14 days, read or not, so a reader has 14 days.
 create or replace function millrace.events_expire(most int default 50000) returns bigint
 language plpgsql volatile set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare

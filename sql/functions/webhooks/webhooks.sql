@@ -1,4 +1,4 @@
--- Targets of events: who is told, with which secrets; for operators.
+-- Targets of events, with their secrets; for operators.
 
 create or replace function millrace.webhook_must(the_id uuid) returns millrace.webhook
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -12,7 +12,7 @@ begin
     return one;
 end $$;
 
--- Whether an event is for a target. The place in the feed is for others to compare.
+-- Whether a target wants an event. The caller compares their places in the feed.
 create or replace function millrace.webhook_wants(w millrace.webhook, the_type text, the_tenant text) returns boolean
 language sql immutable as $$
     select (w.tenant is null or coalesce(w.tenant = the_tenant, false))
@@ -57,9 +57,9 @@ begin
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     if webhook_add.sealed is not null and not millrace.is_sealed(webhook_add.sealed) then
-        perform millrace.refuse('sealed is no encrypted secret', 'sealed', 'Leave it out: a secret is made.');
+        perform millrace.refuse('sealed is not an encrypted secret', 'sealed', 'Leave it out: a secret is made.');
     end if;
-    -- What was published before is not for it, whoever numbers it.
+    -- Events published before this webhook are not for it, even if they get their numbers later.
     perform millrace.events_number(1000000);
     insert into millrace.webhook (id, url, types, mode, tenant, handshake, state, since, rate_at, blocked_until, created_at)
     values (the_id, webhook_add.url, webhook_add.types, webhook_add.mode, webhook_add.tenant, coalesce(webhook_add.handshake, true),
@@ -74,7 +74,7 @@ begin
     return query select the_id, the_secret;
 end $$;
 
--- Another secret. The older ones sign beside it until the overlap is over.
+-- A new secret. The older ones sign as well until the overlap is over.
 create or replace function millrace.webhook_rotate(id uuid, overlap interval default '1 day', sealed jsonb default null) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -86,7 +86,7 @@ begin
         perform millrace.refuse('the overlap is out of range', 'overlap', 'Give an interval from 0 to 30 days.');
     end if;
     if webhook_rotate.sealed is not null and not millrace.is_sealed(webhook_rotate.sealed) then
-        perform millrace.refuse('sealed is no encrypted secret', 'sealed', 'Leave it out: a secret is made.');
+        perform millrace.refuse('sealed is not an encrypted secret', 'sealed', 'Leave it out: a secret is made.');
     end if;
     delete from millrace.webhook_secret s where s.webhook = one.id and s.until <= t;
     if (select count(*) from millrace.webhook_secret s where s.webhook = one.id) >= 5 then
@@ -119,7 +119,7 @@ language sql volatile set search_path = pg_catalog, pg_temp as $$
      where w.id = the_id and w.state <> 'disabled'
 $$;
 
--- A target that was switched off goes on where it was: what it had not taken is due, and what came since and is still kept comes behind.
+-- An enabled target continues where it was: deliveries that it had not taken are due, and kept events since then follow.
 create or replace function millrace.webhook_enable(id uuid) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -175,7 +175,7 @@ begin
     return n;
 end $$;
 
--- What a query in an address holds may be a secret: it is not shown.
+-- The query of an address may contain a secret, so it is not shown.
 create or replace view millrace.webhooks as
 select w.id, regexp_replace(w.url, E'\\?.*$', '?…') as url, w.types, w.mode, w.tenant, w.state, w.reason, w.handshake, w.rate,
        (select count(*)::int from millrace.webhook_secret s where s.webhook = w.id) as secrets,
@@ -186,7 +186,7 @@ select w.id, regexp_replace(w.url, E'\\?.*$', '?…') as url, w.types, w.mode, w
 create or replace view millrace.webhook_deliveries as
 select d.webhook, d.event, d.seq, d.state, d.attempts, d.code, d.error, d.due_at, d.first_at, d.done_at from millrace.webhook_delivery d;
 
--- How things stand, for `status`: those that are due and have not been taken up count as late.
+-- The figures for `status`: due deliveries that no worker has claimed count as late.
 create or replace function millrace.webhook_state(out targets int, out disabled int, out waiting bigint, out late_s float8, out unsealed int, out keys text[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -219,7 +219,7 @@ begin
     return found;
 end $$;
 
--- Events about a person, and what was made of them.
+-- Erases events about a person, and their deliveries.
 create or replace function millrace.events_erase_person(person text) returns bigint
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare

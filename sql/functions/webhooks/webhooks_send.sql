@@ -1,4 +1,4 @@
--- Deliveries: made from the feed, claimed, and what came of them; for workers.
+-- Deliveries: made from the feed, claimed, and recorded; for workers.
 
 -- Turns events into deliveries, in the order of the feed and each once: one worker at a time, and the place in the feed is moved in the
 -- same transaction. How many events it has passed; as many as asked for: there may be more.
@@ -17,7 +17,7 @@ begin
         return 0;
     end if;
     perform millrace.events_number();
-    -- Nobody who is told now wants what was before them.
+    -- No present target wants events before its own start.
     fed := greatest(fed, (select min(w.since) from millrace.webhook w where w.state <> 'disabled'));
     select max(x.seq), count(*)::int into last_seq, passed
       from (select e.seq from millrace.event e where e.seq > fed order by e.seq limit most) x;
@@ -33,7 +33,7 @@ begin
     return passed;
 end $$;
 
--- A rate of n a minute as a bucket: so many at once, and a place more each so many seconds; in no minute more than n.
+-- A rate of n a minute as a bucket: webhook_burst requests at once, and one more after each webhook_pause; never more than n in a minute.
 create or replace function millrace.webhook_burst(rate int) returns int
 language sql immutable parallel safe as $$ select greatest(1, rate / 60) $$;
 
@@ -47,9 +47,10 @@ language sql immutable as $$
         then w.rate_at - millrace.webhook_pause(w.rate) * (millrace.webhook_burst(w.rate) - 1) end)
 $$;
 
--- What is to be done now, at most so many requests: handshakes (no event), and deliveries, which the token holds for so long. Requests are
--- counted against the target's rate here, under its lock: so the whole fleet keeps to it. In batch mode what is claimed together is one.
--- busy: targets that have enough from this worker already.
+-- What to send now, at most `most` requests: handshakes (no event), and deliveries, which the token holds for `hold` seconds. Requests are
+-- counted against the target's rate here, under its lock, so the whole fleet keeps to the rate. In batch mode the events claimed together
+-- are one request.
+-- busy: targets that already have enough requests from this worker.
 create or replace function millrace.webhook_claim(
     the_token bigint, most int, per_target int, per_batch int, busy text[], hold float8, the_origin text
 )
@@ -73,7 +74,7 @@ begin
         exit when left_over <= 0;
         select coalesce(array_agg(s.secret::text order by s.n desc), '{}') into signing
           from millrace.webhook_secret s where s.webhook = w.id and (s.until is null or s.until > t);
-        -- A worker that nobody has told whom events come from goes by the consent that others have got.
+        -- A worker without a configured origin relies on the consent that other workers have got.
         if w.handshake and (w.state = 'pending' or (the_origin is not null and w.origin is distinct from the_origin)) then
             update millrace.webhook x set blocked_until = t + make_interval(secs => hold) where x.id = w.id;
             return query select w.id, w.url, w.mode, true, w.tries, signing, null::uuid, null::jsonb, 0, false;
@@ -128,10 +129,10 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
      where w.state <> 'disabled'
 $$;
 
--- What came of a request with these events. delivered; retry (each after its wait, null: that was the last); refused: never again;
--- gone: no event any more; throttled and later: all wait for so long, and it counts as no attempt; alone: a batch was refused;
--- passed: this worker's own settings keep it from going there, and another may, so it counts as no attempt until for an hour none could.
--- Returns the reason when the target was switched off by it.
+-- The outcome of a request with these events. delivered; retry (each after its wait, null: that was the last); refused: never again; gone:
+-- no more events; throttled and later: all wait this long, and it counts as no attempt; alone: a batch was refused; passed: this worker's
+-- settings forbid the target, and another worker may be allowed, so it counts as no attempt until none was allowed for an hour. Returns the
+-- reason if the target was switched off by it.
 create or replace function millrace.webhook_record(
     the_token bigint, the_webhook uuid, the_events uuid[], outcome text, waits float8[], the_code int, the_error text, hold float8
 ) returns text
@@ -160,7 +161,7 @@ begin
            set due_at = t, error = left(the_error, 500), token = null
          where d.webhook = w.id and d.event = any (the_events) and d.token = the_token;
     when 'delivered' then
-        -- Also when its time was over and somebody else has it by now: it has arrived.
+        -- Also when its time was over and another worker has it by now: it has arrived.
         update millrace.webhook_delivery d
            set state = 'delivered', attempts = d.attempts + 1, code = the_code, error = null, done_at = t, token = null
          where d.webhook = w.id and d.event = any (the_events) and d.done_at is null;
@@ -174,7 +175,7 @@ begin
         update millrace.webhook x set failing_since = coalesce(x.failing_since, t) where x.id = w.id returning x.failing_since into w.failing_since;
         select min(d.first_at) into began from millrace.webhook_delivery d
          where d.webhook = w.id and d.event = any (the_events) and d.state = 'failed' and d.done_at = t;
-        -- Nothing has arrived since this one was first tried. The first failure is told a moment after it.
+        -- Nothing has arrived since this delivery was first tried. The first failure is recorded a moment after that try.
         if w.failing_since < began + interval '5 minutes' then
             why := format('nothing has arrived there since %s: %s', to_char(w.failing_since at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"'), the_error);
         end if;
@@ -200,7 +201,7 @@ begin
     return null;
 end $$;
 
--- What came of a handshake: allowed, refused, retry after so long (null: no more), or passed (see above; after an hour, refused).
+-- The outcome of a handshake: allowed, refused, retry after this long (null: no more), or passed (see above; after an hour, refused).
 create or replace function millrace.webhook_consent(the_webhook uuid, outcome text, the_origin text, the_rate int, why text, hold float8) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -232,7 +233,7 @@ begin
     return why;
 end $$;
 
--- Where to, and with which secrets: for a test by hand.
+-- A target's address and secrets, for a test by hand.
 create or replace function millrace.webhook_target(the_webhook uuid) returns table (url text, mode text, handshake boolean, state text, secrets text[])
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select w.url, w.mode, w.handshake, w.state,

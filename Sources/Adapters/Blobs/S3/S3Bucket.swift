@@ -24,7 +24,7 @@ package struct S3Place: Sendable, Equatable {
     }
 }
 
-/// How to reach an S3.
+/// The address and credentials of an S3.
 package struct S3Options: Sendable {
     /// nil: Amazon's own, where each bucket has a host.
     package var endpoint: String?
@@ -32,9 +32,9 @@ package struct S3Options: Sendable {
     package var accessKey: String
     package var secretKey: String
     package var token: String?
-    /// Of one request.
+    /// The time limit of one request.
     package var timeout = Duration.seconds(120)
-    /// What is larger goes in parts of this size.
+    /// Larger blobs are put in parts of this size.
     package var part = 8 << 20
 
     package init(endpoint: String? = nil, region: String, accessKey: String, secretKey: String, token: String? = nil) {
@@ -76,7 +76,7 @@ struct S3Bucket: Sendable {
 
     func path(_ key: String) -> String { prefix + "/" + SigV4.encoded(key, keepingSlashes: true) }
 
-    /// As a copy names where it copies from.
+    /// The name of a copy's source.
     func source(_ key: String) -> String { "/\(name)/\(SigV4.encoded(key, keepingSlashes: true))" }
 
     func request(
@@ -95,7 +95,7 @@ struct S3Bucket: Sendable {
         return request
     }
 
-    /// An address for whoever has no key.
+    /// A signed address for a client without a key.
     func address(_ method: String, _ key: String, headers: [SigV4.Field], for span: Duration, at date: Date) -> String {
         let path = path(key)
         return base + path + "?"
@@ -121,7 +121,7 @@ struct S3Bucket: Sendable {
         throw BlobError.away("no answer")
     }
 
-    /// What S3 calls the error; never what it says about it, which may hold keys.
+    /// S3's code of the error; never its message, which may contain keys.
     static func complaint(_ response: HTTPResponse, _ deed: String) -> BlobError {
         let code = XMLText(response.text).first("Code").map { $0.filter { $0.isLetter || $0.isNumber } } ?? ""
         return .away("\(deed): S3 answered \(response.status)\(code.isEmpty ? "" : " \(code)")")
@@ -136,7 +136,7 @@ struct XMLText {
 
     func first(_ name: String) -> String? { all(name).first }
 
-    /// What stands in elements of that name, which hold no others of it.
+    /// The texts of the elements with that name, which never nest.
     func all(_ name: String) -> [String] {
         var found: [String] = []
         var rest = text[...]

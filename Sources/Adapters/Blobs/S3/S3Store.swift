@@ -4,17 +4,17 @@ package import Postgres
 import Synchronization
 package import Transfers
 
-/// Blobs as objects, `<folder>/ab/cdef…`; what is being written in parts in `<folder>/tmp/`. What is small is put in its place at once;
-/// what is large goes up in parts as it comes, under a name of its own, and is copied there when its hash is known.
+/// Blobs as objects, `<folder>/ab/cdef…`; parts under way are in `<folder>/tmp/`. A small blob is put in its place at once; a large one is
+/// uploaded in parts as it comes, under a temporary name, and copied to its place when its hash is known.
 ///
-/// As in a directory: a put makes itself known in the database before its object goes to its place; a sweep deletes object and row
-/// under the row's lock.
+/// As in a directory, a put registers in the database before its object goes to its place, and a sweep deletes object and row under the
+/// row's lock.
 package struct S3Store: BlobStore {
     package let pool: Pool
     private let bucket: S3Bucket
     private let folder: String
 
-    /// What one copy may hold.
+    /// The largest object that one copy can handle.
     private static let largest = 5 << 30
 
     package init(_ place: S3Place, _ options: S3Options, client: HTTPClient, pool: Pool) {
@@ -92,13 +92,13 @@ package struct S3Store: BlobStore {
     private func copy(_ from: String, to key: String) async throws {
         let source = SigV4.Field("x-amz-copy-source", bucket.source(from))
         let response = try await bucket.send { bucket.request("PUT", key, headers: [source]) }
-        // An error may come behind the head of a success.
+        // An error may follow the head of a success.
         guard response.status == 200, XMLText(response.text).first("ETag") != nil else {
             throw S3Bucket.complaint(response, "putting a large blob in its place")
         }
     }
 
-    /// What cannot be removed now, the sweep removes. Not for a cancelled task to skip.
+    /// The sweep removes what cannot be removed now. A cancelled task must not skip this.
     private func remove(_ parts: Parts) async {
         let bucket = bucket
         await Task {
@@ -192,12 +192,12 @@ package struct S3Store: BlobStore {
         return date < limit
     }
 
-    /// An address from which whoever has it reads the blob, for so long and from S3 itself.
+    /// A signed address by which its bearer reads the blob from S3 itself, until `span` has passed.
     package func downloadAddress(_ id: BlobID, for span: Duration, at date: Date = Date()) -> String {
         bucket.address("GET", key(of: id), headers: [], for: span, at: date)
     }
 
-    /// An address to which whoever has it puts one object of exactly this size and type.
+    /// A signed address by which its bearer puts one object of exactly this size and type.
     package func uploadAddress(
         _ name: String, size: Int, type: String, for span: Duration, at date: Date = Date()
     ) -> String {

@@ -2,7 +2,7 @@ import Digests
 package import FoundationEssentials
 import Signatures
 
-/// Signs requests to S3, and addresses that others may use without a key of their own (AWS Signature Version 4).
+/// Signs requests to S3, and addresses that clients without a key can use (AWS Signature Version 4).
 package struct SigV4: Sendable, CustomStringConvertible, CustomReflectable {
     package struct Field: Sendable, Equatable {
         package var name: String
@@ -33,7 +33,7 @@ package struct SigV4: Sendable, CustomStringConvertible, CustomReflectable {
     package var description: String { "an S3 key" }
     package var customMirror: Mirror { Mirror(self, children: []) }
 
-    /// The headers to send beside those that are given, which are signed too; `host` is among neither.
+    /// The headers to send in addition to the given ones, which are signed, too; `host` is in neither.
     ///
     /// - Parameters:
     ///   - path: as it is sent, percent-encoded.
@@ -56,7 +56,7 @@ package struct SigV4: Sendable, CustomStringConvertible, CustomReflectable {
         return added
     }
 
-    /// The query of an address that is good for so long. Headers that are given have to be sent by whoever uses it.
+    /// The query of a signed address that is valid for `span`. The client must send the given headers, too.
     package func presign(
         _ method: String, host: String, path: String, headers: [Field] = [], for span: Duration, at date: Date
     ) -> String {
@@ -95,7 +95,7 @@ package struct SigV4: Sendable, CustomStringConvertible, CustomReflectable {
         headers.map { $0.name.lowercased() }.sorted().joined(separator: ";")
     }
 
-    /// As it is signed, and as it is sent.
+    /// The form in which the query is signed and sent.
     package static func text(_ query: [Field]) -> String {
         query.map { (encoded($0.name), encoded($0.value)) }.sorted { $0 < $1 }.map { "\($0)=\($1)" }
             .joined(separator: "&")

@@ -1,4 +1,4 @@
-/// What an address is for. Only `global` may be reached on behalf of somebody else.
+/// The purpose of an address. Only `global` addresses may be reached on behalf of others.
 package enum AddressKind: String, Sendable {
     case global
     case unspecified
@@ -26,8 +26,8 @@ extension IPAddress {
         Self.table.first { $0.contains(self) }?.kind ?? (isV4 ? .global : .reserved)
     }
 
-    /// Numbers from the special-purpose registries of IANA (RFC 6890 and what followed). First match wins. Of IPv6 only 2000::/3 is
-    /// given out; all else is reserved. What leads to an IPv4 address is refused whatever that address is: no server needs it.
+    /// Numbers from the special-purpose registries of IANA (RFC 6890 and its successors). The first match wins. Of IPv6 only 2000::/3 is
+    /// assigned; everything else is reserved. Addresses that lead to an IPv4 address are always refused: no server needs them.
     private static let table: [Network] = [
         Network("0.0.0.0/32", .unspecified), Network("0.0.0.0/8", .reserved), Network("10.0.0.0/8", .private),
         Network("100.64.0.0/10", .shared), Network("127.0.0.0/8", .loopback), Network("168.63.129.16/32", .platform),
@@ -46,7 +46,7 @@ extension IPAddress {
     ].compactMap { $0 }
 }
 
-/// A prefix and what it is for.
+/// A prefix and its purpose.
 struct Network: Sendable {
     let address: IPAddress
     let length: Int

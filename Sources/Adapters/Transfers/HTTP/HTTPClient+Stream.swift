@@ -4,7 +4,7 @@ package struct HTTPBody: Sendable {
     let download: Download
     let loop: TransferLoop
 
-    /// What has come since, at least one byte; nil at the end. There is one reader.
+    /// The bytes that have come since, at least one; nil at the end. There is one reader.
     package func next() async throws(TransferError) -> [UInt8]? {
         guard let (bytes, goOn) = try await download.take() else { return nil }
         if goOn { loop.goOn(transfer) }

@@ -7,7 +7,7 @@ package final class HTTPClient: Sendable {
 
         package init() {}
 
-        /// For addresses that users give, as of webhooks.
+        /// For addresses that users give, such as those of webhooks.
         package static func strict(_ allowed: AllowedHosts = .none) -> Configuration {
             var configuration = Configuration()
             configuration.policy = .strict(allowed)
@@ -30,10 +30,10 @@ package final class HTTPClient: Sendable {
         self.loop = loop
     }
 
-    /// What runs fails, what comes later too.
+    /// Running transfers fail, and so do later ones.
     package func close() { loop.close() }
 
-    /// The whole answer, whatever its status. Cancelling the task ends the transfer.
+    /// The whole answer, with any status. Cancelling the task ends the transfer.
     package func send(_ request: HTTPRequest) async throws(TransferError) -> HTTPResponse {
         let deadline = ContinuousClock.now + request.limits.total
         var route = try RedirectRoute(request)

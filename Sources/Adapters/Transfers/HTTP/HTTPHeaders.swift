@@ -1,4 +1,4 @@
-/// The fields of a head, in their order; names match whatever their case.
+/// The fields of a head, in their order; upper and lower case in names do not matter.
 package struct HTTPHeaders: Sendable, ExpressibleByDictionaryLiteral {
     private struct Field: Sendable {
         var start: Int32
@@ -6,7 +6,7 @@ package struct HTTPHeaders: Sendable, ExpressibleByDictionaryLiteral {
         var end: Int32
     }
 
-    // One buffer for all: an answer's head is kept as it came, and text is made of what is asked for.
+    // One buffer for all: an answer's head is kept as it came, and texts are made only when they are read.
     private var bytes: [UInt8] = []
     private var fields: [Field] = []
 
@@ -19,7 +19,7 @@ package struct HTTPHeaders: Sendable, ExpressibleByDictionaryLiteral {
     package var count: Int { fields.count }
     package var isEmpty: Bool { fields.isEmpty }
 
-    /// Adds a field, also beside one of the same name. Whether it may be sent is looked at when it is.
+    /// Adds a field, even if there is one of the same name. It is checked when it is sent.
     package mutating func add(_ name: String, _ value: String) {
         let start = bytes.count
         bytes.append(contentsOf: name.utf8)
@@ -28,7 +28,7 @@ package struct HTTPHeaders: Sendable, ExpressibleByDictionaryLiteral {
         fields.append(Field(start: Int32(start), colon: Int32(colon), end: Int32(bytes.count)))
     }
 
-    /// Adds the field of a line of a head: "Name: value", with or without the end of its line. Ignores what is no field.
+    /// Adds the field of a line of a head: "Name: value", with or without the line end. Ignores a line without a field.
     mutating func add(line: UnsafeRawBufferPointer) {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > 0 else { return }
         var low = colon + 1
@@ -75,13 +75,13 @@ package struct HTTPHeaders: Sendable, ExpressibleByDictionaryLiteral {
         return zip(bytes[Int(field.start)..<Int(field.colon)], name).allSatisfy { lowercased($0) == lowercased($1) }
     }
 
-    /// What must not be sent, by its place and never by its text: a value may be a secret, and a misplaced one a name.
+    /// Describes a field that must not be sent by its place, never by its text: a value may be a secret, and so may a misplaced name.
     var complaint: String? {
         for (index, field) in fields.enumerated() {
             let place = "header \(index + 1)"
             let name = bytes[Int(field.start)..<Int(field.colon)]
             if name.isEmpty || !name.allSatisfy(isTokenByte) {
-                return "the name of \(place) is no token (letters, digits and !#$%&'*+-.^_`|~)"
+                return "the name of \(place) is not a token (letters, digits and !#$%&'*+-.^_`|~)"
             }
             let value = bytes[Int(field.colon)..<Int(field.end)]
             if value.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7f }) {

@@ -18,7 +18,7 @@ package struct HTTPRequest: Sendable {
     package enum Redirects: Sendable {
         /// A 3xx is an answer like any other.
         case answered
-        /// At most so many; never from https to http, and without credentials once the origin is another.
+        /// At most `most` redirects; never from https to http, and without credentials once the origin is another.
         case followed(most: Int)
     }
 
@@ -29,12 +29,12 @@ package struct HTTPRequest: Sendable {
     package var version = Version.automatic
     package var redirects = Redirects.answered
     package var limits = TransferLimits()
-    /// Decodes gzip, deflate and br; the size limit counts what comes out.
+    /// Decodes gzip, deflate and br; the size limit counts the decoded bytes.
     package var decompresses = false
-    /// Whether it may be sent again on a fresh connection when a kept one turns out to be dead: nil means yes for methods that are
-    /// idempotent, and with an Idempotency-Key. Otherwise the outcome is reported as unknown.
+    /// Whether it may be sent again on a new connection when a kept one turns out to be dead. nil: yes for idempotent methods and for
+    /// requests with an Idempotency-Key. Otherwise the outcome is reported as unknown.
     package var isRepeatable: Bool?
-    /// Takes no kept connection: nobody can have closed it meanwhile.
+    /// Uses a new connection, which the other side cannot have closed meanwhile.
     package var wantsFreshConnection = false
 
     package init(_ method: String, _ url: String, headers: HTTPHeaders = [:], body: Body = .none) {
@@ -68,9 +68,9 @@ package struct TransferLimits: Sendable {
     /// for its own reader does not count as slow; a body that waits for its source does.
     package var stall: Duration? = .seconds(20)
     package var leastBytes = 1
-    /// Of the answer, decompressed.
+    /// The most bytes of the answer's body, decompressed.
     package var bodyBytes = 8 << 20
-    /// Of all heads of the answer: informational ones, the final one and trailers.
+    /// The most bytes of all heads of the answer: informational ones, the final one and trailers.
     package var headBytes = 64 << 10
 
     package init() {}

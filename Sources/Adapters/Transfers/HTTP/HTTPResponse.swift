@@ -1,4 +1,4 @@
-/// What comes before the body.
+/// An answer's head.
 package struct HTTPHead: Sendable {
     /// 200 to 599 as a rule; informational ones are not shown.
     package var status: Int

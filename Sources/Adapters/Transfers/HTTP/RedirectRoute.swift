@@ -22,7 +22,7 @@ struct RedirectRoute: Sendable {
             // Which header holds a secret only its sender knows.
             request.headers.keep(Self.harmless)
         }
-        // As browsers do: what was posted is fetched, unless the status says that the request stays what it is.
+        // As in browsers: a POST becomes a GET, unless the status says that the request stays the same.
         if head.status == 303 && request.method != "HEAD" || head.status < 303 && request.method == "POST" {
             request.method = "GET"
             request.body = .none

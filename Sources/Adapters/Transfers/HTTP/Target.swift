@@ -1,6 +1,6 @@
 import CCurl
 
-/// An address as libcurl itself reads it, so that what was checked is what is connected to.
+/// An address as libcurl itself reads it, so that the checked address is the one connected to.
 package struct Target: Sendable, Equatable {
     /// Whole, in its normal form: dot segments gone, numbers of every spelling turned into an IPv4 address, no fragment.
     package let text: String
@@ -13,7 +13,7 @@ package struct Target: Sendable, Equatable {
         try self.init(text, from: nil)
     }
 
-    /// Where a `Location` leads from here.
+    /// The target of a `Location` header in an answer from here.
     func following(_ location: String) throws(TransferError) -> Target {
         try Target(location, from: self.text)
     }

@@ -1,5 +1,5 @@
 extension TargetPolicy {
-    /// Why this address can not be used, as far as can be told without asking a name server; nil: nothing speaks against it.
+    /// Why this address cannot be used, as far as is known without a name server; nil: there is no objection.
     package func objection(to url: String) -> TransferError? {
         do throws(TransferError) {
             try check(try Target(url))

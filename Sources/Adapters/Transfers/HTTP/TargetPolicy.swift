@@ -1,8 +1,8 @@
-/// Where a client may go.
+/// Which addresses a client may connect to.
 package enum TargetPolicy: Sendable {
     /// Addresses from the configuration: anywhere.
     case trusted
-    /// Addresses from users: https to the public internet, and what the operator has named.
+    /// Addresses from users: https to the public internet, and the hosts that the operator has named.
     case strict(AllowedHosts)
 
     func check(_ target: Target) throws(TransferError) {
@@ -11,11 +11,11 @@ package enum TargetPolicy: Sendable {
         guard target.port == 443 || (1024...65_535).contains(target.port) else {
             throw Self.refused("its port must be 443, or 1024 and above")
         }
-        // A name is looked at when it has become an address; a number can be refused without a socket.
+        // A name is checked once it is resolved; a number can be refused without a socket.
         if let address = IPAddress(target.host) { try check(address, for: target) }
     }
 
-    /// For each address that is about to be connected to, and again for the one that a kept connection has.
+    /// Checks each address before a connection to it, and again the address of a kept connection.
     func check(_ address: IPAddress, for target: Target) throws(TransferError) {
         guard case .strict(let allowed) = self, !allowed.contains(target), address.kind != .global else { return }
         throw Self.refused("it leads to an address that is not public (\(address.kind.rawValue))")
@@ -26,8 +26,8 @@ package enum TargetPolicy: Sendable {
     }
 }
 
-/// Hosts that the operator names, as in `MILLRACE_WEBHOOK_ALLOW=hooks.example,http://build.internal:8080`: a bare name or number
-/// means https on any port, and that its address need not be public; with http:// before it, http on that very port.
+/// Hosts that the operator names, as in `MILLRACE_WEBHOOK_ALLOW=hooks.example,http://build.internal:8080`: a bare name or number allows
+/// https on any port, even if its address is not public; http:// before it allows http on exactly that port.
 package struct AllowedHosts: Sendable, Equatable {
     package static let none = AllowedHosts()
 

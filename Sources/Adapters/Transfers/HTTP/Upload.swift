@@ -23,7 +23,7 @@ final class Upload: Sendable {
 
         var hasRoom: Bool { next == nil || isStopped }
 
-        /// Only when there is room: what it puts in must not take the place of what is there.
+        /// Only when there is room, because its next piece must not overwrite the present one.
         mutating func takeSource() -> CheckedContinuation<Void, Never>? {
             guard hasRoom else { return nil }
             defer { source = nil }
@@ -72,7 +72,7 @@ final class Upload: Sendable {
         }
     }
 
-    /// The transfer is over, whatever the source still has.
+    /// The transfer is over, even if the source has more.
     func stop() {
         let source = state.withLock { state in
             state.isStopped = true
@@ -118,7 +118,7 @@ final class Upload: Sendable {
         }
     }
 
-    /// False when nobody wants any more.
+    /// False when the transfer is over.
     private func room() async -> Bool {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

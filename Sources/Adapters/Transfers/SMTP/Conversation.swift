@@ -1,13 +1,13 @@
-/// What server and client have said to each other, line by line. Pure.
+/// The conversation of server and client, line by line. Pure.
 ///
-/// libcurl tells neither which recipient it is that was refused nor how far it came; both follow from who said what when.
+/// libcurl tells neither which recipient was refused nor how far it came; both follow from the order of the lines.
 struct Conversation: Sendable {
     private enum Asked: Equatable {
         /// The greeting, EHLO, STARTTLS, AUTH and its continuations.
         case session
         case sender
         case recipient(Int)
-        /// DATA itself; what comes after its 354 answers the dot.
+        /// DATA itself; the reply after its 354 answers the final dot.
         case data
         case end
         /// RSET, QUIT, NOOP.
@@ -26,7 +26,7 @@ struct Conversation: Sendable {
         self.recipients = Array(repeating: nil, count: recipients)
     }
 
-    /// A command goes out. Only its verb is looked at: the rest of an AUTH is secret.
+    /// A command is sent. Only its verb is kept: the rest of an AUTH is secret.
     mutating func send(_ bytes: some Sequence<UInt8>) {
         var verb: UInt64 = 0
         for byte in bytes.prefix(8) {

@@ -15,7 +15,7 @@ final class LaneSocket: Sendable {
         easy.set(CURLOPT_CLOSESOCKETDATA, pointer: context)
     }
 
-    /// What waits on the connection sees its end.
+    /// Ends the connection for the thread that waits on it.
     func interrupt() {
         open.withLock { open in
             for descriptor in open { shutdown(descriptor, Int32(SHUT_RDWR)) }

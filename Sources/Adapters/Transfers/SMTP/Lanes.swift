@@ -10,8 +10,8 @@ final class Lanes: Sendable {
     private struct State {
         var waiting: [(delivery: MailDelivery, waiter: Waiter)] = []
         var lanes = 0
-        /// Lanes that carry nothing: they take what waits. One is free before its last message's sender hears of its end, so that whoever
-        /// sends the next one finds the connection.
+        /// Lanes without a message: they take the next one. A lane becomes free before the sender of its last message hears of the end, so
+        /// a sender that continues at once finds the connection.
         var free = 0
         var isClosed = false
         var running: [ObjectIdentifier: MailDelivery] = [:]
@@ -116,7 +116,7 @@ final class Lanes: Sendable {
 
 /// Lets waiting threads through, one for each signal.
 ///
-/// `@unchecked`: the semaphore is made for use from any thread, and stays at its place until nobody holds it.
+/// `@unchecked`: a semaphore may be used from any thread, and this one does not move while anybody holds it.
 final class ThreadSemaphore: @unchecked Sendable {
     private let semaphore: UnsafeMutablePointer<sem_t>
 

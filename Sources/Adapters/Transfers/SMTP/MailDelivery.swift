@@ -2,7 +2,7 @@ import CCurl
 import Glibc
 import Synchronization
 
-/// One message on its way. A lane drives it; whoever gives it up closes its socket from under it.
+/// One message on its way. A lane drives it; to give it up, a caller closes its socket.
 final class MailDelivery: Sendable {
     private struct State {
         var isGivenUp = false
@@ -19,7 +19,7 @@ final class MailDelivery: Sendable {
     private let state: Mutex<State>
     private let socket = Mutex<LaneSocket?>(nil)
     private let upload: Upload?
-    /// Lets the lane go on when its source has something, or when nobody wants it any more.
+    /// Lets the lane continue when its source has more, or when the delivery is given up.
     private let turn = ThreadSemaphore()
 
     init(_ envelope: SMTPEnvelope, deadline: ContinuousClock.Instant) {
@@ -67,7 +67,7 @@ final class MailDelivery: Sendable {
         let (conversation, mayHaveEnded, isGivenUp, complaint) = state.withLock {
             ($0.conversation, $0.mayHaveEnded, $0.isGivenUp, $0.complaint)
         }
-        // What the server has decided stands, whatever became of the connection afterwards.
+        // The server's decision counts, whatever happened to the connection afterwards.
         if conversation.isDecided { return .success(conversation.result) }
         let stage: TransferError.Stage = mayHaveEnded ? .sent : .unsent
         if let complaint, !mayHaveEnded {
@@ -93,8 +93,8 @@ final class MailDelivery: Sendable {
         return delivery.hand(to: UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
     }
 
-    /// The last two bytes go alone. They are asked for when all others are with the system, and the dot follows them: so "may
-    /// have ended" begins no earlier than it must.
+    /// The last two bytes go alone. They are requested when all others have been given to the system, and the dot follows them: so the time
+    /// in which the message may have been taken begins as late as possible.
     private func hand(to buffer: UnsafeMutableRawBufferPointer) -> Int {
         let (done, length) = (state.withLock { $0.handedOver }, envelope.length)
         let room = UnsafeMutableRawBufferPointer(

@@ -1,9 +1,9 @@
 import Threads
 
-/// Hands messages to an SMTP server: transport and nothing else.
+/// Sends messages to an SMTP server: only the transport.
 ///
-/// Each connection has a thread, beside the loop of the HTTP client: libcurl's SMTP waits for the reply to the final dot within its
-/// call, and would hold up all that runs on a loop for as long as the server thinks.
+/// Each connection has its own thread, apart from the loop of the HTTP client: libcurl's SMTP waits for the reply to the final dot within
+/// its call, and would block everything else on a loop while the server thinks.
 package final class MailTransport: Sendable {
     package enum Security: Sendable {
         /// STARTTLS, or no message.
@@ -21,7 +21,7 @@ package final class MailTransport: Sendable {
         package var security: Security
         package var user: String?
         package var password: String?
-        /// What we call ourselves in EHLO; nil for the machine's name.
+        /// Our name in EHLO; nil for the machine's name.
         package var name: String?
         package var trust = Trust()
         package var limits = TransferLimits()

@@ -2,7 +2,7 @@ import Glibc
 
 /// A message for SMTP, and who it is for.
 package struct SMTPEnvelope: Sendable {
-    /// Empty: nobody wants to hear of a bounce.
+    /// Empty: no bounces are wanted.
     package var from: String
     package var recipients: [String]
     var message: Message
@@ -36,7 +36,7 @@ package struct SMTPEnvelope: Sendable {
         }
     }
 
-    /// What must not be handed to a server; names places, never addresses.
+    /// What must not be sent to a server; it names places, never addresses.
     var complaint: String? {
         if !from.isEmpty, let why = Self.complaint(about: from) { return "the sender's address \(why)" }
         if recipients.isEmpty { return "there is no recipient" }
@@ -77,7 +77,7 @@ package struct MailReply: Sendable, Equatable {
     package var isTemporary: Bool { (400..<500).contains(code) }
 }
 
-/// What came of a message whose outcome is known.
+/// The result of a message whose outcome is known.
 package struct MailResult: Sendable, Equatable {
     package enum Stage: Sendable, Equatable {
         /// Greeting, TLS, credentials: what ends there is a failure and no result.
@@ -89,7 +89,7 @@ package struct MailResult: Sendable, Equatable {
         case accepted
     }
 
-    /// Where it ended.
+    /// The stage at which it ended.
     package var stage: Stage
     /// To each recipient, in their order; nil when it was not asked.
     package var recipients: [MailReply?]
@@ -102,7 +102,7 @@ package struct MailResult: Sendable, Equatable {
     }
 }
 
-/// Why nobody knows, or nothing came of it. `transfer.outcomeIsUnknown` only after the final dot may have left.
+/// Why a message failed, or why its outcome is unknown. `transfer.outcomeIsUnknown` only after the final dot may have been sent.
 package struct MailFailure: Error, Sendable, Equatable, CustomStringConvertible {
     package var transfer: TransferError
     package var recipients: [MailReply?]
@@ -111,7 +111,7 @@ package struct MailFailure: Error, Sendable, Equatable, CustomStringConvertible 
     package var description: String { transfer.description }
 }
 
-/// What a message's bytes must not hold, looked for as they come.
+/// Checks a message's bytes as they come for what must not be in them.
 struct LineCheck: Sendable {
     private var before: UInt8 = 0
     private var last: UInt8 = 0

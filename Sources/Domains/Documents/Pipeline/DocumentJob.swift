@@ -1,6 +1,6 @@
 import Jobs
 
-/// A job of ours: which document, and what it is told by.
+/// A job of the document service: which document, and the context for its reports.
 struct DocumentJob: Sendable {
     struct Args: Decodable {
         var document: String
@@ -13,6 +13,6 @@ struct DocumentJob: Sendable {
     var page: Int32?
     var context: Context
 
-    /// What fails for want of something else than the document is tried again until here.
+    /// Failures that are not the document's fault are retried until this run.
     var isLast: Bool { context.attempt >= context.maxAttempts }
 }

@@ -11,66 +11,66 @@ extension DocumentService {
         var size: Int
     }
 
-    /// Makes of the pages what was asked for. The original stays what it is; what is made stands beside it.
+    /// Makes the requested outputs from the pages. The original stays unchanged; outputs are stored beside it.
     ///
-    /// - Parameter here: the original, where the run has it already.
-    func finish(_ errand: DocumentJob, _ here: SharedFile? = nil) async throws -> Verdict {
-        guard let document = try await table.take(errand) else { return .done }
+    /// - Parameter here: the original, if the run has it already.
+    func finish(_ job: DocumentJob, _ here: SharedFile? = nil) async throws -> Verdict {
+        guard let document = try await table.take(job) else { return .done }
         guard let json = document.inspection, let blob = document.blob else {
             throw DocumentFailure(DocumentRefusal(.internal, "what was found out about the document before is gone"))
         }
         let inspection = try JSONDecoder().decode(Inspection.self, from: Data(json))
-        let sheet = if let here { here } else { try await spool.sheet(blob, from: store) }
+        let sheet = if let here { here } else { try await fileCache.sheet(blob, from: store) }
         let own = workshop(for: document)
         var outputs: [Output] = []
         var trouble: DocumentFailure?
         var spent = Duration.zero
         for (index, kind) in ["pdf", "preview", "report"].enumerated() where document.outputs.contains(kind) {
-            errand.context.progress(Double(index) / 3, stage: kind == "pdf" ? "assemble" : kind)
-            guard try await table.stage(errand, kind == "pdf" ? "assemble" : kind) else { return .done }
+            job.context.progress(Double(index) / 3, stage: kind == "pdf" ? "assemble" : kind)
+            guard try await table.stage(job, kind == "pdf" ? "assemble" : kind) else { return .done }
             do {
                 let made: (output: Output, cpu: Duration)
                 switch kind {
-                case "pdf": made = try await searchable(sheet, inspection, document, own, errand)
+                case "pdf": made = try await searchable(sheet, inspection, document, own, job)
                 case "preview": made = try await preview(sheet, inspection, document, own)
-                default: made = try await report(inspection, document, own, blob, errand)
+                default: made = try await report(inspection, document, own, blob, job)
                 }
                 outputs.append(made.output)
                 spent += made.cpu
             } catch let failure as DocumentFailure {
-                if failure.isCancelled || isWorthAnotherTry(failure, tries: errand.context.attempt - 1) {
+                if failure.isCancelled || isWorthAnotherTry(failure, tries: job.context.attempt - 1) {
                     throw failure
                 }
                 spent += failure.usage.cpu
                 trouble = trouble ?? failure
-                if document.policy == "strict" { return try await fail(errand, failure, cpu: spent) }
+                if document.policy == "strict" { return try await fail(job, failure, cpu: spent) }
             }
         }
-        errand.context.progress(0.95, stage: "publish")
+        job.context.progress(0.95, stage: "publish")
         let isWritten = try await table.end(
-            errand, trouble, isFailed: false, outputs: Array(try JSONEncoder().encode(outputs)), cpu: spent)
+            job, trouble, isFailed: false, outputs: Array(try JSONEncoder().encode(outputs)), cpu: spent)
         return isWritten ? .recorded : .done
     }
 
     private func searchable(
         _ sheet: SharedFile, _ inspection: Inspection, _ document: DocumentStore.Taken, _ own: DocumentPrograms,
-        _ errand: DocumentJob
+        _ job: DocumentJob
     ) async throws -> (output: Output, cpu: Duration) {
         var texts: [Int: PageText] = [:]
         var next = 1
         while true {
-            let page = try await table.contents(errand.document, from: next, most: 50, onlyRead: true)
+            let page = try await table.contents(job.document, from: next, most: 50, onlyRead: true)
             for one in page { texts[one.page] = try JSONDecoder().decode(PageText.self, from: Data(one.content)) }
             guard let last = page.last else { break }
             next = last.page + 1
         }
-        let output = try await spool.blank()
+        let output = try await fileCache.blank()
         let made = try await own.assemble(
             sheet.descriptor, inspection, texts: texts, into: output.descriptor, password: document.password)
         return (try await stored(output, "pdf"), made.usage.cpu)
     }
 
-    /// The first page that can be seen, as large as on a screen.
+    /// The first page that can be drawn, in the size of a screen.
     private func preview(
         _ sheet: SharedFile, _ inspection: Inspection, _ document: DocumentStore.Taken, _ own: DocumentPrograms
     ) async throws -> (output: Output, cpu: Duration) {
@@ -90,13 +90,13 @@ extension DocumentService {
 
     private func report(
         _ inspection: Inspection, _ document: DocumentStore.Taken, _ own: DocumentPrograms, _ blob: BlobID,
-        _ errand: DocumentJob
+        _ job: DocumentJob
     ) async throws -> (output: Output, cpu: Duration) {
         var pages: [Report.Page] = []
         var letters = 0
         var next = 1
         reading: while true {
-            let some = try await table.contents(errand.document, from: next, most: 50, onlyRead: false)
+            let some = try await table.contents(job.document, from: next, most: 50, onlyRead: false)
             for one in some {
                 letters += one.text.utf8.count
                 guard letters < 1_000_000 else { break reading }
@@ -115,14 +115,14 @@ extension DocumentService {
         if !inspection.active.isEmpty {
             facts.append(.init("Taken out of the copy", inspection.active.joined(separator: ", ")))
         }
-        let output = try await spool.blank()
+        let output = try await fileCache.blank()
         let made = try await own.report(
             Report(title: document.title ?? "Document", facts: facts, pages: pages), into: output.descriptor)
         return (try await stored(output, "report"), made.usage.cpu)
     }
 
     private func stored(_ sheet: SharedFile, _ kind: String) async throws -> Output {
-        let (id, size) = try await store.put(spool.pieces(of: sheet), limit: .max)
+        let (id, size) = try await store.put(fileCache.pieces(of: sheet), limit: .max)
         return Output(kind: kind, blob: id.description, size: size)
     }
 }

@@ -5,9 +5,9 @@ import Pages
 import Sandbox
 
 extension DocumentService {
-    /// Draws one page and reads it, unless the same picture has been read before.
-    func read(_ errand: DocumentJob) async throws -> Verdict {
-        guard let number = errand.page, let document = try await table.take(errand),
+    /// Draws one page and reads it, unless the cache has a result for the same picture.
+    func read(_ job: DocumentJob) async throws -> Verdict {
+        guard let number = job.page, let document = try await table.take(job),
             let json = document.inspection, let blob = document.blob
         else { return .done }
         let page = Int(number)
@@ -15,14 +15,14 @@ extension DocumentService {
         do throws(DocumentFailure) {
             try allowed(document)
         } catch {
-            return try await put(errand, PageResult(page, error, cpu: .zero), cpu: .zero)
+            return try await put(job, PageResult(page, error, cpu: .zero), cpu: .zero)
         }
         let inspection = try JSONDecoder().decode(Inspection.self, from: Data(json))
-        let sheet = try await spool.sheet(blob, from: store)
+        let sheet = try await fileCache.sheet(blob, from: store)
         var own = workshop(for: document)
-        // What was too much for an engine may be less so when it is coarser.
+        // A page that was too much for an engine may succeed at a lower resolution.
         if document.tries > 0 { own.dpiCap = min(own.dpiCap, 150) }
-        errand.context.progress(0, stage: "raster")
+        job.context.progress(0, stage: "raster")
         var said: PageText?
         do throws(DocumentFailure) {
             if inspection.kind == .pdf, inspection.pages[page - 1].pictures > 0 {
@@ -32,14 +32,14 @@ extension DocumentService {
                 said = texts.value[page].flatMap { $0.wordCount > 0 ? $0 : nil }
             }
         } catch {
-            // What it says itself can not be had; it is drawn, and read or not.
+            // Its own text cannot be read; the page is drawn, and read by OCR if possible.
             if error.isCancelled || error.reason == .internal { throw error }
             spent += error.usage.cpu
         }
         do {
             if let said {
-                let text = try await both(said, sheet, inspection, page, document, own, errand, &spent)
-                return try await put(errand, PageResult(page, text, cpu: spent), cpu: spent)
+                let text = try await both(said, sheet, inspection, page, document, own, job, &spent)
+                return try await put(job, PageResult(page, text, cpu: spent), cpu: spent)
             }
             let drawn = try await own.raster(
                 sheet.descriptor, inspection, page: page, password: document.password)
@@ -47,67 +47,67 @@ extension DocumentService {
             warn(drawn.refusedLayers)
             if PageAssessment(inspection.pages[page - 1], own: nil, drawn: drawn.value) == .blank {
                 return try await put(
-                    errand, PageResult(page, PageText(blank: drawn.value), cpu: spent), cpu: spent)
+                    job, PageResult(page, PageText(blank: drawn.value), cpu: spent), cpu: spent)
             }
-            return try await recognise(drawn.value, page, document, errand, &spent)
+            return try await recognise(drawn.value, page, document, job, &spent)
         } catch let failure as DocumentFailure {
             if failure.isCancelled || failure.mayGoWell && failure.reason == .internal { throw failure }
             let cpu = spent + failure.usage.cpu
-            guard isWorthAnotherTry(failure, tries: document.tries), !errand.isLast else {
-                // Its picture can not be read; what it says itself is there.
-                if let said { return try await put(errand, PageResult(page, said, cpu: cpu), cpu: cpu) }
-                return try await put(errand, PageResult(page, failure, cpu: cpu), cpu: cpu)
+            guard isWorthAnotherTry(failure, tries: document.tries), !job.isLast else {
+                // Its picture cannot be read, but its own text is there.
+                if let said { return try await put(job, PageResult(page, said, cpu: cpu), cpu: cpu) }
+                return try await put(job, PageResult(page, failure, cpu: cpu), cpu: cpu)
             }
             guard
                 try await table.put(
-                    errand, [PageResult(page, failure, again: true, cpu: cpu)], cpu: cpu, ends: true)
+                    job, [PageResult(page, failure, again: true, cpu: cpu)], cpu: cpu, ends: true)
             else { return .done }
             return .retry(after: .seconds(1), reason: failure.description)
         }
     }
 
-    /// What an engine reads on a picture, or has read on the same before.
+    /// The text that an engine reads in a picture, or the cached result for the same picture.
     private func recognise(
-        _ picture: Raster, _ page: Int, _ document: DocumentStore.Taken, _ errand: DocumentJob, _ spent: inout Duration
+        _ picture: Raster, _ page: Int, _ document: DocumentStore.Taken, _ job: DocumentJob, _ spent: inout Duration
     ) async throws -> Verdict {
         let label = IdleEngines.Label(tenant: document.tenant, languages: document.languages)
-        let engine = await shelf.take(label)
+        let engine = await idleEngines.take(label)
         let key = PageFingerprint.key(picture, engine: engine.name)
         if let known = try await table.cached(key, tenant: document.tenant) {
-            await shelf.put(engine, label)
+            await idleEngines.put(engine, label)
             let text = try JSONDecoder().decode(PageText.self, from: Data(known))
             let result = PageResult(page, text, key: Hexadecimal.text(key), isCached: true, cpu: spent)
-            return try await put(errand, result, cpu: spent)
+            return try await put(job, result, cpu: spent)
         }
-        errand.context.progress(0.1, stage: "ocr")
+        job.context.progress(0.1, stage: "ocr")
         let text: PageText
         do throws(DocumentFailure) {
             text = try await engine.read(picture) { percent in
-                errand.context.progress(0.1 + Double(percent) * 0.009, stage: "ocr")
+                job.context.progress(0.1 + Double(percent) * 0.009, stage: "ocr")
             }
         } catch {
-            await shelf.put(engine, label)
+            await idleEngines.put(engine, label)
             throw error
         }
         spent += await engine.pageCPU
-        await shelf.put(engine, label)
+        await idleEngines.put(engine, label)
         return try await put(
-            errand, PageResult(page, text, key: Hexadecimal.text(key), cpu: spent), cpu: spent)
+            job, PageResult(page, text, key: Hexadecimal.text(key), cpu: spent), cpu: spent)
     }
 
-    /// Of a page that says some text itself and has a picture: that, and what is read in the picture.
+    /// For a page with some text of its own and a picture: joins its text with the text read in the picture.
     private func both(
         _ said: PageText, _ sheet: SharedFile, _ inspection: Inspection, _ page: Int, _ document: DocumentStore.Taken,
-        _ own: DocumentPrograms, _ errand: DocumentJob, _ spent: inout Duration
+        _ own: DocumentPrograms, _ job: DocumentJob, _ spent: inout Duration
     ) async throws -> PageText {
         let rest = try await own.remainder(
             sheet.descriptor, inspection, page: page, own: said, password: document.password)
         spent += rest.usage.cpu
         warn(rest.refusedLayers)
         guard let raster = rest.value else { return said }
-        errand.context.progress(0.1, stage: "ocr")
+        job.context.progress(0.1, stage: "ocr")
         let label = IdleEngines.Label(tenant: document.tenant, languages: document.languages)
-        let engine = await shelf.take(label)
+        let engine = await idleEngines.take(label)
         let outcome: Result<PageText, DocumentFailure>
         do throws(DocumentFailure) {
             outcome = .success(try await engine.read(raster, finds: false))
@@ -115,12 +115,12 @@ extension DocumentService {
         } catch {
             outcome = .failure(error)
         }
-        await shelf.put(engine, label)
+        await idleEngines.put(engine, label)
         return PageText(own: said, read: try outcome.get(), on: inspection.pages[page - 1])
     }
 
-    private func put(_ errand: DocumentJob, _ result: PageResult, cpu: Duration) async throws -> Verdict {
-        try await table.put(errand, [result], cpu: cpu, ends: true) ? .recorded : .done
+    private func put(_ job: DocumentJob, _ result: PageResult, cpu: Duration) async throws -> Verdict {
+        try await table.put(job, [result], cpu: cpu, ends: true) ? .recorded : .done
     }
 
     private func allowed(_ document: DocumentStore.Taken) throws(DocumentFailure) {

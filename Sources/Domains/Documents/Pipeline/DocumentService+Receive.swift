@@ -6,56 +6,57 @@ import Sandbox
 import Telemetry
 
 extension DocumentService {
-    /// How many pages' own texts are asked for at once: what they say can be read as soon as these are written down.
+    /// How many pages' own texts are read at once. Clients can read a batch as soon as it is stored.
     private static let batch = 25
 
-    /// Brings the document here, looks at it, takes what it says itself, and has the rest read; ends it if there is none.
-    func receive(_ errand: DocumentJob) async throws -> Verdict {
-        guard let document = try await table.take(errand) else { return .done }
-        errand.context.progress(0, stage: "receive")
-        guard let (blob, size) = try await content(of: document, errand) else {
-            return try await fail(errand, DocumentFailure(DocumentRefusal(.internal, "there is nothing to be fetched")))
+    /// Fetches the document, inspects it, stores the text that it already contains, and enqueues the other pages; ends it if there are
+    /// none.
+    func receive(_ job: DocumentJob) async throws -> Verdict {
+        guard let document = try await table.take(job) else { return .done }
+        job.context.progress(0, stage: "receive")
+        guard let (blob, size) = try await content(of: document, job) else {
+            return try await fail(job, DocumentFailure(DocumentRefusal(.internal, "there is nothing to be fetched")))
         }
         guard size <= workshop.quotas.bytes else {
             return try await fail(
-                errand,
+                job,
                 DocumentFailure(DocumentRefusal(.tooLarge, "the document has more than \(workshop.quotas.bytes) bytes"))
             )
         }
-        if let verdict = try await judged(table.received(errand, blob, size: size), of: "bytes", errand) {
+        if let verdict = try await judged(table.received(job, blob, size: size), of: "bytes", job) {
             return verdict
         }
-        let sheet = try await spool.sheet(blob, from: store)
+        let sheet = try await fileCache.sheet(blob, from: store)
         let own = workshop(for: document)
         let inspection: Inspection
         if let known = document.inspection {
             inspection = try JSONDecoder().decode(Inspection.self, from: Data(known))
         } else {
-            errand.context.progress(0.1, stage: "inspect")
+            job.context.progress(0.1, stage: "inspect")
             let probed: Worked<Inspection>
             do throws(DocumentFailure) {
                 probed = try await own.probe(sheet.descriptor, password: document.password)
             } catch {
-                if error.isCancelled || isWorthAnotherTry(error, tries: errand.context.attempt - 1) { throw error }
-                return try await fail(errand, error)
+                if error.isCancelled || isWorthAnotherTry(error, tries: job.context.attempt - 1) { throw error }
+                return try await fail(job, error)
             }
             warn(probed.refusedLayers)
             inspection = probed.value
             let answer = try await table.inspected(
-                errand, inspection, json: Array(try JSONEncoder().encode(inspection)),
+                job, inspection, json: Array(try JSONEncoder().encode(inspection)),
                 refused: try Refused.json(inspection), cpu: probed.usage.cpu)
-            if let verdict = try await judged(answer, of: "pages", errand) { return verdict }
+            if let verdict = try await judged(answer, of: "pages", job) { return verdict }
         }
-        errand.context.progress(0.3, stage: "classify")
-        guard try await takeOwnTexts(sheet, inspection, document, own, errand) else { return .done }
-        // What has said all of itself needs no other job.
-        if inspection.pages.allSatisfy({ $0.refusal == nil }), try await table.waiting(errand).isEmpty {
-            return try await finish(errand, sheet)
+        job.context.progress(0.3, stage: "classify")
+        guard try await takeOwnTexts(sheet, inspection, document, own, job) else { return .done }
+        // A document whose pages all have their own text needs no further job.
+        if inspection.pages.allSatisfy({ $0.refusal == nil }), try await table.waiting(job).isEmpty {
+            return try await finish(job, sheet)
         }
-        return try await table.spread(errand) ? .recorded : .done
+        return try await table.spread(job) ? .recorded : .done
     }
 
-    private func content(of document: DocumentStore.Taken, _ errand: DocumentJob) async throws -> (BlobID, Int)? {
+    private func content(of document: DocumentStore.Taken, _ job: DocumentJob) async throws -> (BlobID, Int)? {
         if let blob = document.blob {
             guard let known = try await store.head(blob) else { throw BlobError.notFound(blob) }
             return (blob, known.size)
@@ -68,31 +69,31 @@ extension DocumentService {
         }
     }
 
-    /// Nil: go on.
+    /// nil: continue.
     private func judged(
-        _ answer: DocumentStore.Reception, of quota: String, _ errand: DocumentJob
+        _ answer: DocumentStore.Reception, of quota: String, _ job: DocumentJob
     ) async throws -> Verdict? {
         switch answer {
         case .taken: return nil
         case .over: return .done
         case .quota:
             return try await fail(
-                errand,
+                job,
                 DocumentFailure(DocumentRefusal(.quota, "the tenant's quota of \(quota) for this period is used up")))
         case .malformed:
             return try await fail(
-                errand,
+                job,
                 DocumentFailure(DocumentRefusal(.malformed, "the document is not as large as it was said to be")))
         }
     }
 
-    /// False: the document is not worked on any more.
+    /// False: the document is no longer being worked on.
     private func takeOwnTexts(
         _ sheet: SharedFile, _ inspection: Inspection, _ document: DocumentStore.Taken, _ own: DocumentPrograms,
-        _ errand: DocumentJob
+        _ job: DocumentJob
     ) async throws -> Bool {
         guard inspection.kind == .pdf else { return true }
-        var left = try await table.waiting(errand)[...]
+        var left = try await table.waiting(job)[...]
         while !left.isEmpty {
             try Task.checkCancellation()
             let pages = Array(left.prefix(Self.batch))
@@ -102,7 +103,7 @@ extension DocumentService {
                 found = try await own.ownText(
                     sheet.descriptor, inspection, pages: pages, password: document.password)
             } catch {
-                // A page whose own text can not be had is drawn, and read or not.
+                // A page whose own text cannot be read is drawn, and read by OCR if possible.
                 if error.isCancelled || error.reason == .internal { throw error }
                 continue
             }
@@ -114,16 +115,16 @@ extension DocumentService {
                 results.append(PageResult(page, text, cpu: share))
                 letters += text.wordCount * 150 + text.text.utf8.count
                 if letters > 8_000_000 {
-                    guard try await table.put(errand, results, cpu: .zero, ends: false) else { return false }
+                    guard try await table.put(job, results, cpu: .zero, ends: false) else { return false }
                     (results, letters) = ([], 0)
                 }
             }
-            guard try await table.put(errand, results, cpu: found.usage.cpu, ends: false) else { return false }
+            guard try await table.put(job, results, cpu: found.usage.cpu, ends: false) else { return false }
         }
         return true
     }
 
-    /// A page that the probe has refused.
+    /// A page that the probe refused.
     private struct Refused: Encodable {
         var page: Int
         var reason: String
@@ -140,7 +141,7 @@ extension DocumentService {
     func warn(_ refusedLayers: UInt32) {
         guard refusedLayers != 0 else { return }
         log.warning(
-            "the kernel refuses layers of the cage that documents are read in; see millrace doctor",
+            "the kernel refuses layers of the sandbox that reads documents; see millrace doctor",
             [("sandbox.refused", "\(refusedLayers)")])
     }
 }

@@ -6,25 +6,26 @@ package import Postgres
 import Sandbox
 package import Telemetry
 
-/// The document room of a worker: what comes in is looked at, read page by page, and made into what can be searched.
+/// The document service of a worker: it inspects each incoming document, reads its pages one by one, and makes the searchable outputs.
 ///
-/// Which page is the last is counted under the document's lock, in the transaction that ends the page's run. A flow of the queue could
-/// say so too, but its end is noted after the commit and told by whoever comes next; and pages that are read again after days would each
-/// need another one. So a page that is written down is never read twice, and one that is not is nobody's but its job's.
+/// The transaction that ends a page's run also counts, under the document's lock, whether it was the last page. A flow of the queue
+/// could count too, but a flow's end is noted only after the commit, by the next session that looks; and pages that are read again days
+/// later would each need a new flow. Counting here means that a stored page is never read twice, and an unstored page belongs only to
+/// its job.
 package final class DocumentService: Sendable {
     package struct Options: Sendable {
-        /// What a document may be computed on in all.
+        /// How much CPU time a whole document may take.
         package var documentCPU: Duration = .seconds(3600)
-        /// Speaks as our own OCR program does.
+        /// An OCR program with the protocol of our own; nil: our own.
         package var engine: String?
         /// How many engines stay warm.
         package var engines = 2
-        package var spool = "/tmp"
+        package var cacheFolder = "/tmp"
 
         package init() {}
     }
 
-    /// Brings what lies elsewhere to the blobs: a file of this machine, an address.
+    /// Copies a document from a file of this machine or from an address into the blob store.
     package typealias Fetch =
         @Sendable (_ source: String, _ most: Int, _ store: any BlobStore) async throws -> (
             id: BlobID, size: Int
@@ -35,8 +36,8 @@ package final class DocumentService: Sendable {
     let workshop: DocumentPrograms
     let options: Options
     let fetch: Fetch
-    let spool: FileCache
-    package let shelf: IdleEngines
+    let fileCache: FileCache
+    package let idleEngines: IdleEngines
     let log: Log
 
     package init(
@@ -50,12 +51,12 @@ package final class DocumentService: Sendable {
         self.options = options
         self.fetch = fetch
         self.log = log
-        spool = FileCache(directory: options.spool)
+        fileCache = FileCache(directory: options.cacheFolder)
         let patience = EnginePriority {
             log.info(
-                "others leave the engines next to no time: for ten minutes they stand back less", [("niceness", "5")])
+                "OCR is starved of CPU; raising its priority for ten minutes", [("niceness", "5")])
         }
-        shelf = IdleEngines(most: options.engines) { label in
+        idleEngines = IdleEngines(most: options.engines) { label in
             var own = workshop
             own.languages = label.languages
             return ChildEngine(own, program: options.engine.map { own.engine(at: $0) }, patience: patience)
@@ -63,7 +64,7 @@ package final class DocumentService: Sendable {
     }
 
     package static let kinds = ["document.receive", "document.page", "document.finish"]
-    /// Pages have a queue of their own, so that they never keep a document from being looked at.
+    /// Pages have their own queue, so that they never delay the inspection of a new document.
     package static let queues = (documents: "documents", pages: "documents.pages")
 
     package static func queue(of kind: String) -> String {
@@ -77,63 +78,63 @@ package final class DocumentService: Sendable {
         } catch {
             return .discard("the arguments name no document")
         }
-        let errand = DocumentJob(document: given.document, round: given.round, page: given.page, context: context)
+        let job = DocumentJob(document: given.document, round: given.round, page: given.page, context: context)
         do {
             switch context.kind {
-            case "document.receive": return try await receive(errand)
-            case "document.finish": return try await finish(errand)
-            default: return try await read(errand)
+            case "document.receive": return try await receive(job)
+            case "document.finish": return try await finish(job)
+            default: return try await read(job)
             }
         } catch let failure as DocumentFailure {
             if failure.isCancelled { throw CancellationError() }
-            guard errand.isLast || !failure.mayGoWell else { return .retry(reason: failure.description) }
-            return try await giveUp(errand, failure)
+            guard job.isLast || !failure.mayGoWell else { return .retry(reason: failure.description) }
+            return try await giveUp(job, failure)
         } catch {
-            // It lies with us. Whoever waits for the document is told once nobody will try again.
-            guard errand.isLast, !Task.isCancelled, !(error is CancellationError) else { throw error }
-            return try await giveUp(errand, DocumentFailure(DocumentRefusal(.internal, Self.sentence(error))))
+            // The cause is ours, not the document's. Clients are told only after the last attempt.
+            guard job.isLast, !Task.isCancelled, !(error is CancellationError) else { throw error }
+            return try await giveUp(job, DocumentFailure(DocumentRefusal(.internal, Self.sentence(error))))
         }
     }
 
-    /// Until cancelled: documents whose jobs are gone end, and engines that nobody needs.
+    /// Until cancelled: ends documents whose jobs are gone, and stops idle engines.
     package func watch(every pause: Duration = .seconds(10)) async {
         while !Task.isCancelled {
             do { try await Task.sleep(for: pause) } catch { break }
-            await shelf.tidy()
+            await idleEngines.tidy()
             do {
                 let ended = try await table.check()
                 if ended > 0 {
-                    log.warning("documents or pages whose jobs were gone have ended", [("count", "\(ended)")])
+                    log.warning("ended documents or pages whose jobs were gone", [("count", "\(ended)")])
                 }
             } catch {
-                log.warning("documents could not be looked after", [("error", "\(error)")])
+                log.warning("cannot check the documents", [("error", "\(error)")])
             }
         }
-        await shelf.close()
+        await idleEngines.close()
     }
 
-    private func giveUp(_ errand: DocumentJob, _ failure: DocumentFailure) async throws -> Verdict {
-        guard let page = errand.page else { return try await fail(errand, failure) }
+    private func giveUp(_ job: DocumentJob, _ failure: DocumentFailure) async throws -> Verdict {
+        guard let page = job.page else { return try await fail(job, failure) }
         let isWritten = try await table.put(
-            errand, [PageResult(Int(page), failure, cpu: failure.usage.cpu)], cpu: failure.usage.cpu, ends: true)
+            job, [PageResult(Int(page), failure, cpu: failure.usage.cpu)], cpu: failure.usage.cpu, ends: true)
         return isWritten ? .recorded : .done
     }
 
-    func fail(_ errand: DocumentJob, _ failure: DocumentFailure, cpu: Duration = .zero) async throws -> Verdict {
+    func fail(_ job: DocumentJob, _ failure: DocumentFailure, cpu: Duration = .zero) async throws -> Verdict {
         log.info(
-            "a document can not be read",
-            [("document.id", errand.document), ("reason", failure.reason.rawValue), ("sentence", failure.sentence)])
+            "a document cannot be read",
+            [("document.id", job.document), ("reason", failure.reason.rawValue), ("sentence", failure.sentence)])
         return try await table.end(
-            errand, failure, isFailed: true, outputs: Array("[]".utf8), cpu: cpu + failure.usage.cpu)
+            job, failure, isFailed: true, outputs: Array("[]".utf8), cpu: cpu + failure.usage.cpu)
             ? .recorded : .done
     }
 
-    /// What may go well another time is tried a second time, and no more; for want of a program, as long as any job.
+    /// A failure that may succeed on a retry is retried once; if a program is missing, as often as any job.
     func isWorthAnotherTry(_ failure: DocumentFailure, tries: Int) -> Bool {
         failure.mayGoWell && (failure.reason == .internal || tries < 1)
     }
 
-    /// The document's own workshop.
+    /// The programs with this document's own limits.
     func workshop(for document: DocumentStore.Taken) -> DocumentPrograms {
         var own = workshop
         own.languages = document.languages
@@ -151,7 +152,7 @@ package final class DocumentService: Sendable {
 }
 
 extension DocumentPrograms {
-    /// Another program than ours, given the same.
+    /// Another OCR program than ours, with the same arguments.
     func engine(at path: String) -> SandboxedChild.Program {
         var own = program(.ocr, ["models=\(models)", "languages=\(languages.joined(separator: "+"))"])
         own.path = path

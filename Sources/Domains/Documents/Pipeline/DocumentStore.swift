@@ -3,7 +3,7 @@ import Jobs
 import Pages
 package import Postgres
 
-/// The room's half of the database, as its jobs see it: one method a door.
+/// The document service's SQL: one method for each door.
 package struct DocumentStore: Sendable {
     let pool: Pool
 
@@ -11,7 +11,7 @@ package struct DocumentStore: Sendable {
         self.pool = pool
     }
 
-    /// What a run has to know of its document.
+    /// What a run needs to know about its document.
     struct Taken: Sendable {
         var title: String?
         var source: String?
@@ -31,18 +31,18 @@ package struct DocumentStore: Sendable {
         var password: String?
         var tries: Int
         var cpu: Duration
-        /// What its tenant may still compute; nil: as long as it likes.
+        /// The CPU seconds that its tenant has left; nil: no limit.
         var cpuLeft: Double?
     }
 
-    /// Nil: there is nothing to be done any more.
-    func take(_ errand: DocumentJob) async throws -> Taken? {
+    /// nil: there is nothing left to do.
+    func take(_ job: DocumentJob) async throws -> Taken? {
         try await ask(
             """
             select title, source, encode(blob, 'hex'), size, inspection, languages, policy, dpi, outputs, tenant, coalesce(pages, 0), pages_done, pages_failed,
                    signed, encrypted, password, tries, cpu_ms, cpu_left
               from millrace.document_take($1, $2::text::uuid, $3, $4)
-            """, errand.named + [.int4(errand.page)]
+            """, job.named + [.int4(job.page)]
         ) { row throws(PostgresError) in
             Taken(
                 title: row.optionalString(0), source: row.optionalString(1),
@@ -56,36 +56,36 @@ package struct DocumentStore: Sendable {
         }.first
     }
 
-    func stage(_ errand: DocumentJob, _ stage: String) async throws -> Bool {
-        try await truth("select millrace.document_stage($1, $2::text::uuid, $3, $4)", errand.named + [.text(stage)])
+    func stage(_ job: DocumentJob, _ stage: String) async throws -> Bool {
+        try await truth("select millrace.document_stage($1, $2::text::uuid, $3, $4)", job.named + [.text(stage)])
     }
 
     enum Reception: String, Sendable {
         case taken, over, quota
-        /// Not as large as it was said to be.
+        /// Its size is not the announced one.
         case malformed
     }
 
-    func received(_ errand: DocumentJob, _ blob: BlobID, size: Int) async throws -> Reception {
+    func received(_ job: DocumentJob, _ blob: BlobID, size: Int) async throws -> Reception {
         try await reception(
             "select millrace.document_received($1, $2::text::uuid, $3, $4, $5)",
-            errand.named + [.bytea(blob.bytes), .int8(Int64(size))])
+            job.named + [.bytea(blob.bytes), .int8(Int64(size))])
     }
 
     func inspected(
-        _ errand: DocumentJob, _ inspection: Inspection, json: [UInt8], refused: [UInt8], cpu: Duration
+        _ job: DocumentJob, _ inspection: Inspection, json: [UInt8], refused: [UInt8], cpu: Duration
     ) async throws -> Reception {
         try await reception(
             "select millrace.document_inspected($1, $2::text::uuid, $3, $4, $5, $6, $7, $8, $9, $10)",
-            errand.named + [
+            job.named + [
                 .json(json), .text(inspection.kind.mimeType), .int4(Int32(clamping: inspection.pages.count)),
                 .bool(inspection.isSigned), .bool(inspection.isEncrypted), .json(refused), .int4(cpu.wholeMilliseconds),
             ])
     }
 
     /// The pages that are still to be read.
-    func waiting(_ errand: DocumentJob) async throws -> [Int] {
-        try await ask("select millrace.document_waiting($1::text::uuid)", [.text(errand.document)]) {
+    func waiting(_ job: DocumentJob) async throws -> [Int] {
+        try await ask("select millrace.document_waiting($1::text::uuid)", [.text(job.document)]) {
             row throws(PostgresError) in try row.ints(0).map { Int($0) }
         }.first ?? []
     }
@@ -96,18 +96,18 @@ package struct DocumentStore: Sendable {
         }.first ?? nil
     }
 
-    /// False: the document is not worked on any more, or this run is not the one to do it.
+    /// False: the document is no longer being worked on, or another run has it.
     ///
-    /// - Parameter ends: the run is a page's, and ends with this.
-    func put(_ errand: DocumentJob, _ results: [PageResult], cpu: Duration, ends: Bool) async throws -> Bool {
+    /// - Parameter ends: the run is a page's run, and ends with this call.
+    func put(_ job: DocumentJob, _ results: [PageResult], cpu: Duration, ends: Bool) async throws -> Bool {
         try await truth(
             "select millrace.document_pages_put($1, $2::text::uuid, $3, $4, $5, $6)",
-            errand.named + [.json(try PageResult.json(results)), .int4(cpu.wholeMilliseconds), .bool(ends)])
+            job.named + [.json(try PageResult.json(results)), .int4(cpu.wholeMilliseconds), .bool(ends)])
     }
 
     /// Enqueues a job for each page that is left, and ends the run.
-    func spread(_ errand: DocumentJob) async throws -> Bool {
-        try await truth("select millrace.document_spread($1, $2::text::uuid, $3)", errand.named)
+    func spread(_ job: DocumentJob) async throws -> Bool {
+        try await truth("select millrace.document_spread($1, $2::text::uuid, $3)", job.named)
     }
 
     struct Content: Sendable {
@@ -125,19 +125,19 @@ package struct DocumentStore: Sendable {
         }
     }
 
-    /// The end of the document, and of the run. A reason beside `completed` says what could not be made of it.
+    /// Ends the document and the run. A failure of a completed document says which output could not be made.
     func end(
-        _ errand: DocumentJob, _ failure: DocumentFailure?, isFailed: Bool, outputs: [UInt8], cpu: Duration
+        _ job: DocumentJob, _ failure: DocumentFailure?, isFailed: Bool, outputs: [UInt8], cpu: Duration
     ) async throws -> Bool {
         try await truth(
             "select millrace.document_ended($1, $2::text::uuid, $3, $4, $5, $6, $7, $8)",
-            errand.named + [
+            job.named + [
                 .text(isFailed ? "failed" : "completed"), .text(failure?.reason.rawValue), .text(failure?.sentence),
                 .json(outputs), .int4(cpu.wholeMilliseconds),
             ])
     }
 
-    /// Documents whose jobs are gone end; how many.
+    /// Ends documents whose jobs are gone; returns how many.
     func check() async throws -> Int {
         try await ask("select millrace.documents_check()", []) { row throws(PostgresError) in Int(try row.int(0)) }
             .first ?? 0

@@ -2,7 +2,7 @@ package import Blobs
 import Glibc
 import Threads
 
-/// A file that nobody else can find; it goes with the last who has it.
+/// A file without a name. It is deleted when its last owner lets go of it.
 package final class SharedFile: Sendable {
     package let descriptor: Int32
 
@@ -13,10 +13,10 @@ package final class SharedFile: Sendable {
     deinit { close(descriptor) }
 }
 
-/// Originals and what is made of them as files, which children are given. The originals last asked for stay: a document's pages come one
-/// after the other.
+/// Originals and outputs as files, which children get. The originals that were used last stay, because a document's pages come one after
+/// the other.
 package actor FileCache {
-    private let thread = ThreadExecutor(name: "spool")
+    private let thread = ThreadExecutor(name: "file-cache")
     private let directory: String
     private let most: Int
     private var kept: [(id: BlobID, sheet: SharedFile)] = []
@@ -29,7 +29,7 @@ package actor FileCache {
 
     deinit { thread.stop() }
 
-    /// Two who ask for the same at once may both fetch it; the later one's is kept.
+    /// Two callers that want the same file at once may both fetch it; the later copy is kept.
     package func sheet(_ id: BlobID, from store: any BlobStore) async throws -> SharedFile {
         if let at = kept.firstIndex(where: { $0.id == id }) {
             let found = kept.remove(at: at)
@@ -75,27 +75,27 @@ package actor FileCache {
         return bytes
     }
 
-    /// What stands in a sheet, piece by piece.
+    /// The contents of a file, piece by piece.
     package nonisolated func pieces(of sheet: SharedFile) -> SharedFilePieces {
-        SharedFilePieces(spool: self, sheet: sheet)
+        SharedFilePieces(fileCache: self, sheet: sheet)
     }
 }
 
 package struct SharedFilePieces: AsyncSequence, Sendable {
-    let spool: FileCache
+    let fileCache: FileCache
     let sheet: SharedFile
 
     package struct Iterator: AsyncIteratorProtocol {
-        let spool: FileCache
+        let fileCache: FileCache
         let sheet: SharedFile
         var offset = 0
 
         package mutating func next() async throws -> [UInt8]? {
-            let piece = try await spool.read(sheet, at: offset, most: 262_144)
+            let piece = try await fileCache.read(sheet, at: offset, most: 262_144)
             offset += piece.count
             return piece.isEmpty ? nil : piece
         }
     }
 
-    package func makeAsyncIterator() -> Iterator { Iterator(spool: spool, sheet: sheet) }
+    package func makeAsyncIterator() -> Iterator { Iterator(fileCache: fileCache, sheet: sheet) }
 }

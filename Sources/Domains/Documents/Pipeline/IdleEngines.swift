@@ -1,5 +1,5 @@
-/// Warm engines that nobody uses at the moment. One reads the pages of one tenant and languages: should a page take an engine over, it
-/// takes over no other tenant's pages.
+/// Warm engines that are idle. An engine reads only pages of one tenant and its languages: a page that takes an engine over cannot see
+/// other tenants' pages.
 package actor IdleEngines {
     package struct Label: Hashable, Sendable {
         var tenant: String?
@@ -35,7 +35,7 @@ package actor IdleEngines {
         if idle.count > most { _ = await idle.removeFirst().engine.end() }
     }
 
-    /// Memory goes back when there is nothing to be read.
+    /// Stops engines that have been idle for `pause`, to free their memory.
     package func tidy(idleFor pause: Duration = .seconds(20)) async {
         while let first = idle.first, .now - first.since > pause {
             idle.removeFirst()

@@ -1,9 +1,9 @@
 import Digests
 import Pages
 
-/// What a page's result is found again by: its picture, and all that decides what is read of it.
+/// The key under which a page's result is cached: its picture, and everything that influences the reading.
 enum PageFingerprint {
-    /// Counted up when the same engine would read the same picture otherwise.
+    /// Increased when the same engine would read the same picture differently.
     static let settings = 2
 
     static func key(_ raster: Raster, engine: String) -> [UInt8] {

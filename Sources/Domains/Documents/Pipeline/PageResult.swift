@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Pages
 
-/// What becomes of a page, as the database takes it.
+/// The result of a page, in the form that the database takes.
 struct PageResult: Encodable, Sendable {
     enum Status: String, Encodable, Sendable {
         case done, failed
@@ -50,7 +50,7 @@ struct PageResult: Encodable, Sendable {
 }
 
 extension PageText {
-    /// Postgres keeps every character but one.
+    /// Postgres can store every character but one (NUL).
     var fitForPostgres: PageText {
         guard text.unicodeScalars.contains("\0") || words.contains(where: { $0.text.unicodeScalars.contains("\0") })
         else { return self }

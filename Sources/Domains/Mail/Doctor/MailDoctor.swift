@@ -1,6 +1,6 @@
 package import HostNames
 
-/// Whether the world can see that a domain's mail is its own: SPF, DKIM and DMARC, each with what to do.
+/// Checks whether receivers can verify a domain's mail (SPF, DKIM and DMARC), and says what to do for each.
 package struct MailDoctor: Sendable {
     package enum Weight: String, Sendable, Comparable {
         case fine, notice, warning, critical
@@ -28,11 +28,11 @@ package struct MailDoctor: Sendable {
     package struct Options: Sendable {
         /// The domain of the From address.
         package var domain: String
-        /// That of the envelope's sender, where bounces go: Resend uses send.<domain>.
+        /// The domain of the envelope's sender, where bounces go: Resend uses send.<domain>.
         package var bounceDomain: String?
-        /// DKIM's; Resend's is resend.
+        /// DKIM selectors; Resend's is resend.
         package var selectors = ["resend"]
-        /// What SPF has to include for the provider, if it is known.
+        /// The domain that SPF must include for the provider, if it is known.
         package var include: String?
 
         package init(domain: String) { self.domain = domain }
@@ -139,7 +139,7 @@ package struct MailDoctor: Sendable {
         record.lowercased().split(separator: " ").dropFirst().map(String.init)
     }
 
-    /// How many look-ups an SPF record takes with all it includes (RFC 7208, 4.6.4), and what is wrong with one of those.
+    /// Counts the DNS look-ups of an SPF record with all its includes (RFC 7208, 4.6.4), and names an include that is broken.
     private func lookups(of domain: String, depth: Int) async throws(Resolver.Failure) -> (Int, String?) {
         guard depth < 12 else { return (11, "the SPF records include one another in a circle") }
         guard let record = try await resolver.texts(domain).first(where: Self.isSPF) else {
@@ -205,7 +205,7 @@ package struct MailDoctor: Sendable {
             Finding(check: "DMARC", weight: weight, what: what, advice: advice)
         }
         do throws(Resolver.Failure) {
-            // The domain's own record, or that of the one it is below; the latter's `sp` goes before its `p`.
+            // The domain's own record, or its parent's; in the parent's record `sp` counts before `p`.
             var name = domain
             var found: [String] = []
             var isParent = false

@@ -1,9 +1,9 @@
-/// What an attachment is, by its name and by its type. The rule: what runs when it is opened is refused under whatever name, and a
-/// name whose extension cannot be read with certainty is refused too. `mail_attachment_check` in SQL has the same lists and the same
-/// rule, for whoever hands in; a test compares them.
+/// What an attachment is, judged by its name and its type. A file that runs when it is opened is refused under every name, and so is a
+/// name whose extension cannot be read with certainty. `mail_attachment_check` in SQL has the same lists and the same rule, for clients
+/// that enqueue mail; a test compares the two.
 enum AttachmentKind {
-    /// What follows the last dot, in small letters; empty where there is none. Full width and other signs that stand for letters,
-    /// spaces that are no spaces: whoever opens the file may read them as the plain ones.
+    /// The lower-case extension after the last dot; empty where there is none. Full-width letters and unusual spaces count as the plain
+    /// ones, because the recipient's system may read them that way.
     static func ending(of filename: String) throws(Complaint) -> String {
         let scalars = filename.unicodeScalars
         guard let dot = scalars.lastIndex(where: isDot) else { return "" }
@@ -15,7 +15,7 @@ enum AttachmentKind {
         return trim(ending[...]).lowercased()
     }
 
-    /// The dot, and what Unicode reads as one or as something with one in it.
+    /// The dot, and characters that Unicode maps to a dot or to something with a dot in it.
     private static func isDot(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x2E, 0x2024...0x2026, 0x2488...0x249B, 0x3002, 0x33C2, 0x33D8, 0xFE19, 0xFE30, 0xFE52, 0xFF0E, 0xFF61,
@@ -25,8 +25,8 @@ enum AttachmentKind {
         }
     }
 
-    /// Runs when it is opened, on one system or another, or shows a page of its own. Servers refuse most of it, and some the whole
-    /// message.
+    /// Extensions of files that run when they are opened, on some system, or that show a page of their own. Servers refuse most of them,
+    /// and some refuse the whole message.
     static let dangerous: Set<String> = [
         "ade", "adp", "apk", "app", "appcontent-ms", "appimage", "appinstaller", "application", "appref-ms", "appx",
         "appxbundle", "asp", "aspx", "asx", "bas", "bash", "bat", "bin", "cab", "cer", "cgi", "chm", "class", "cmd",

@@ -1,5 +1,5 @@
 extension Letter.Attachment {
-    /// Why it must not be sent, or nothing.
+    /// Throws the reason why the attachment must not be sent.
     package func check() throws(Complaint) {
         let part = "the attachment's name"
         guard !filename.isEmpty, filename.utf8.count <= 255 else { throw Complaint(part, "must have 1 to 255 bytes") }

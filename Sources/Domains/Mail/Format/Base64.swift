@@ -1,4 +1,4 @@
-/// Base64 as it flows by. Written here because it has to go on where the last piece ended, and Foundation's does not.
+/// Base64 of a stream. Our own, because it must continue where the last piece ended, which Foundation's cannot.
 struct Base64: Sendable {
     private var rest: [UInt8] = []
     private var column = 0

@@ -1,6 +1,6 @@
 package import Faults
 
-/// Why something can not stand in a message: which part of it, the rule, and what to do. It never holds the text itself.
+/// Why something must not be in a message: which part, the rule, and what to do. It never contains the offending text itself.
 package struct Complaint: Error, Sendable, Equatable, CustomStringConvertible {
     package var part: String
     package var why: String
@@ -15,6 +15,6 @@ package struct Complaint: Error, Sendable, Equatable, CustomStringConvertible {
     package var description: String { "\(part) \(why)" }
     package var fault: Fault { Fault(kind, description) }
 
-    /// The same said of another part, such as "recipient 3".
+    /// The same complaint about another part, such as "recipient 3".
     func about(_ part: String) -> Complaint { Complaint(part, why, kind: kind) }
 }

@@ -1,4 +1,4 @@
-/// Which content types go with which extensions. Providers and filters drop, without a word, what disagrees.
+/// Which content types belong to which extensions. Providers and filters silently drop messages where they disagree.
 enum ContentTypes {
     static let byExtension: [String: [String]] = [
         "txt": ["text/plain"], "log": ["text/plain"], "md": ["text/markdown", "text/plain"],

@@ -1,4 +1,4 @@
-/// What a name beside an address may say. It is what readers look at, so it must not pass for an address, a link or another sender.
+/// The rules for a name beside an address. Readers look at the name, so it must not look like an address, a link or another sender.
 package enum DisplayName {
     package static func check(_ name: String, address: String) throws(Complaint) {
         func bad(_ why: String) -> Complaint { Complaint("the name", why) }
@@ -26,7 +26,7 @@ package enum DisplayName {
         }
     }
 
-    /// Every dot a domain may be written with, and letters behind the last one that end many domains.
+    /// Every dot that a domain may be written with, followed by letters that many domains end with.
     private static func looksLikeDomain(_ word: Substring) -> Bool {
         let labels = word.split(omittingEmptySubsequences: false) { ".\u{3002}\u{FF0E}\u{FF61}\u{2024}".contains($0) }
         guard labels.count >= 2, let last = labels.last, labels.allSatisfy({ !$0.isEmpty }) else { return false }
@@ -40,7 +40,7 @@ package enum DisplayName {
         "store", "top", "club", "link", "click", "bank", "cloud", "email", "support", "live",
     ]
 
-    /// Marks, overrides and isolates of direction, and spaces without width. The joiners stay: scripts and emoji need them.
+    /// Direction marks, overrides and isolates, and spaces without width. The joiners stay: scripts and emoji need them.
     static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x061C, 0x200B, 0x200E, 0x200F, 0x202A...0x202E, 0x2028, 0x2029, 0x2060...0x2064, 0x2066...0x206F, 0xFEFF,

@@ -1,6 +1,6 @@
 /// RFC 2047: text beyond ASCII in a header.
 enum EncodedWords {
-    /// Words of at most 75 bytes, none of which cuts a character in two; to be joined by folds.
+    /// Encoded words of at most 75 bytes, none of which cuts a character in two. The caller joins them with folds.
     static func encode(_ text: String) -> [String] {
         let bytes = Array(text.utf8)
         // Q grows by three for each byte beyond ASCII, B by a third in all.
@@ -39,7 +39,7 @@ enum EncodedWords {
         return "=?utf-8?Q?\(String(decoding: text, as: UTF8.self))?="
     }
 
-    /// What may stand as it is in an encoded word anywhere, in a name too (RFC 2047, 5 (3)).
+    /// Bytes that need no escape in an encoded word, not even in a name (RFC 2047, 5 (3)).
     private static func isPlain(_ byte: UInt8) -> Bool {
         isLetterOrDigit(byte) || "!*+-/".utf8.contains(byte)
     }

@@ -1,4 +1,4 @@
-/// Which headers a caller may add, and what may stand in one.
+/// Which headers a caller may add, and which values they may have.
 package enum HeaderRules {
     package static let mostHeaders = 50
 
@@ -7,7 +7,7 @@ package enum HeaderRules {
         guard (1...76).contains(name.utf8.count),
             name.utf8.allSatisfy({ isLetterOrDigit($0) || $0 == UInt8(ascii: "-") })
         else { throw Complaint("a header's name", "may hold letters, digits and hyphens, 76 of them at most") }
-        // Only now is the name fit to be shown.
+        // The name is checked, so it can be shown from here on.
         let part = "the header \(name)"
         let folded = name.lowercased()
         guard !reserved.contains(folded), !prefixes.contains(where: folded.hasPrefix) else {
@@ -39,7 +39,7 @@ package enum HeaderRules {
         "return-receipt-to", "disposition-notification-to",
     ]
     private static let prefixes = ["content-", "resent-", "arc-", "resend-", "x-ses-", "x-mailgun-", "x-smtpapi"]
-    /// Read by programs.
+    /// Headers that programs read.
     private static let ascii: Set<String> = [
         "list-unsubscribe", "list-unsubscribe-post", "list-id", "in-reply-to", "references", "auto-submitted",
         "precedence", "feedback-id", "importance", "x-priority", "priority",

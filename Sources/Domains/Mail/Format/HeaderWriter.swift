@@ -1,4 +1,4 @@
-/// Writes header fields: CR LF, folded near 76 columns, nothing but ASCII.
+/// Writes header fields: CR LF, folded near 76 columns, ASCII only.
 struct HeaderWriter {
     private(set) var bytes: [UInt8] = []
 
@@ -18,12 +18,12 @@ struct HeaderWriter {
         bytes += "\r\n".utf8
     }
 
-    /// One value that programs read; it is folded nowhere but at its spaces.
+    /// A value that programs read; it is folded only at its spaces.
     mutating func token(_ name: String, _ value: String) {
         write(name, words: value.split(separator: " ").map(String.init))
     }
 
-    /// What people read.
+    /// A text that people read.
     mutating func text(_ name: String, _ value: String) {
         write(
             name, words: Self.isPlain(value) ? value.split(separator: " ").map(String.init) : EncodedWords.encode(value)
@@ -56,8 +56,8 @@ struct HeaderWriter {
 
     mutating func end() { bytes += "\r\n".utf8 }
 
-    /// Spaces in a row or at an edge would not outlive folding; what looks like an encoded word would be decoded; a long word would
-    /// make a long line.
+    /// False where folding would lose repeated or outer spaces, where text looks like an encoded word and would be decoded, and where a
+    /// long word would make a long line.
     private static func isPlain(_ text: String) -> Bool {
         text.utf8.allSatisfy { (0x20..<0x7f).contains($0) } && !text.contains("=?") && !text.contains("  ")
             && !text.hasPrefix(" ") && !text.hasSuffix(" ") && !text.isEmpty
@@ -74,13 +74,13 @@ struct HeaderWriter {
         "\"" + text.map { $0 == "\"" || $0 == "\\" ? "\\\($0)" : String($0) }.joined() + "\""
     }
 
-    /// RFC 2231 for what is not short ASCII.
+    /// RFC 2231 for values that are not short ASCII.
     private static func parameter(_ key: String, _ text: String) -> [String] {
         if text.utf8.allSatisfy({ (0x20..<0x7f).contains($0) }), text.utf8.count <= 60, !text.contains("=?") {
             return ["\(key)=\(quoted(text))"]
         }
         var pieces = [""]
-        // No character is cut in two: there are readers that decode each piece by itself.
+        // No character is cut in two, because some readers decode each piece separately.
         for scalar in text.unicodeScalars {
             let more = String(scalar).utf8.map { byte in
                 isLetterOrDigit(byte) || "-._".utf8.contains(byte)

@@ -1,6 +1,6 @@
 import HostNames
 
-/// A domain as it stands in an address.
+/// The domain of an address.
 package enum HostName {
     /// In ASCII and lower case, by the rules of internationalised names.
     package static func ascii(_ text: some StringProtocol) throws(Complaint) -> String {
@@ -8,7 +8,7 @@ package enum HostName {
         guard !text.isEmpty else { throw bad("is missing") }
         guard text.utf8.count <= 1000, !text.utf8.contains(0) else { throw bad("is no domain") }
         guard !text.hasPrefix("[") else { throw bad("is an address literal; give a name") }
-        // libidn2 leaves out what it does not like: x_y would become xy, somebody else's domain.
+        // libidn2 drops characters that it does not accept: x_y would become xy, somebody else's domain.
         guard text.utf8.allSatisfy({ $0 >= 0x80 || isLetterOrDigit($0) || "-.".utf8.contains($0) }) else {
             throw bad("holds what no domain holds")
         }

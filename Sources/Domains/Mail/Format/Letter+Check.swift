@@ -1,13 +1,13 @@
 import Faults
 
 extension Letter {
-    /// What the strictest of the providers takes, after base64.
+    /// The limit of the strictest provider, after base64.
     package static let mostBytes = 40_000_000
     package static let mostRecipients = 50
 
     package var recipients: [Mailbox] { to + cc + bcc }
 
-    /// Everything that can be known to be wrong before anybody is asked; the first of it.
+    /// Throws the first mistake that can be found without asking a provider.
     package func check() throws(Complaint) {
         do { try from.check() } catch { throw error.about("the sender: \(error.part)") }
         if let replyTo {

@@ -1,12 +1,12 @@
 extension Mailbox {
-    /// Reads `name@host`, `Name <name@host>` or `"Name, quoted" <name@host>`; nothing else is an address here: no list, no comment,
-    /// no route. The host comes out in ASCII.
+    /// Reads `name@host`, `Name <name@host>` or `"Name, quoted" <name@host>`. Lists, comments and routes are refused. The host is returned
+    /// in ASCII.
     package static func parse(_ text: String) throws(Complaint) -> Mailbox {
         guard text.utf8.count <= 1000 else { throw Complaint("the address", "is longer than 1000 bytes") }
         if let why = unprintable(text) { throw Complaint("the address", why) }
         let text = trim(text[...])
         guard text.last == ">" else { return Mailbox(address: try address(text)) }
-        // Only the last bracket opens the address: one within a quoted name is the name's.
+        // Only the last bracket opens the address: an earlier one belongs to the quoted name.
         guard let open = text.lastIndex(of: "<") else {
             throw Complaint("the address", "has a closing bracket and no opening one")
         }
@@ -47,7 +47,7 @@ extension Mailbox {
         return whole
     }
 
-    /// Checked again where it may have come from elsewhere.
+    /// Checks the address again, because it may not come from `parse`.
     package func check() throws(Complaint) {
         guard try Self.address(address) == address else {
             throw Complaint("the address", "is not written as on the wire: its domain must be lower case and in ASCII")

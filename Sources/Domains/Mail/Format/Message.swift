@@ -1,9 +1,8 @@
 import FoundationEssentials
 
-/// A letter as RFC 5322 and MIME have it. Everything in it follows from the letter: the same letter is the same bytes, whenever and
-/// wherever it is written.
+/// A letter in the form of RFC 5322 and MIME. The same letter always gives the same bytes, at any time and on any machine.
 package enum Message {
-    /// - Parameter showsBlindCopies: For a file that somebody looks at. A server would show them to everybody.
+    /// - Parameter showsBlindCopies: For a file that a developer looks at. A server would show them to all recipients.
     package static func wire(_ letter: Letter, showsBlindCopies: Bool = false) -> MessageBytes {
         var header = HeaderWriter()
         header.token("Date", MessageDate.text(letter.date))
@@ -12,7 +11,7 @@ package enum Message {
         if !letter.to.isEmpty { header.mailboxes("To", letter.to) }
         if !letter.cc.isEmpty { header.mailboxes("Cc", letter.cc) }
         if showsBlindCopies, !letter.bcc.isEmpty { header.mailboxes("Bcc", letter.bcc) }
-        // Without a visible recipient a message would have none in the eyes of some servers.
+        // Some servers refuse a message without a visible recipient.
         if letter.to.isEmpty, letter.cc.isEmpty { header.token("To", "undisclosed-recipients:;") }
         header.text("Subject", letter.subject)
         header.token("Message-ID", id(of: letter))
@@ -24,7 +23,7 @@ package enum Message {
         return wire
     }
 
-    /// The same for all attempts: a server or a reader who gets it twice can see that it is one.
+    /// The same for all attempts, so that a server or reader that gets the message twice can see that it is one.
     package static func id(of letter: Letter) -> String {
         "<\(letter.id.uuidString.lowercased())@\(letter.from.host)>"
     }
@@ -53,8 +52,8 @@ package enum Message {
         case file(Letter.Attachment, isInline: Bool)
         case several(String, [Part])
 
-        /// - Parameter path: Where the part stands. None of a message's boundaries is the beginning of another, and none can be in a
-        ///   text: "=" is escaped wherever a line begins like a boundary.
+        /// - Parameter path: The position of the part. No boundary of a message is a prefix of another, and none can occur in a text,
+        ///   because "=" is escaped wherever a line begins like a boundary.
         func write(to wire: inout MessageBytes, path: String, id: String) {
             switch self {
             case .text(let text, let subtype):

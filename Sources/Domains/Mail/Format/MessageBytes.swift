@@ -1,6 +1,6 @@
 package import Blobs
 
-/// What goes out, as pieces: bytes that lie here, and blobs that are read and turned into base64 while they go. Its length is known
+/// A message to send, as pieces: bytes in memory, and blobs that are read and turned into base64 while they are sent. The length is known
 /// before anything is read.
 package struct MessageBytes: Sendable {
     enum Piece: Sendable {
@@ -15,7 +15,7 @@ package struct MessageBytes: Sendable {
     mutating func add(_ bytes: [UInt8]) {
         length += bytes.count
         guard case .bytes(var together) = pieces.last else { return pieces.append(.bytes(bytes)) }
-        pieces.removeLast()  // so that it grows where it is
+        pieces.removeLast()  // so that the array grows in place
         together += bytes
         pieces.append(.bytes(together))
     }
@@ -27,7 +27,7 @@ package struct MessageBytes: Sendable {
         pieces.append(.blob(blob, size: size, width: width))
     }
 
-    /// All of it, when no blob is in it.
+    /// All bytes, if there is no blob among the pieces.
     package var whole: [UInt8]? {
         switch pieces.count {
         case 0: []
@@ -36,7 +36,7 @@ package struct MessageBytes: Sendable {
         }
     }
 
-    /// Hands it on, a piece at a time; waits for `take`. A blob that is not as long as it was said to be is an error.
+    /// Passes the pieces to `take`, one at a time. A blob whose length is not the announced one is an error.
     package func read(from blobs: BlobSource, _ take: @Sendable ([UInt8]) async throws -> Void) async throws {
         for piece in pieces {
             switch piece {
@@ -82,13 +82,13 @@ private actor Gathered {
     func add(_ more: [UInt8]) { bytes += more }
 }
 
-/// Where the content of attachments comes from.
+/// Reads the content of attachments.
 package struct BlobSource: Sendable {
     package typealias Take = @Sendable ([UInt8]) async throws -> Void
 
     let read: @Sendable (BlobID, Take) async throws -> Void
 
-    /// For what is known to be small.
+    /// For small contents only.
     package func whole(_ id: BlobID) async throws -> [UInt8] {
         let gathered = Gathered()
         try await read(id) { await gathered.add($0) }

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// The Date header (RFC 5322, 3.3), always in UTC. No calendar and no locale: it must be the same everywhere.
+/// The Date header (RFC 5322, 3.3), always in UTC. It uses no calendar and no locale, because it must be the same everywhere.
 enum MessageDate {
     static func text(_ date: Date) -> String {
         let (year, month, day, seconds) = parts(date)

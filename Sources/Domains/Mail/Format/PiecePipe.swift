@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Turns what is pushed into what is asked for, one piece at a time: a blob store hands on, a transfer asks.
+/// Connects a producer that pushes with a consumer that pulls, one piece at a time: a blob store pushes, a transfer pulls.
 final class PiecePipe: Sendable {
     private enum State {
         case empty
@@ -12,7 +12,7 @@ final class PiecePipe: Sendable {
 
     private let state = Mutex<(now: State, maker: CheckedContinuation<Bool, Never>?)>((.empty, nil))
 
-    /// Waits until there is room. Throws when nobody will take it any more.
+    /// Waits until there is room. Throws when the consumer has gone.
     func put(_ piece: [UInt8]) async throws {
         guard await room() else { throw CancellationError() }
         let asker = state.withLock { state -> CheckedContinuation<Result<[UInt8]?, any Error>, Never>? in
@@ -48,7 +48,7 @@ final class PiecePipe: Sendable {
         }
     }
 
-    /// The last piece has been put in, or there will be none.
+    /// Ends the stream: the last piece was put, or none will follow.
     func finish(_ error: (any Error)? = nil) async {
         if let error { return end(error) }
         guard await room() else { return }
@@ -91,7 +91,7 @@ final class PiecePipe: Sendable {
         return try result.get()
     }
 
-    /// Why it ended before its time, if it did.
+    /// Why it ended early, if it did.
     var failure: (any Error)? {
         state.withLock { if case .over(let error) = $0.now, !(error is CancellationError) { error } else { nil } }
     }

@@ -1,4 +1,4 @@
-/// How a text part is written so that it survives every server: as it is, quoted-printable, or base64.
+/// How a text part is encoded to survive every server: unchanged, quoted-printable, or base64.
 enum TextEncoding: String {
     case sevenBit = "7bit"
     case quotedPrintable = "quoted-printable"
@@ -29,7 +29,7 @@ enum TextEncoding: String {
         bytes.withUnsafeBufferPointer { bytes in
             var beyond = 0
             var controls = 0
-            for byte in bytes {  // without a branch: several bytes at a time
+            for byte in bytes {  // no branches, so the compiler handles several bytes at a time
                 beyond += Int(byte >> 7)
                 controls += byte < 0x20 ? 1 : 0
             }
@@ -40,13 +40,13 @@ enum TextEncoding: String {
                 let end = bytes[start...].firstIndex(of: 0x0a) ?? bytes.count
                 let line = bytes[start..<end]
                 controls -= 2  // its own end
-                // "From ", a dot alone, and what could be a boundary; blanks at the end, which servers strip.
+                // "From ", a single dot, a possible boundary, and blanks at the end, which servers strip.
                 if let first = line.first, first == 0x2e || first == 0x46 || first == 0x2d { return .quotedPrintable }
                 if let last = line.dropLast().last, last == 0x20 || last == 0x09 { return .quotedPrintable }
                 if line.count > 79 { return .quotedPrintable }
                 start = end + 1
             }
-            // What is left are tabs, or worse.
+            // The other control characters: tabs, or worse.
             let isRisky = controls > 0 && bytes.contains { $0 < 0x20 && $0 != 0x0d && $0 != 0x0a && $0 != 0x09 }
             return isRisky ? .quotedPrintable : .sevenBit
         }
@@ -85,7 +85,7 @@ enum TextEncoding: String {
             if column + size > (isLast ? 76 : 75) {
                 out += [UInt8(ascii: "="), 0x0d, 0x0a]
                 column = 0
-                continue  // what is plain within a line need not be at its start
+                continue  // a character that is plain within a line may need an escape at its start
             }
             if isPlain {
                 out.append(byte)

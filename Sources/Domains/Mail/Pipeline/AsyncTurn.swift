@@ -1,7 +1,6 @@
 import Synchronization
 
-/// Lets one at a time wait for a provider's pace, of those whose mail nobody waits for: then whoever comes with urgent mail has at
-/// most one place in front.
+/// Lets one non-urgent sender at a time wait for a provider's rate limit. So an urgent mail waits behind at most one of them.
 package final class AsyncTurn: Sendable {
     private struct State {
         var isTaken = false
@@ -57,19 +56,19 @@ package final class AsyncTurn: Sendable {
     }
 }
 
-/// A place that is left once, whoever comes first to say so.
+/// A held turn. The first call of `leave` gives it up; later calls do nothing.
 package final class TurnPlace: Sendable {
     private let held: Mutex<AsyncTurn?>
 
-    package init(_ turnstile: AsyncTurn?) {
-        held = Mutex(turnstile)
+    package init(_ turn: AsyncTurn?) {
+        held = Mutex(turn)
     }
 
     package func leave() {
-        let turnstile = held.withLock { held in
+        let turn = held.withLock { held in
             defer { held = nil }
             return held
         }
-        turnstile?.leave()
+        turn?.leave()
     }
 }

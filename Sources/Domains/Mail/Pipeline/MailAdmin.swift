@@ -1,7 +1,7 @@
 package import FoundationEssentials
 package import Postgres
 
-/// What people ask of the mail room: hand in, look up, decide.
+/// The operators' side of mail: send, look up, decide.
 package enum MailAdmin {
     /// - Parameter letter: a JSON object with the names of `mail_send`.
     package static func send(_ letter: [UInt8], on connection: Connection) async throws(PostgresError) -> String {
@@ -30,7 +30,7 @@ package enum MailAdmin {
         }.first
     }
 
-    /// Why it was not taken, or not yet.
+    /// Why the message was not taken, or not yet.
     package static func error(_ id: String, on connection: Connection) async throws(PostgresError) -> String? {
         try await connection.query("select error from millrace.mail_message($1::text::uuid)", [.text(id)]) {
             row throws(PostgresError) in row.optionalString(0)
@@ -66,7 +66,7 @@ package enum MailAdmin {
         }
     }
 
-    /// All that is known of a message, as JSON; nil when there is none.
+    /// Everything known about a message, as JSON; nil when there is none.
     package static func story(
         _ id: String, raw: Bool, on connection: Connection
     ) async throws(PostgresError) -> [UInt8]? {
@@ -126,14 +126,14 @@ package enum MailAdmin {
         }
     }
 
-    /// What went, as JSON.
+    /// What was erased, as JSON.
     package static func erase(_ address: String, on connection: Connection) async throws(PostgresError) -> [UInt8] {
         try await connection.query("select millrace.mail_erase($1)", [.text(address)]) {
             row throws(PostgresError) in try row.json(0)
         }.first ?? []
     }
 
-    /// What a provider tells of a message. False: it has told that before.
+    /// Records a provider's event about a message. False: it was recorded before.
     package static func event(
         provider: String, id: String, type: String, at: Date?, recipient: String?, data: [UInt8],
         on connection: Connection
@@ -151,7 +151,7 @@ package enum MailAdmin {
         package var parked: Int
         package var unknown: Int
 
-        /// Mail goes by another service than was chosen.
+        /// Mail goes by another service than the chosen one.
         package var isSwitched: Bool { current != chosen }
     }
 

@@ -1,11 +1,11 @@
-/// A job of the mail room, as a worker brings it.
+/// A mail job, as a worker passes it on.
 package struct MailJob: Sendable {
     package var job: Int64
     package var kind: String
     package var args: [UInt8]
-    /// Of the worker: who is gone when it is.
+    /// The worker's session: a request is free again when its session is gone.
     package var session: Int64
-    /// No further run may follow one that fails.
+    /// If this run fails there is no further one.
     package var isLast: Bool
 
     package init(job: Int64, kind: String, args: [UInt8], session: Int64, isLast: Bool) {
@@ -17,12 +17,12 @@ package struct MailJob: Sendable {
     }
 }
 
-/// How an errand ended, for the worker's books.
+/// How a mail job ended, as the worker records it.
 package enum MailJobEnd: Sendable, Equatable {
     case done
-    /// Later, and no attempt of the job is used up.
+    /// Later, without using up an attempt of the job.
     case later(Duration)
-    /// Later, at the job's own pace.
+    /// Later, after the job's own backoff.
     case retry(String)
     case dead(String)
 }

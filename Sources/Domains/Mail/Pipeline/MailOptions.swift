@@ -1,8 +1,8 @@
 package import Signatures
 
-/// How the mail room goes about its work.
+/// The settings of the mail service.
 package struct MailOptions: Sendable {
-    /// So many in a span of time.
+    /// At most `count` within each `span`.
     package struct Rate: Sendable, Equatable {
         package var count: Int
         package var span: Duration
@@ -14,26 +14,26 @@ package struct MailOptions: Sendable {
     }
 
     package var from = Mailbox(address: "")
-    /// Of the app, as templates call it.
+    /// The app's name, as templates use it.
     package var appName: String?
     package var resetURL: String?
     package var verifyURL: String?
-    /// Of one request, with the wait for its turn.
+    /// The time limit of one request, including the wait for its turn.
     package var timeout = Duration.seconds(30)
-    /// Of one run of a job.
+    /// The time limit of one run of a job.
     package var total = Duration.seconds(60)
-    /// Nobody else takes up a request of one run before.
+    /// Until then no other worker takes over a request of this run.
     var hold: Duration { total + timeout }
-    package var course = SendMachine.Rules()
+    package var sendRules = SendMachine.Rules()
     package var senderRate: Rate?
     package var domainRate: Rate?
     package var routes = Routes(chosen: "outbox")
-    /// Requests under way at once for mail that nobody waits for.
+    /// How many requests of non-urgent mail may be under way at once.
     package var bulkRequests = 16
-    /// Messages that the chosen provider takes before its quota is used up. The last tenth is for what somebody waits for.
+    /// How many messages the chosen provider takes before its quota is used up. The last tenth is kept for urgent mail.
     package var quota: Int64?
     package var links: Links?
-    /// Of a message's content, after which it is taken away; nil: never.
+    /// How long a message's content is kept; nil: forever.
     package var keep: Duration?
 
     package init() {}

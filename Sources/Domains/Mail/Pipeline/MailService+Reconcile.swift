@@ -11,7 +11,7 @@ extension MailService {
         package var unanswered = 0
     }
 
-    /// Asks the providers about messages they took and have said nothing of for so long.
+    /// Asks the providers about messages that they took and that have been silent for longer than `age`.
     package func reconcile(olderThan age: Duration, page: Int = 100) async throws -> Reconciled {
         let silent = try await table.ask(
             "select message::text, service, provider_message_id from millrace.mail_silent($1, $2)",
@@ -21,18 +21,18 @@ extension MailService {
         }
         var sum = Reconciled()
         for one in silent {
-            guard let carrier = carriers[one.service], carrier.capabilities.answersLater else { continue }
+            guard let provider = providers[one.service], provider.capabilities.answersLater else { continue }
             sum.asked += 1
             let known: String?
             do {
-                known = try await supervisor.read("status:\(carrier.name):\(one.name)") { [supervisor, options] in
-                    try await supervisor.call(carrier.name, deadline: options.timeout) { call in
-                        try await carrier.status(of: one.name, call: call)
+                known = try await supervisor.read("status:\(provider.name):\(one.name)") { [supervisor, options] in
+                    try await supervisor.call(provider.name, deadline: options.timeout) { call in
+                        try await provider.status(of: one.name, call: call)
                     }
                 }
             } catch {
                 sum.unanswered += 1
-                if error is CallRefusal { break }  // nor would it answer for the next
+                if error is CallRefusal { break }  // the next question would be refused as well
                 continue
             }
             guard let known else { continue }
@@ -47,13 +47,13 @@ extension MailService {
         return sum
     }
 
-    /// Tells messages whose jobs ended without a word to them; takes away the contents of those that ended long ago.
+    /// Ends messages whose jobs ended without recording it, and deletes the contents of messages that ended long ago.
     package func tidy() async throws {
         let forsaken = try await table.ask("select millrace.mail_forsaken()", []) { row throws(PostgresError) in
             try row.int(0)
         }
         if let count = forsaken.first, count > 0 {
-            log.warning("jobs of messages ended without a word to them", [("messages", "\(count)")])
+            log.warning("ended messages whose jobs had ended without recording it", [("messages", "\(count)")])
         }
         guard let keep = options.keep else { return }
         var isMore = true
@@ -65,14 +65,14 @@ extension MailService {
         }
     }
 
-    /// Until cancelled: now and then a look at what has been silent for long, and at what ended otherwise than by a provider's word.
+    /// Until cancelled: looks from time to time at messages that have long been silent, and at messages whose jobs are gone.
     package func watch(every pause: Duration = .seconds(300), olderThan age: Duration = .seconds(3600)) async {
         do {
             try await table.tellDefaults(options)
         } catch  where Task.isCancelled {
-            return  // a worker that did not start says why itself
+            return  // the worker itself reports why it did not start
         } catch {
-            log.warning("what templates can be filled with could not be told to the database", [("error", "\(error)")])
+            log.warning("cannot store the templates' default data in the database", [("error", "\(error)")])
         }
         while !Task.isCancelled {
             do { try await Task.sleep(for: pause) } catch { return }
@@ -80,10 +80,11 @@ extension MailService {
                 try await tidy()
                 let sum = try await reconcile(olderThan: age)
                 if sum.asked > 0 {
-                    log.info("asked about silent messages", [("asked", "\(sum.asked)"), ("told", "\(sum.told)")])
+                    log.info(
+                        "asked providers about silent messages", [("asked", "\(sum.asked)"), ("told", "\(sum.told)")])
                 }
             } catch {
-                log.warning("silent messages could not be asked about", [("error", "\(error)")])
+                log.warning("cannot ask providers about silent messages", [("error", "\(error)")])
             }
         }
     }

@@ -1,30 +1,30 @@
 import Synchronization
 
-/// What became of messages in this process since its start, for metrics.
+/// Counts of message outcomes in this process since its start, for metrics.
 package struct MailTally: Sendable, Equatable {
     package enum Outcome: String, CaseIterable, Sendable {
         /// The provider took it.
         case accepted
         /// It will never be sent.
         case failed
-        /// Not taken, for certain: later, elsewhere, or by itself.
+        /// Certainly not taken: it goes later, elsewhere, or alone.
         case refused
-        /// Nobody knows yet; the request is repeated as it is.
+        /// Unknown so far; the request is repeated unchanged.
         case unknown
-        /// Nobody knows, and a person has to find out.
+        /// Unknown, and a person has to find out.
         case parked
     }
 
     /// By provider.
     package internal(set) var counts: [String: [Outcome: Int]] = [:]
 
-    mutating func count(_ fate: SendMachine.Resolution, by provider: String) {
+    mutating func count(_ resolution: SendMachine.Resolution, by provider: String) {
         let outcome: Outcome =
-            switch fate {
+            switch resolution {
             case .accepted: .accepted
             case .failed: .failed
             case .elsewhere, .later, .alone: .refused
-            case .anew, .doubtful: .unknown
+            case .resend, .doubtful: .unknown
             case .parked: .parked
             }
         counts[provider, default: [:]][outcome, default: 0] += 1
@@ -34,9 +34,9 @@ package struct MailTally: Sendable, Equatable {
 extension MailService {
     package var tally: MailTally { counted.withLock { $0 } }
 
-    func count(_ fates: [SendMachine.Resolution], by provider: String) {
+    func count(_ resolutions: [SendMachine.Resolution], by provider: String) {
         counted.withLock { tally in
-            for fate in fates { tally.count(fate, by: provider) }
+            for resolution in resolutions { tally.count(resolution, by: provider) }
         }
     }
 }

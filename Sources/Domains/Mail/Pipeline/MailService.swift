@@ -5,17 +5,17 @@ package import Supervision
 import Synchronization
 package import Telemetry
 
-/// The mail room of a worker: takes messages, freezes them, hands them to providers, and writes down what came of it.
+/// The mail service of a worker: it takes messages, freezes them, sends them through providers, and records the results.
 package final class MailService: Sendable {
     let table: MailStore
     let options: MailOptions
-    let carriers: [String: any MailProvider]
+    let providers: [String: any MailProvider]
     let renderer: any Rendering
     let supervisor: Supervisor
     let log: Log
-    let turnstiles: [String: AsyncTurn]
+    let turns: [String: AsyncTurn]
     let route: Mutex<RouteNote>
-    /// By provider: requests of one message, opened together.
+    /// For each provider: opens the requests of single messages together.
     let opening: [String: StatementBatcher<Claim, MailStore.Opened>]
     let recording: StatementBatcher<MailStore.Outcome, Void>
     let counted = Mutex(MailTally())
@@ -28,7 +28,7 @@ package final class MailService: Sendable {
         var read: ContinuousClock.Instant?
     }
 
-    /// A request of one message, to be opened.
+    /// A request of one message that is to be opened.
     struct Claim: Sendable {
         var id: String
         var holder: Int64
@@ -40,20 +40,21 @@ package final class MailService: Sendable {
     }
 
     package init(
-        pool: Pool, options: MailOptions, carriers: [any MailProvider], renderer: any Rendering, supervisor: Supervisor,
+        pool: Pool, options: MailOptions, providers: [any MailProvider], renderer: any Rendering,
+        supervisor: Supervisor,
         log: Log
     ) {
         let table = MailStore(pool: pool)
         self.table = table
         self.options = options
-        self.carriers = Dictionary(carriers.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        self.providers = Dictionary(providers.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         self.renderer = renderer
         self.supervisor = supervisor
         self.log = log
-        turnstiles = self.carriers.mapValues { _ in AsyncTurn() }
+        turns = self.providers.mapValues { _ in AsyncTurn() }
         route = Mutex(RouteNote())
         opening = Dictionary(
-            uniqueKeysWithValues: self.carriers.keys.map { name in
+            uniqueKeysWithValues: self.providers.keys.map { name in
                 let gathering = StatementBatcher<Claim, MailStore.Opened>(
                     most: 32, lanes: 2, clash: { $0.id == $1.id || $0.holder != $1.holder }
                 ) { claims in
@@ -72,14 +73,14 @@ package final class MailService: Sendable {
         "mail.send", "mail.password_reset", "mail.welcome", "mail.account_verification", "mail.account_notification",
     ]
 
-    /// As many endings as errands, in their order.
-    package func run(_ errands: [MailJob]) async throws -> [MailJobEnd] {
-        guard let session = errands.first?.session else { return [] }
-        let run = SendRun(post: self, session: session, began: .now, routes: try await routesNow())
-        let taken = try await table.take(errands, options)
+    /// Runs the jobs, and returns one ending per job, in the same order.
+    package func run(_ jobs: [MailJob]) async throws -> [MailJobEnd] {
+        guard let session = jobs.first?.session else { return [] }
+        let run = SendRun(service: self, session: session, began: .now, routes: try await routesNow())
+        let taken = try await table.take(jobs, options)
         for (index, one) in taken.enumerated() {
-            let errand = errands[index]
-            run.note(one.id, index: index, errand)
+            let job = jobs[index]
+            run.note(one.id, index: index, job)
             switch one.what {
             case .done: run.end(index, .done)
             case .discard: run.end(index, .dead(one.reason))
@@ -89,18 +90,18 @@ package final class MailService: Sendable {
         }
         let frozen = try await freeze(taken.filter { $0.what == .render }, run)
         let ready = taken.filter { $0.what == .send }.map(\.id) + frozen
-        let parcels = try await table.parcels(ready)
+        let messages = try await table.messages(ready)
         let batches = Set(taken.filter { $0.what == .batch }.map(\.batch))
         try await withThrowingTaskGroup(of: Void.self) { group in
             for batch in batches { group.addTask { try await run.resume(batch) } }
-            group.addTask { try await run.dispatch(parcels.filter(\.isUrgent), isUrgent: true) }
-            group.addTask { try await run.dispatch(parcels.filter { !$0.isUrgent }, isUrgent: false) }
+            group.addTask { try await run.dispatch(messages.filter(\.isUrgent), isUrgent: true) }
+            group.addTask { try await run.dispatch(messages.filter { !$0.isUrgent }, isUrgent: false) }
             try await group.waitForAll()
         }
-        return errands.indices.map { run.ending($0) }
+        return jobs.indices.map { run.ending($0) }
     }
 
-    /// The database's flag decides about the roll-out. It is read again when it is a second old.
+    /// The routes with the roll-out of the database's flag. The flag is read again when it is a second old.
     func routesNow() async throws -> Routes {
         let known = rollout.withLock { $0 }
         if let read = known.read, ContinuousClock.now - read < .seconds(1) {
@@ -125,13 +126,13 @@ package final class MailService: Sendable {
             [("mail.provider", provider), ("reason", objections.joined(separator: "; "))])
     }
 
-    /// Once a process: what it says holds until somebody changes the configuration.
+    /// Logs once per process: the statement holds until somebody changes the configuration.
     private func warn(once key: String, _ message: StaticString, _ data: [(String, String)]) {
         guard warned.withLock({ $0.insert(key).inserted }) else { return }
         log.warning(message, data)
     }
 
-    /// Those that are frozen now.
+    /// Freezes the messages, and returns those that are frozen now.
     private func freeze(_ taken: [MailStore.Taken], _ run: SendRun) async throws -> [String] {
         var frozen: [(id: String, rendered: Rendered, link: String?)] = []
         for one in taken {
@@ -170,7 +171,7 @@ package final class MailService: Sendable {
         return found
     }
 
-    /// Mail goes by this provider. A switch is told once, by whoever notices.
+    /// Notes that this provider sent mail. The worker that notices a switch logs it once.
     func went(by provider: String, insteadOf reason: Fault?) async {
         let chosen = options.routes.chosen
         guard provider == chosen || reason != nil else { return }
@@ -190,7 +191,7 @@ package final class MailService: Sendable {
             }
         } catch {
             route.withLock { $0 = RouteNote() }
-            log.warning("a switch of the mail service could not be written down", [("error", "\(error)")])
+            log.warning("cannot record a switch of the mail service", [("error", "\(error)")])
         }
     }
 }

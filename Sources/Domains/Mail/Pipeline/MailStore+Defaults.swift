@@ -13,7 +13,7 @@ extension MailStore {
         }
     }
 
-    /// What this worker adds to a message's data, for whoever checks one when it is handed in.
+    /// Stores what this worker adds to a message's data, so that `mail_check` can check a message when it is enqueued.
     func tellDefaults(_ options: MailOptions) async throws {
         try await pool.withConnection { connection throws(PostgresError) in
             _ = try await connection.query(

@@ -2,21 +2,21 @@ import Blobs
 import FoundationEssentials
 import Postgres
 
-/// A frozen message with what decides about its way.
+/// A frozen message with everything that decides about its route.
 package struct RoutedLetter: Sendable {
     package var letter: Letter
     package var kind: String
     package var isUrgent: Bool
     package var mayRepeat: Bool
-    /// Not by way of Supabase, whose own token would break the link.
+    /// False where Supabase's own token would break the link.
     package var mayUseSupabase: Bool
-    /// Of one of its attempts nobody knows what came.
+    /// The result of one of its attempts is unknown.
     package var wasUnknown: Bool
     package var id: String { letter.id.uuidString.lowercased() }
 }
 
 extension MailStore {
-    func parcels(_ ids: [String]) async throws -> [RoutedLetter] {
+    func messages(_ ids: [String]) async throws -> [RoutedLetter] {
         guard !ids.isEmpty else { return [] }
         return try await ask(
             """
@@ -46,9 +46,9 @@ extension MailStore {
             letter.isAlarm = try row.string(20) == "alarm"
             let kind = try row.string(1)
             let mayUseSupabase = try row.bool(4)
-            // Its own token would make the link in ours worthless.
+            // Supabase's own token would make the link in our mail worthless.
             if mayUseSupabase, kind.hasPrefix("mail.") {
-                letter.errand = Letter.Purpose(rawValue: String(kind.dropFirst(5)))
+                letter.purpose = Letter.Purpose(rawValue: String(kind.dropFirst(5)))
             }
             return RoutedLetter(
                 letter: letter, kind: kind, isUrgent: ["urgent", "high"].contains(try row.string(2)),
@@ -56,7 +56,7 @@ extension MailStore {
         }
     }
 
-    /// In the order of their names, so that a letter has one form.
+    /// Sorted by name, so that a letter has one form.
     private static func pairs(_ row: Row, _ column: Int) throws(PostgresError) -> [(key: String, value: String)] {
         do {
             return try JSONDecoder().decode([String: String].self, from: Data(try row.json(column)))
@@ -91,8 +91,8 @@ extension MailStore {
 }
 
 extension Mailbox {
-    /// What was handed in. One that can not be read is kept as it is: the carriers' own check says what is wrong with it, and the
-    /// message fails with that sentence.
+    /// An address as it was enqueued. An unreadable one is kept: the provider's check then names the mistake, and the message fails with
+    /// that sentence.
     init(taken text: String) {
         do {
             self = try .parse(text)

@@ -1,7 +1,7 @@
 import Faults
 package import Postgres
 
-/// The mail room's half of the database: one method a door.
+/// The mail service's SQL: one method for each door.
 package struct MailStore: Sendable {
     let pool: Pool
 
@@ -27,7 +27,7 @@ package struct MailStore: Sendable {
         var unsubscribe: [UInt8]?
     }
 
-    func take(_ errands: [MailJob], _ options: MailOptions) async throws -> [Taken] {
+    func take(_ jobs: [MailJob], _ options: MailOptions) async throws -> [Taken] {
         try await ask(
             """
             select coalesce(message::text, ''), verdict, coalesce(seconds, 0), coalesce(reason, ''), coalesce(batch, 0), priority,
@@ -35,8 +35,8 @@ package struct MailStore: Sendable {
               from millrace.mail_take($1, $2, $3, $4, $5, $6) order by n
             """,
             [
-                .int8s(errands.map(\.job)), .texts(errands.map(\.kind)),
-                .texts(errands.map { String(decoding: $0.args, as: UTF8.self) }), .text(options.appName),
+                .int8s(jobs.map(\.job)), .texts(jobs.map(\.kind)),
+                .texts(jobs.map { String(decoding: $0.args, as: UTF8.self) }), .text(options.appName),
                 .text(options.resetURL), .text(options.verifyURL),
             ]
         ) { row throws(PostgresError) in
@@ -79,7 +79,7 @@ package struct MailStore: Sendable {
         var key: String
     }
 
-    /// - Parameter alone: A request of each; else one of all.
+    /// - Parameter alone: True makes a request for each message; false one for all.
     func open(
         _ ids: [String], alone: Bool, by provider: String, holder: Int64, _ options: MailOptions
     ) async throws -> [Opened] {
@@ -119,7 +119,7 @@ package struct MailStore: Sendable {
         var providerID: String?
     }
 
-    /// - Parameter attempt: whose answer was lost; nil: that of another, who is gone.
+    /// - Parameter attempt: Our attempt whose answer was lost; nil: an attempt of another session, which is gone.
     func again(
         _ batch: Int64, attempt: Int32?, holder: Int64, for hold: Duration
     ) async throws -> Again? {
@@ -148,13 +148,13 @@ package struct MailStore: Sendable {
 
     enum RequestEnd: String, Sendable { case open, settled, split, parked }
 
-    /// What came of one attempt. If another has begun meanwhile, what it says about the messages stands all the same.
+    /// The result of one attempt. What it says about the messages counts even if another attempt has begun meanwhile.
     struct Outcome: Sendable {
         var batch: Int64
         var attempt: Int32
         var entries: [Entry]
         var took: Duration?
-        var fate: RequestEnd
+        var requestEnd: RequestEnd
 
         func clashes(with other: Outcome) -> Bool {
             let ids = Set(entries.map(\.id))
@@ -168,7 +168,7 @@ package struct MailStore: Sendable {
             "select millrace.mail_batch_record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
             [
                 .int8s(outcomes.map(\.batch)), .int4s(outcomes.map(\.attempt)),
-                .texts(outcomes.map(\.fate.rawValue)),
+                .texts(outcomes.map(\.requestEnd.rawValue)),
                 .int4s(outcomes.map { $0.took.map { Int32(clamping: Int64($0 / .milliseconds(1))) } ?? -1 }),
                 .int4s(entries.map { Int32($0.place) }), .texts(entries.map(\.entry.id)),
                 .texts(entries.map(\.entry.answer.word)), .texts(entries.map(\.entry.answer.fault?.kind.rawValue)),
@@ -177,7 +177,7 @@ package struct MailStore: Sendable {
             ])
     }
 
-    /// True for the one who noticed that mail goes another way now.
+    /// True for the one caller that noticed first that mail goes another way now.
     func route(chosen: String, current: String, reason: String?) async throws -> Bool {
         try await ask(
             "select millrace.mail_route_by($1, $2, $3)", [.text(chosen), .text(current), .text(reason)]

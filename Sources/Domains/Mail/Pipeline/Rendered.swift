@@ -1,11 +1,11 @@
 package import Faults
 
-/// A message's own words, as they are frozen.
+/// A message's words, as they are frozen.
 package struct Rendered: Sendable, Equatable {
     package var subject: String
     package var text: String?
     package var html: String?
-    /// Of the template; nil: it was sent with its words.
+    /// The template's version; nil: the message was sent with its own words.
     package var version: Int?
     package var locale: String?
 
@@ -18,7 +18,7 @@ package struct Rendered: Sendable, Equatable {
     }
 }
 
-/// Where the words come from when a message names a template.
+/// Renders the words of a message that names a template.
 package protocol Rendering: Sendable {
     /// - Parameter data: a JSON object.
     func render(_ template: String, locale: String?, data: [UInt8]) async throws(Fault) -> Rendered

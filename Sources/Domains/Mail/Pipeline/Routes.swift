@@ -2,13 +2,13 @@ package import Supervision
 
 /// Which providers a message may go by, in order. Pure.
 package struct Routes: Sendable {
-    /// What somebody chose, or what the configuration amounts to.
+    /// The provider that an operator chose, or else the one that follows from the configuration.
     package var chosen: String
-    /// In order; empty when there is to be no second provider.
+    /// In order; empty when there is no second provider.
     package var fallbacks: [String]
-    /// A part of the messages, and those for people of the house, go by the chosen one; all others by the fallbacks alone.
+    /// The chosen provider sends this share of the messages, and all messages to listed addresses; the fallbacks send the others.
     package var rollout = Flag(name: "mail.rollout", percent: 100)
-    /// So many per cent go by the fallback although nothing is wrong, so that it is known to work. Only between equals.
+    /// The percentage that goes by the fallback although nothing is wrong, so that the fallback is known to work. Only between equals.
     package var exercise = Flag(name: "mail.exercise", percent: 0)
 
     package static let equals: Set<String> = ["resend", "smtp"]
@@ -18,12 +18,12 @@ package struct Routes: Sendable {
         self.fallbacks = fallbacks.filter { $0 != chosen }
     }
 
-    /// Who sends what none of ``order(id:address:)`` can carry at all: the chosen one, although the recipient is outside its share.
+    /// The provider for messages that none of ``order(id:address:)`` can send: the chosen one, although the recipient is outside its share.
     package func spare(address: String) -> String? {
         rollout.isOn(address) || fallbacks.isEmpty ? nil : chosen
     }
 
-    /// As the database's flag says; nil: there is none, and the configuration counts. People of the house keep their place.
+    /// The routes with the database flag's roll-out; with nil the configuration counts. Addresses listed in the configuration stay listed.
     package func rolledOut(by flag: Flag?) -> Routes {
         guard let flag else { return self }
         var routes = self
@@ -33,8 +33,8 @@ package struct Routes: Sendable {
     }
 
     /// - Parameters:
-    ///   - id: what decides about the share that exercises the fallback.
-    ///   - address: of whoever gets it: decides about the roll-out, and stays with it.
+    ///   - id: decides whether the message is in the share that exercises the fallback.
+    ///   - address: the recipient's. It decides about the roll-out, and always in the same way.
     package func order(id: String, address: String) -> [String] {
         guard rollout.isOn(address) || fallbacks.isEmpty else { return fallbacks }
         if let first = fallbacks.first, Self.equals.contains(chosen), Self.equals.contains(first),

@@ -1,16 +1,16 @@
 package import Faults
 package import Supervision
 
-/// What is to be done about one request of a provider after each answer. Pure.
+/// What to do about one provider request after each answer. Pure.
 ///
-/// Doubt is what it is about: once an answer was unknown, only an acceptance ends the doubt, or a refusal for the letter's own sake
-/// from a provider that would have repeated its first answer to the same key. Nobody else is asked meanwhile.
+/// Doubt is the hard part: after an unknown answer only two things end the doubt. One is an acceptance. The other is a refusal of this
+/// very letter, by a provider that would repeat its first answer to the same key. Until then no other provider is called.
 package struct SendMachine: Sendable {
     package struct Rules: Sendable {
         /// Attempts of one run.
         package var tries = 3
         package var delay = Duration.seconds(2)
-        /// How much sooner than the provider says its key is taken to be forgotten.
+        /// We stop trusting the provider's key this much sooner than the provider promises.
         package var caution = Duration.seconds(3600)
 
         package init() {}
@@ -21,15 +21,15 @@ package struct SendMachine: Sendable {
         case accepted(id: String?)
         /// Never to be sent.
         case failed(Fault)
-        /// Not taken, for certain: another provider may be asked.
+        /// Certainly not taken: another provider may be tried.
         case elsewhere(Fault)
-        /// Not taken, for certain: this one is to be asked again, under a new key.
+        /// Certainly not taken: try this provider again, under a new key.
         case later(Fault, uses: Bool)
-        /// Not taken, for certain, and perhaps for another's sake: to be asked by itself.
+        /// Certainly not taken, perhaps because of another message in the request: send it alone.
         case alone
-        /// Not known, and a duplicate is acceptable.
-        case anew
-        /// Not known, and for a human to find out.
+        /// Unknown, and a duplicate is acceptable: send it again.
+        case resend
+        /// Unknown, and a duplicate is not acceptable: a human decides.
         case parked(Fault)
         /// Not known yet: the request stays as it is.
         case doubtful(Fault)
@@ -40,7 +40,7 @@ package struct SendMachine: Sendable {
         case again(after: Duration)
         /// It is over, or rests until its jobs come back.
         case rest([Resolution])
-        /// The provider is to be asked what it knows of it.
+        /// Ask the provider for the message's status.
         case ask
     }
 
@@ -53,10 +53,10 @@ package struct SendMachine: Sendable {
     package private(set) var isDoubtful: Bool
 
     /// - Parameters:
-    ///   - holds: how long the same key makes the same request happen once; nil: not at all.
-    ///   - canAsk: the provider can be asked what became of it, and we know under which name.
+    ///   - holds: how long the same key makes the same request happen only once; nil: it does not.
+    ///   - canAsk: the provider can tell the message's status, and we know its id there.
     ///   - mayRepeat: a duplicate is acceptable.
-    ///   - isDoubtful: an earlier attempt ended in nothing.
+    ///   - isDoubtful: an earlier attempt had no certain result.
     package init(
         rules: Rules, count: Int, holds: Duration?, canAsk: Bool, mayRepeat: Bool, isDoubtful: Bool
     ) {
@@ -68,7 +68,7 @@ package struct SendMachine: Sendable {
         self.isDoubtful = isDoubtful
     }
 
-    /// Whether the request may be made (again) at all; nil: it may. `age` counts from its first attempt.
+    /// Whether the request may be made (again); nil: it may. `age` counts from its first attempt.
     package func begin(age: Duration) -> Step? {
         guard isDoubtful, !isHeld(age) else { return nil }
         if canAsk { return .ask }
@@ -76,7 +76,7 @@ package struct SendMachine: Sendable {
             give(Fault(.unknown, "nobody knows whether the provider took it, and it would not know a repetition")))
     }
 
-    /// The provider was asked: it knows the message, or does not.
+    /// The provider has answered the status question: it knows the message, or does not.
     package func asked(found: String?) -> Step {
         if let found { return .rest(Array(repeating: .accepted(id: found), count: count)) }
         return .rest(give(Fault(.unknown, "the provider does not know it, and may have taken it all the same")))
@@ -90,20 +90,22 @@ package struct SendMachine: Sendable {
             if isHeld(age) {
                 let pause = fault.wait ?? rules.delay
                 if tries < rules.tries, pause < left { return .again(after: pause) }
-                return .rest(answers.map { fate($0, was: wasDoubtful) ?? .doubtful(fault) })
+                return .rest(answers.map { resolution($0, was: wasDoubtful) ?? .doubtful(fault) })
             }
             if canAsk { return .ask }
-            return .rest(answers.map { fate($0, was: wasDoubtful) ?? give(fault)[0] })
+            return .rest(answers.map { resolution($0, was: wasDoubtful) ?? give(fault)[0] })
         }
         if let pause = pause(answers), tries < rules.tries, pause < left { return .again(after: pause) }
         let isWhole = answers.count > 1 && answers.allSatisfy(Self.isForItsOwnSake)
         return .rest(
-            answers.map { isWhole ? .alone : fate($0, was: wasDoubtful) ?? .parked(Fault(.internal, "no answer")) })
+            answers.map {
+                isWhole ? .alone : resolution($0, was: wasDoubtful) ?? .parked(Fault(.internal, "no answer"))
+            })
     }
 
-    /// It was not called: nothing has left this process.
+    /// The call was not made: nothing has left this process.
     package mutating func notCalled(_ refusal: CallRefusal) -> Step {
-        let fate: Resolution =
+        let resolution: Resolution =
             if isDoubtful {
                 .doubtful(refusal.fault)
             } else {
@@ -112,7 +114,7 @@ package struct SendMachine: Sendable {
                 case .pace, .busy, .retries: .later(refusal.fault, uses: false)
                 }
             }
-        return .rest(Array(repeating: fate, count: count))
+        return .rest(Array(repeating: resolution, count: count))
     }
 
     private func isHeld(_ age: Duration) -> Bool {
@@ -121,19 +123,19 @@ package struct SendMachine: Sendable {
     }
 
     private func give(_ fault: Fault) -> [Resolution] {
-        Array(repeating: mayRepeat ? .anew : .parked(fault), count: count)
+        Array(repeating: mayRepeat ? .resend : .parked(fault), count: count)
     }
 
     /// What keeps a message in doubt; nil when the answers settle all of them.
     private func firstDoubt(_ answers: [SendOutcome], was: Bool) -> Fault? {
-        for answer in answers where fate(answer, was: was) == nil {
+        for answer in answers where resolution(answer, was: was) == nil {
             return answer.fault ?? Fault(.unknown, "no answer")
         }
         return nil
     }
 
     /// nil: in doubt.
-    private func fate(_ answer: SendOutcome, was: Bool) -> Resolution? {
+    private func resolution(_ answer: SendOutcome, was: Bool) -> Resolution? {
         switch answer {
         case .accepted(let id): return .accepted(id: id)
         case .unknown: return nil
@@ -146,18 +148,20 @@ package struct SendMachine: Sendable {
             case .elsewhere: return was ? nil : .elsewhere(fault)
             case .after: return was ? nil : .later(fault, uses: true)
             case .never:
-                // A conflict under our own key says that a first request of ours came through, and not what became of it.
+                // A conflict under our own key says that an earlier request of ours arrived, but not what became of it.
                 if was, holds == nil || fault.kind == .conflict || fault.kind == .cancelled { return nil }
                 return fault.kind == .cancelled ? .later(fault, uses: false) : .failed(fault)
             }
         }
     }
 
-    /// How long to wait when the same request is worth another attempt in this run, for certain not taken.
+    /// How long to wait before the same request is tried again in this run, when it was certainly not taken; nil: do not try again.
     private func pause(_ answers: [SendOutcome]) -> Duration? {
         var longest = Duration.zero
         for answer in answers {
-            guard case .later(let fault, _)? = fate(answer, was: false), fault.kind != .cancelled else { return nil }
+            guard case .later(let fault, _)? = resolution(answer, was: false), fault.kind != .cancelled else {
+                return nil
+            }
             longest = max(longest, fault.wait ?? rules.delay)
         }
         return answers.isEmpty ? nil : longest

@@ -3,50 +3,50 @@ import Supervision
 import Synchronization
 
 extension SendRun {
-    /// Makes the request until it is over or has to rest, and writes each attempt down.
+    /// Makes the request until it is over or must rest, and records each attempt.
     func carry(
-        _ given: SendRequest, _ parcels: [RoutedLetter], by carrier: any MailProvider, _ first: SendMachine,
+        _ given: SendRequest, _ messages: [RoutedLetter], by provider: any MailProvider, _ first: SendMachine,
         tried: [String: Fault]
     ) async throws {
         var request = given
-        var course = first
+        var machine = first
         let began = ContinuousClock.now
         func age() -> Duration { given.age + (ContinuousClock.now - began) }
-        if let step = course.begin(age: age()) {
-            let answers = Array(repeating: SendOutcome.unknown(Self.lost), count: parcels.count)
-            return try await settle(step, answers, request, parcels, by: carrier, course, took: nil, tried: tried)
+        if let step = machine.begin(age: age()) {
+            let answers = Array(repeating: SendOutcome.unknown(Self.lost), count: messages.count)
+            return try await settle(step, answers, request, messages, by: provider, machine, took: nil, tried: tried)
         }
         while true {
             let asked = ContinuousClock.now
-            let outcome = await call(carrier, parcels.map(\.letter), request, isRetry: request.attempt > 1)
+            let outcome = await call(provider, messages.map(\.letter), request, isRetry: request.attempt > 1)
             let took = ContinuousClock.now - asked
             let step: SendMachine.Step
             let answers: [SendOutcome]
             switch outcome {
             case .answered(let told):
                 answers = told
-                step = course.answered(told, age: age(), left: left)
+                step = machine.answered(told, age: age(), left: left)
             case .notCalled(let refusal):
-                // Nothing has left: no attempt to write down, and the request is free unless an earlier one is in doubt.
-                step = course.notCalled(refusal)
+                // Nothing has left: there is no attempt to record, and the request is free unless an earlier attempt is in doubt.
+                step = machine.notCalled(refusal)
                 return try await rest(
-                    step, [], request, parcels, by: carrier, course, took: nil, tried: tried)
+                    step, [], request, messages, by: provider, machine, took: nil, tried: tried)
             }
             guard case .again(let pause) = step else {
                 return try await settle(
-                    step, answers, request, parcels, by: carrier, course, took: took, tried: tried)
+                    step, answers, request, messages, by: provider, machine, took: took, tried: tried)
             }
-            let entries = zip(parcels, answers).map { parcel, answer in
-                MailStore.Entry(id: parcel.id, answer: answer, status: course.isDoubtful ? "unknown" : nil)
+            let entries = zip(messages, answers).map { message, answer in
+                MailStore.Entry(id: message.id, answer: answer, status: machine.isDoubtful ? "unknown" : nil)
             }
-            try await post.recording(
+            try await service.recording(
                 MailStore.Outcome(
-                    batch: request.batch, attempt: request.attempt, entries: entries, took: took, fate: .open))
+                    batch: request.batch, attempt: request.attempt, entries: entries, took: took, requestEnd: .open))
             try await Task.sleep(for: pause)
             guard
-                let next = try await post.table.again(
+                let next = try await service.table.again(
                     request.batch, attempt: request.attempt, holder: session, for: options.hold), next.what == .go
-            else { return }  // somebody else is at it, or it is settled by what the provider told meanwhile
+            else { return }  // another worker has it, or an event of the provider has settled it meanwhile
             request.attempt = next.attempt
         }
     }
@@ -54,124 +54,124 @@ extension SendRun {
     private static let lost = Fault(.unknown, "the answer to an earlier attempt was lost")
 
     private func settle(
-        _ step: SendMachine.Step, _ answers: [SendOutcome], _ request: SendRequest, _ parcels: [RoutedLetter],
-        by carrier: any MailProvider,
-        _ course: SendMachine, took: Duration?, tried: [String: Fault]
+        _ step: SendMachine.Step, _ answers: [SendOutcome], _ request: SendRequest, _ messages: [RoutedLetter],
+        by provider: any MailProvider,
+        _ machine: SendMachine, took: Duration?, tried: [String: Fault]
     ) async throws {
         guard case .ask = step, let id = request.providerID else {
-            return try await rest(step, answers, request, parcels, by: carrier, course, took: took, tried: tried)
+            return try await rest(step, answers, request, messages, by: provider, machine, took: took, tried: tried)
         }
         let found: String?
         do {
-            found = try await post.supervisor.call(carrier.name, deadline: options.timeout) { call in
-                try await carrier.status(of: id, call: call)
+            found = try await service.supervisor.call(provider.name, deadline: options.timeout) { call in
+                try await provider.status(of: id, call: call)
             }
         } catch {
-            // Not now: it stays as it is.
+            // It cannot be asked now: the request stays as it is.
             let fault = (error as? Fault) ?? (error as? CallRefusal)?.fault ?? Fault(.transient, "\(error)")
-            let doubtful = SendMachine.Step.rest(Array(repeating: .doubtful(fault), count: parcels.count))
-            return try await rest(doubtful, answers, request, parcels, by: carrier, course, took: took, tried: tried)
+            let doubtful = SendMachine.Step.rest(Array(repeating: .doubtful(fault), count: messages.count))
+            return try await rest(doubtful, answers, request, messages, by: provider, machine, took: took, tried: tried)
         }
         try await rest(
-            course.asked(found: found.map { _ in id }), answers, request, parcels, by: carrier, course, took: took,
+            machine.asked(found: found.map { _ in id }), answers, request, messages, by: provider, machine, took: took,
             tried: tried)
     }
 
-    /// Writes down what came of it, and sends on what may go another way.
+    /// Records the results, and sends on what may go another way.
     private func rest(
-        _ step: SendMachine.Step, _ answers: [SendOutcome], _ request: SendRequest, _ parcels: [RoutedLetter],
-        by carrier: any MailProvider,
-        _ course: SendMachine, took: Duration?, tried: [String: Fault]
+        _ step: SendMachine.Step, _ answers: [SendOutcome], _ request: SendRequest, _ messages: [RoutedLetter],
+        by provider: any MailProvider,
+        _ machine: SendMachine, took: Duration?, tried: [String: Fault]
     ) async throws {
-        guard case .rest(let fates) = step else { return }
+        guard case .rest(let resolutions) = step else { return }
         var elsewhere: [RoutedLetter] = []
         var alone: [RoutedLetter] = []
-        var anew: [RoutedLetter] = []
+        var resent: [RoutedLetter] = []
         var reason: Fault?
         var entries: [MailStore.Entry] = []
-        var fate = MailStore.RequestEnd.settled
-        for (index, (parcel, what)) in zip(parcels, fates).enumerated() {
+        var requestEnd = MailStore.RequestEnd.settled
+        for (index, (message, what)) in zip(messages, resolutions).enumerated() {
             var status: String?
             switch what {
             case .accepted:
                 status = "accepted"
-                end(parcel.id, .done)
+                end(message.id, .done)
             case .failed(let fault):
                 status = "failed"
-                end(parcel.id, .dead(fault.what))
+                end(message.id, .dead(fault.what))
             case .elsewhere(let fault):
                 reason = fault
-                elsewhere.append(parcel)
+                elsewhere.append(message)
             case .later(let fault, let uses):
-                if uses, isLast(parcel.id) {
+                if uses, isLast(message.id) {
                     status = "failed"
-                    end(parcel.id, .dead(fault.what))
+                    end(message.id, .dead(fault.what))
                 } else {
                     end(
-                        parcel.id,
+                        message.id,
                         uses
                             ? .retry(fault.what)
                             : .later(min(max(fault.wait ?? .seconds(1), .milliseconds(100)), .seconds(60))))
                 }
             case .alone:
-                fate = .split
-                alone.append(parcel)
-            case .anew: anew.append(parcel)
+                requestEnd = .split
+                alone.append(message)
+            case .resend: resent.append(message)
             case .parked:
                 status = "parked"
-                fate = .parked
-                end(parcel.id, .done)
+                requestEnd = .parked
+                end(message.id, .done)
             case .doubtful(let fault):
                 status = "unknown"
-                fate = .open
+                requestEnd = .open
                 let pause = min(max(fault.wait ?? .zero, request.age / 4, .seconds(2)), .seconds(600))
-                end(parcel.id, .later(pause))
+                end(message.id, .later(pause))
             }
             if let answer = answers.indices.contains(index) ? answers[index] : Self.told(what) {
-                entries.append(MailStore.Entry(id: parcel.id, answer: answer, status: status))
+                entries.append(MailStore.Entry(id: message.id, answer: answer, status: status))
             }
         }
-        post.count(fates, by: carrier.name)
-        try await write(entries, request, parcels, course, took: took, fate: fate)
-        if fates.contains(where: { if case .accepted = $0 { true } else { false } }) {
-            await post.went(by: carrier.name, insteadOf: tried[options.routes.chosen].flatMap(Self.switching))
+        service.count(resolutions, by: provider.name)
+        try await write(entries, request, messages, machine, took: took, requestEnd: requestEnd)
+        if resolutions.contains(where: { if case .accepted = $0 { true } else { false } }) {
+            await service.went(by: provider.name, insteadOf: tried[options.routes.chosen].flatMap(Self.switching))
         }
         if let reason, !elsewhere.isEmpty {
             try await dispatch(
-                elsewhere, isUrgent: request.isUrgent, tried: tried.merging([carrier.name: reason]) { $1 })
+                elsewhere, isUrgent: request.isUrgent, tried: tried.merging([provider.name: reason]) { $1 })
         }
         if !alone.isEmpty { try await dispatch(alone, isUrgent: request.isUrgent, tried: tried, alone: true) }
-        if !anew.isEmpty {
+        if !resent.isEmpty {
             if left > .zero {
-                try await dispatch(anew, isUrgent: request.isUrgent, tried: tried)
+                try await dispatch(resent, isUrgent: request.isUrgent, tried: tried)
             } else {
-                for parcel in anew { end(parcel.id, .later(.seconds(1))) }
+                for message in resent { end(message.id, .later(.seconds(1))) }
             }
         }
     }
 
     private func write(
-        _ entries: [MailStore.Entry], _ request: SendRequest, _ parcels: [RoutedLetter], _ course: SendMachine,
+        _ entries: [MailStore.Entry], _ request: SendRequest, _ messages: [RoutedLetter], _ machine: SendMachine,
         took: Duration?,
-        fate: MailStore.RequestEnd
+        requestEnd: MailStore.RequestEnd
     ) async throws {
-        // Not called, and nothing in doubt: the request is given up, and no attempt is written.
-        let entries = entries.isEmpty && course.isDoubtful ? [] : entries
-        try await post.recording(
+        // Nothing was called, and nothing is in doubt: the request is given up, and no attempt is recorded.
+        let entries = entries.isEmpty && machine.isDoubtful ? [] : entries
+        try await service.recording(
             MailStore.Outcome(
-                batch: request.batch, attempt: request.attempt, entries: entries, took: took, fate: fate))
+                batch: request.batch, attempt: request.attempt, entries: entries, took: took, requestEnd: requestEnd))
     }
 
-    /// What a fate says by itself, when the provider was asked what it knew.
-    private static func told(_ fate: SendMachine.Resolution) -> SendOutcome? {
-        switch fate {
+    /// The answer that a resolution implies when it came from asking the provider for a status.
+    private static func told(_ resolution: SendMachine.Resolution) -> SendOutcome? {
+        switch resolution {
         case .accepted(let id): .accepted(id: id)
         case .parked(let fault): .unknown(fault)
-        case .failed, .elsewhere, .later, .alone, .anew, .doubtful: nil
+        case .failed, .elsewhere, .later, .alone, .resend, .doubtful: nil
         }
     }
 
-    /// A refusal that stands for more than this message: the provider is not called any more, by us or by itself.
+    /// A refusal that concerns more than this message: the provider is not called any more, by our choice or its own.
     private static func switching(_ fault: Fault) -> Fault? {
         switch fault.kind {
         case .quota: fault.code == "not called: reserve" ? nil : fault
@@ -182,24 +182,24 @@ extension SendRun {
         }
     }
 
-    /// Mail that nobody waits for leaves the last tenth of a quota to what somebody does.
-    private func reserved(_ carrier: any MailProvider, count: Int) -> CallRefusal? {
-        guard carrier.name == options.routes.chosen, let all = options.quota,
-            let quota = post.supervisor.quotaUsed(of: carrier.name),
+    /// Non-urgent mail leaves the last tenth of a quota to urgent mail.
+    private func reserved(_ provider: any MailProvider, count: Int) -> CallRefusal? {
+        guard provider.name == options.routes.chosen, let all = options.quota,
+            let quota = service.supervisor.quotaUsed(of: provider.name),
             quota.used + Int64(count) > all - max(1, all / 10)
         else { return nil }
         return CallRefusal(
-            provider: carrier.name, why: .reserve, reason: "\(quota.used) of \(all) are used",
+            provider: provider.name, why: .reserve, reason: "\(quota.used) of \(all) are used",
             wait: quota.resets ?? .seconds(60))
     }
 
-    /// An alarm waits for nobody. A breaker that is open may send it another way, if there is one.
-    private func isVital(_ letters: [Letter], by carrier: any MailProvider) -> Bool {
+    /// An alarm waits for nothing. Only an open breaker may send it another way, if there is one.
+    private func isVital(_ letters: [Letter], by provider: any MailProvider) -> Bool {
         guard let alarm = letters.first(where: \.isAlarm) else { return false }
         let able = ([options.routes.chosen] + options.routes.fallbacks).last { name in
-            post.carriers[name].map { $0.objection(to: alarm) == nil } ?? false
+            service.providers[name].map { $0.objection(to: alarm) == nil } ?? false
         }
-        return able == carrier.name || !post.supervisor.isOpen(carrier.name)
+        return able == provider.name || !service.supervisor.isOpen(provider.name)
     }
 
     private enum Outcome {
@@ -207,15 +207,15 @@ extension SendRun {
         case notCalled(CallRefusal)
     }
 
-    private func call(_ carrier: any MailProvider, _ letters: [Letter], _ request: SendRequest, isRetry: Bool) async
+    private func call(_ provider: any MailProvider, _ letters: [Letter], _ request: SendRequest, isRetry: Bool) async
         -> Outcome
     {
-        if !request.isUrgent, let refusal = reserved(carrier, count: letters.count) { return .notCalled(refusal) }
-        let place = TurnPlace(request.isUrgent ? nil : post.turnstiles[carrier.name])
-        if !request.isUrgent, let turnstile = post.turnstiles[carrier.name] {
-            guard await turnstile.enter() else {
+        if !request.isUrgent, let refusal = reserved(provider, count: letters.count) { return .notCalled(refusal) }
+        let place = TurnPlace(request.isUrgent ? nil : service.turns[provider.name])
+        if !request.isUrgent, let turn = service.turns[provider.name] {
+            guard await turn.enter() else {
                 return .notCalled(
-                    CallRefusal(provider: carrier.name, why: .busy, reason: "the worker stops", wait: .zero))
+                    CallRefusal(provider: provider.name, why: .busy, reason: "the worker stops", wait: .zero))
             }
         }
         defer { place.leave() }
@@ -223,13 +223,13 @@ extension SendRun {
         let key = request.key
         do {
             return .answered(
-                try await post.supervisor.call(
-                    carrier.name, deadline: options.timeout, isRetry: isRetry, isVital: isVital(letters, by: carrier)
+                try await service.supervisor.call(
+                    provider.name, deadline: options.timeout, isRetry: isRetry, isVital: isVital(letters, by: provider)
                 ) { call in
                     place.leave()
-                    let answers = await carrier.send(letters, key: key, call: call)
+                    let answers = await provider.send(letters, key: key, call: call)
                     heard.withLock { $0 = answers }
-                    // What says something of the provider's health is thrown, so that it counts.
+                    // A fault that concerns the provider's health is thrown, so that it counts.
                     if let fault = answers.lazy.compactMap(\.fault).first(where: { $0.kind.bearing != .healthy }) {
                         throw fault
                     }

@@ -1,8 +1,8 @@
 import Postgres
 import Synchronization
 
-/// Makes one statement of calls that come while others are on their way: the busier it is, the more go together, and a call that is alone
-/// waits for nobody.
+/// Joins calls that come while other statements are on their way into one statement: the busier it is, the more go together. A single call
+/// does not wait.
 final class StatementBatcher<Item: Sendable, Answer: Sendable>: Sendable {
     typealias Perform = @Sendable ([Item]) async throws -> [Answer]
 
@@ -23,10 +23,10 @@ final class StatementBatcher<Item: Sendable, Answer: Sendable>: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - most: How many go together.
+    ///   - most: How many go together at most.
     ///   - lanes: How many statements are on their way at once.
-    ///   - clash: Whether two may not go together.
-    ///   - perform: As many answers as items, in their order.
+    ///   - clash: Whether two items must not go together.
+    ///   - perform: Returns as many answers as items, in the same order.
     init(
         most: Int, lanes: Int, clash: @escaping @Sendable (Item, Item) -> Bool = { _, _ in false },
         perform: @escaping Perform
@@ -39,7 +39,7 @@ final class StatementBatcher<Item: Sendable, Answer: Sendable>: Sendable {
 
     var waitingCount: Int { state.withLock { $0.waiting.count } }
 
-    /// What was begun goes on when the caller is cancelled: others are in the same statement.
+    /// A statement that has begun continues when a caller is cancelled, because other callers are in it.
     func callAsFunction(_ item: Item) async throws -> Answer {
         try await withCheckedThrowingContinuation { continuation in
             let starts = state.withLock { state in
@@ -63,7 +63,7 @@ final class StatementBatcher<Item: Sendable, Answer: Sendable>: Sendable {
         }
     }
 
-    /// What the server refused may be the fault of one of them: then each goes alone.
+    /// The server's refusal may concern only one of them, so each is tried alone.
     private func fail(_ group: [Waiting], with error: any Error) async {
         let isRefused = (error as? PostgresError).map { !$0.isOutage && !$0.outcomeUnknown } ?? false
         guard group.count > 1, isRefused else {
@@ -80,7 +80,7 @@ final class StatementBatcher<Item: Sendable, Answer: Sendable>: Sendable {
         }
     }
 
-    /// nil: nobody waits, and this run is over.
+    /// nil: nobody waits, and this lane ends.
     private func next() -> [Waiting]? {
         state.withLock { state in
             var group: [Waiting] = []

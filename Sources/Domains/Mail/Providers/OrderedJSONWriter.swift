@@ -1,5 +1,5 @@
-/// Writes JSON whose bytes follow from what is written, member by member in the order given. An encoder may change its mind about
-/// order and escapes with its next version, and a repeated request with other bytes is refused.
+/// Writes JSON with the members in the order of the calls, so that the bytes depend only on the contents. An encoder may change its order
+/// and escapes in its next version, and a repeated request with other bytes is refused.
 struct OrderedJSONWriter {
     private(set) var bytes: [UInt8] = []
 

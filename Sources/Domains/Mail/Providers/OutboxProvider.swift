@@ -4,15 +4,15 @@ import Glibc
 package import Supervision
 import Threads
 
-/// Puts messages into a directory instead of sending them: what a newcomer without any key has, and what tests look into. The same
-/// letter is always the same file.
+/// Writes messages into a directory instead of sending them, for newcomers without a key and for tests. The same letter is always the same
+/// file.
 package struct OutboxProvider: MailProvider {
     package let name = "outbox"
     package let capabilities: Capabilities
     private let directory: String
     private let blobs: BlobSource
 
-    /// - Parameter directory: Made when the first message comes.
+    /// - Parameter directory: It is created for the first message.
     package init(directory: String, blobs: BlobSource) {
         self.directory = directory
         self.blobs = blobs
@@ -44,7 +44,7 @@ package struct OutboxProvider: MailProvider {
 
     package func status(of id: String, call: Call) async throws(Fault) -> String? { nil }
 
-    /// Sorts by time; the id keeps two of a second apart.
+    /// Names sort by time; the id distinguishes messages of the same second.
     package static func fileName(of letter: Letter) -> String {
         "\(MessageDate.compact(letter.date))-\(letter.id.uuidString.lowercased()).eml"
     }
@@ -64,7 +64,7 @@ package struct OutboxProvider: MailProvider {
     }
 }
 
-/// A file that is there under its name as a whole or not at all. Its calls block, so they have a thread of their own.
+/// A file that appears under its name as a whole or not at all. Its calls block, so it has its own thread.
 private actor DraftFile {
     private let thread = ThreadExecutor(name: "outbox")
     nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
@@ -120,8 +120,8 @@ private actor DraftFile {
         let parts = directory.split(separator: "/")
         for (index, part) in parts.enumerated() {
             path += "/\(part)"
-            // Others pass through those above, as the user that an embedded Postgres runs as; what is missing shows when the file is
-            // opened.
+            // Other users, such as that of an embedded Postgres, must be able to pass through the directories above. A missing right shows
+            // when the file is opened.
             mkdir(path, index == parts.count - 1 ? 0o750 : 0o755)
         }
     }

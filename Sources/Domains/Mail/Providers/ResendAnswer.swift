@@ -2,7 +2,7 @@ import Faults
 import FoundationEssentials
 import Transfers
 
-/// What an answer of Resend's means for the letters of its request. Pure.
+/// What Resend's answer means for the letters of a request. Pure.
 struct ResendAnswer {
     let status: Int
     let body: [UInt8]

@@ -1,6 +1,6 @@
 package import FoundationEssentials
 
-/// Something that Resend tells of a message, in its own time and order, and more than once.
+/// An event from Resend about a message. Events may come late, out of order, and repeatedly.
 package struct ResendEvent: Sendable, Equatable {
     package enum Kind: String, Sendable, CaseIterable {
         case scheduled, sent, delivered, delivery_delayed, bounced, complained, opened, clicked, failed, suppressed
@@ -17,9 +17,9 @@ package struct ResendEvent: Sendable, Equatable {
     package var at: Date
     /// Resend's own id of the message.
     package var id: String
-    /// Ours, from the tag we gave it.
+    /// Our id, from the tag of the message.
     package var message: UUID?
-    /// All of the message's recipients: which of them it is about, Resend does not say.
+    /// All of the message's recipients: Resend does not say which of them the event concerns.
     package var recipients: [String]
     package var bounce: Bounce?
     package var bounceDetail: String?
@@ -27,7 +27,7 @@ package struct ResendEvent: Sendable, Equatable {
     package var reason: String?
     package var link: String?
 
-    /// nil: an event of a kind that is not about a message we sent. Throws for what is no event.
+    /// nil: an event of a kind that is not about a message we sent. Throws if the body is not an event.
     package static func read(_ body: [UInt8]) throws -> ResendEvent? {
         struct Kinds: Decodable { var type: String }
         let data = Data(body)
@@ -66,7 +66,7 @@ package struct ResendEvent: Sendable, Equatable {
         var data: Content
     }
 
-    /// An object of names and values, or the list of them that was sent.
+    /// The tags as an object of names and values, or as a list.
     private enum Tags: Decodable {
         struct Pair: Decodable { var name, value: String }
         case object([String: String])

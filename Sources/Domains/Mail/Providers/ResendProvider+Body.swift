@@ -1,7 +1,7 @@
 import FoundationEssentials
 
 extension ResendProvider {
-    /// The tag by which an event finds its message even when the answer to the request was lost.
+    /// The tag that connects an event to its message even when the answer to the request was lost.
     package static let tag = "millrace_message"
 
     static func body(_ letters: [Letter]) -> MessageBytes {
@@ -32,7 +32,7 @@ extension ResendProvider {
         if let replyTo = letter.replyTo { json.member("reply_to", text(replyTo)) }
         json.member("subject", letter.subject)
         if let html = letter.html { json.member("html", html) }
-        // Left out, Resend would make one of its own from the HTML, and with it a message that nobody here has seen.
+        // Without it Resend would make a text from the HTML, and so a message that nobody here has seen.
         json.member("text", letter.text ?? "")
         if !letter.headers.isEmpty {
             for (index, header) in letter.headers.enumerated() {

@@ -3,12 +3,12 @@ package import FoundationEssentials
 package import Supervision
 package import Transfers
 
-/// Resend's HTTP interface: single messages and batches of up to a hundred, each request under an idempotency key.
+/// Resend's HTTP interface: single messages, and batches of up to a hundred. Each request has an idempotency key.
 package struct ResendProvider: MailProvider {
     package struct Configuration: Sendable {
         package var key: String
         package var base = "https://api.resend.com"
-        /// For the answer; a large message has as much longer as it needs at a megabyte a second.
+        /// For the answer; a large message gets as much time more as it needs at a megabyte a second.
         package var timeout = Duration.seconds(30)
 
         package init(key: String) { self.key = key }
@@ -32,14 +32,14 @@ package struct ResendProvider: MailProvider {
         var capabilities = Capabilities()
         capabilities.batch = 100
         capabilities.batchesAttachments = false
-        // Resend keeps keys for 24 hours; the last of them is left to clocks and to requests on their way.
+        // Resend keeps keys for 24 hours; the last hour is a margin for clocks and for requests on their way.
         capabilities.keyHolds = .seconds(23 * 3600)
         capabilities.answersLater = true
         self.capabilities = capabilities
     }
 
     package func objection(to letter: Letter) -> String? {
-        // A batch is all or nothing: what is refused for one letter's sake must not be found out by the other ninety-nine.
+        // A batch is all or nothing: one letter's mistake must be found here, before it costs the other ninety-nine.
         do { try letter.check() } catch { return error.description }
         if letter.to.isEmpty { return "Resend wants at least one recipient that is no copy" }
         return nil
@@ -73,7 +73,7 @@ package struct ResendProvider: MailProvider {
             do throws(TransferError) {
                 return judge(try await client.send(request), letters.count, call)
             } catch {
-                // A body that ended early is no body: nothing can have come of it.
+                // A request whose body ended early is incomplete, so it cannot have had an effect.
                 if let failure = handing.failure {
                     return all(.refused(Fault(.internal, "an attachment could not be read: \(failure)")))
                 }
@@ -84,7 +84,7 @@ package struct ResendProvider: MailProvider {
 
     package func status(of id: String, call: Call) async throws(Fault) -> String? {
         guard (1...64).contains(id.utf8.count), id.utf8.allSatisfy({ isLetterOrDigit($0) || $0 == UInt8(ascii: "-") })
-        else { throw Fault(.invalid, "this is no id of Resend's") }
+        else { throw Fault(.invalid, "this is not an id of Resend's") }
         let response: HTTPResponse
         do throws(TransferError) {
             response = try await client.send(request("GET", "/emails/\(id)"))
@@ -121,7 +121,7 @@ package struct ResendProvider: MailProvider {
 
     private func hear(_ response: HTTPResponse, _ call: Call) {
         call.heard(RateNotes(headers: response.headers.pairs, now: now().timeIntervalSince1970))
-        // The headers carry what is used, not what is allowed.
+        // The headers tell what was used, not what is allowed.
         if let used = response.headers["x-resend-daily-quota"].flatMap({ Int64($0) }) {
             call.heardQuota(used: used, limit: nil, resets: ResendAnswer.untilMidnight(now()))
         } else if let used = response.headers["x-resend-monthly-quota"].flatMap({ Int64($0) }) {

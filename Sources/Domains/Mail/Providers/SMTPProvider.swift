@@ -3,12 +3,13 @@ package import FoundationEssentials
 package import Supervision
 package import Transfers
 
-/// An SMTP server. It knows no keys: what was cut off after the final dot stays unknown, and only the Message-ID tells two of one.
+/// An SMTP server. It has no idempotency keys: a letter whose answer was lost after the final dot stays unknown, and only the Message-ID
+/// shows that two copies are one message.
 package struct SMTPProvider: MailProvider {
-    /// What the server said to one recipient of a letter that others of its recipients may have got.
+    /// The server's reply for one recipient of a letter; other recipients may have got the letter.
     package struct Answer: Sendable, Equatable {
         package var recipient: Mailbox
-        /// nil: the message was taken for it.
+        /// nil: the server took the message for this recipient.
         package var fault: Fault?
     }
 
@@ -18,7 +19,7 @@ package struct SMTPProvider: MailProvider {
     private let blobs: BlobSource
     private let told: @Sendable (UUID, [Answer]) async -> Void
 
-    /// - Parameter told: Hears of each recipient of a letter, once the server has answered.
+    /// - Parameter told: Called with the replies for each recipient of a letter, once the server has answered.
     package init(
         _ transport: MailTransport, blobs: BlobSource,
         told: @escaping @Sendable (UUID, [Answer]) async -> Void = { _, _ in }
@@ -42,7 +43,7 @@ package struct SMTPProvider: MailProvider {
     package func status(of id: String, call: Call) async throws(Fault) -> String? { nil }
 
     private func send(_ letter: Letter) async -> SendOutcome {
-        // An address that is named twice is one recipient.
+        // An address that is named twice counts as one recipient.
         var recipients: [Mailbox] = []
         for box in letter.recipients where !recipients.contains(where: { $0.address == box.address }) {
             recipients.append(box)
@@ -91,7 +92,7 @@ package struct SMTPProvider: MailProvider {
         switch result.stage {
         case .accepted: return .accepted(id: queueID(result.reply?.text ?? ""))
         case .recipients:
-            // Nobody was accepted. One that may be accepted later keeps the letter alive.
+            // Nobody was accepted. If one recipient may be accepted later, the letter is tried again.
             let replies = result.recipients.compactMap { $0 }
             guard let reply = replies.first(where: \.isTemporary) ?? replies.first else {
                 return .refused(Fault(.transient, "the server asked for no recipient"))
@@ -111,14 +112,14 @@ package struct SMTPProvider: MailProvider {
         fault.kind == .throttled ? .throttled(fault) : .refused(fault)
     }
 
-    /// The words of a server may name addresses, so they are left out.
+    /// A server's text may contain addresses, so it is left out.
     static func fault(_ reply: MailReply, _ what: String) -> Fault {
         let first = reply.text.split(separator: " ").first.map(String.init) ?? ""
         let parts = first.split(separator: ".", omittingEmptySubsequences: false)
         let isEnhanced =
             parts.count == 3 && parts.allSatisfy { !$0.isEmpty && $0.count <= 3 && $0.utf8.allSatisfy(isDigit) }
         var kind = ErrorClass(smtp: reply.code, enhanced: isEnhanced ? first : nil) ?? .transient
-        // Whatever its detail says: a reply that is temporary ends nothing.
+        // A temporary reply never ends a letter, whatever its detail code says.
         if reply.isTemporary, kind.retry == .never { kind = reply.code == 452 ? .throttled : .transient }
         let code = isEnhanced ? "\(reply.code) \(first)" : "\(reply.code)"
         return Fault(

@@ -3,13 +3,12 @@ import FoundationEssentials
 package import Supervision
 package import Transfers
 
-/// Supabase's own mails: it can make a user's reset or verification mail leave, with words, link and token of its own, and nothing
-/// else. Each call voids the token of the one before, so it is never asked when an earlier attempt may have worked, nor twice by
-/// itself.
+/// Supabase's own mails. It can only send a user's reset or verification mail, with its own words, link and token. Each call voids the
+/// previous token, so it is never called when an earlier attempt may have worked, and never repeats a call by itself.
 package struct SupabaseProvider: MailProvider {
     package struct Configuration: Sendable {
         package var url: String
-        /// The anonymous key, or that of the service role, which is not asked for captchas.
+        /// The anonymous key, or the service role's key, which needs no captcha.
         package var key: String
         package var redirectTo: String?
         package var timeout = Duration.seconds(30)
@@ -36,7 +35,7 @@ package struct SupabaseProvider: MailProvider {
     }
 
     package func objection(to letter: Letter) -> String? {
-        guard letter.errand != nil else {
+        guard letter.purpose != nil else {
             return "Supabase sends password resets and account verifications only, and none whose token is its own"
         }
         guard letter.recipients.count == 1, letter.to.count == 1 else {
@@ -47,17 +46,17 @@ package struct SupabaseProvider: MailProvider {
     }
 
     package func send(_ letters: [Letter], key: String, call: Call) async -> [SendOutcome] {
-        guard letters.count == 1, let errand = letters[0].errand, let to = letters[0].to.first else {
+        guard letters.count == 1, let purpose = letters[0].purpose, let to = letters[0].to.first else {
             return letters.map { _ in .refused(Fault(.unsupported, "Supabase can not send this")) }
         }
         var json = OrderedJSONWriter()
         let path: String
-        switch errand {
+        switch purpose {
         case .passwordReset:
             path = "/auth/v1/recover"
             json.raw("{\"email\":")
         case .accountVerification:
-            // Not /otp, which would make a user of whoever is asked for.
+            // Not /otp: that would create a user for an unknown address.
             path = "/auth/v1/resend"
             json.raw("{\"type\":\"signup\",\"email\":")
         }
@@ -72,7 +71,7 @@ package struct SupabaseProvider: MailProvider {
         request.headers.add("Content-Type", "application/json")
         request.headers.add("X-Supabase-Api-Version", "2024-01-01")
         request.limits.total = configuration.timeout
-        // A kept connection that turns out to be dead would have the request sent a second time.
+        // Otherwise the request would be sent a second time when a kept connection turns out to be dead.
         request.isRepeatable = false
         request.wantsFreshConnection = true
         do throws(TransferError) {
@@ -89,7 +88,7 @@ package struct SupabaseProvider: MailProvider {
             var code: Code?
             var error_code: String?
 
-            /// A name, or in older versions the status again.
+            /// A name; in older versions the status again.
             enum Code: Decodable {
                 case name(String), number
 
@@ -112,7 +111,7 @@ package struct SupabaseProvider: MailProvider {
         }
         let code = name.map { "\(status) \($0)" } ?? "\(status)"
         switch (status, name) {
-        // Also for somebody it does not know: it says yes to everybody.
+        // Unknown addresses get this answer, too: Supabase says yes to everybody.
         case (200...299, _): return .accepted(id: nil)
         case (_, "over_email_send_rate_limit"):
             return .throttled(Fault(.throttled, code: code, "Supabase sends no more mails for now", wait: .seconds(60)))

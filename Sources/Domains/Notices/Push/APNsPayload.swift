@@ -1,4 +1,4 @@
-/// What a device gets: at most 4096 bytes, so what is least needed goes first, and then the end of the text.
+/// The payload for a device: at most 4096 bytes, so the least important parts are dropped first, and then the end of the text.
 struct APNsPayload {
     static let most = 4096
     let bytes: [UInt8]

@@ -9,13 +9,13 @@ package import Transfers
 package struct APNsProvider: NoticeProvider {
     package struct Configuration: Sendable {
         package var key: SigningKey
-        /// The file the key came from: what seals the shared token.
+        /// The key file's contents, from which the key that encrypts the shared token is derived.
         package var keyBytes: [UInt8]
         package var keyID: String
         package var team: String
-        /// The app's bundle identifier, where a device does not say its own.
+        /// The app's bundle identifier, for devices that do not say their own.
         package var topic: String
-        /// nil: Apple's own, by the device's platform.
+        /// nil: Apple's own address, by the device's platform.
         package var base: String?
         package var timeout = Duration.seconds(15)
         /// Whether alarms may break through silence, which Apple allows few apps.
@@ -61,7 +61,7 @@ package struct APNsProvider: NoticeProvider {
         do throws(TransferError) {
             let response = try await client.send(request)
             let delivery = Self.judge(response, isAlarm: sending.isAlarm)
-            // The next try has a new one, if this one is not too young to have been refused for its age.
+            // The next try uses a new token, unless this one is too young to be refused for its age.
             if delivery.fault?.code?.hasSuffix("ExpiredProviderToken") == true { self.token.refuse(token) }
             return delivery
         } catch {
@@ -80,19 +80,19 @@ package struct APNsProvider: NoticeProvider {
         request.headers.add("apns-push-type", "alert")
         request.headers.add("apns-topic", sending.app ?? configuration.topic)
         request.headers.add("apns-priority", "10")
-        // The same name however often it is sent: a device shows the last of them only.
+        // The id is the same for each sending of the notice, so a device shows only the last one.
         request.headers.add("apns-id", sending.id)
         request.headers.add("apns-collapse-id", sending.id)
         request.headers.add("apns-expiration", "\(Int64(Self.expiry(of: sending).timeIntervalSince1970))")
         request.headers.add("content-type", "application/json")
         request.limits.total = configuration.timeout
         request.limits.bodyBytes = 64 << 10
-        // One name, one notice: sent twice it is the same.
+        // A repeated request has the same id, so it shows no second notice.
         request.isRepeatable = true
         return request
     }
 
-    /// What a device that is switched off may still be told later. An alarm is worth a day.
+    /// How long Apple keeps a notice for a device that is off. An alarm is kept for a day.
     static func expiry(of sending: Sending) -> Date {
         sending.expiresAt ?? sending.takenAt.addingTimeInterval(sending.isAlarm ? 86_400 : 4 * 3600)
     }
@@ -127,7 +127,7 @@ package struct APNsProvider: NoticeProvider {
                 Fault(.throttled, code: code, "the token was renewed too often", wait: notes.retryAfter ?? .seconds(30))
             )
         case (429, _):
-            // Of one device, not of all: it says nothing of the pace.
+            // This limit is one device's; it says nothing about our pace.
             return .failed(
                 Fault(
                     .transient, code: code, "too many notices for this device", wait: notes.retryAfter ?? .seconds(10)))
@@ -152,7 +152,7 @@ package struct APNsProvider: NoticeProvider {
 }
 
 extension APNsProvider.Configuration {
-    /// What says who we are, dated with these seconds since 1970.
+    /// The signed token that identifies us, dated with these seconds since 1970.
     package func token(at seconds: Int64) -> String {
         key.token(
             header: JSONPieces.object([("alg", "\"ES256\""), ("kid", JSONPieces.quoted(keyID))]),

@@ -42,7 +42,7 @@ package struct FCMProvider: NoticeProvider {
         request.headers.add("Content-Type", "application/json")
         request.limits.total = configuration.timeout
         request.limits.bodyBytes = 64 << 10
-        // A collapse key of its own: a device that gets it twice shows one.
+        // The message has its own collapse key, so a device that gets it twice shows it once.
         request.isRepeatable = true
         do throws(TransferError) {
             let response = try await client.send(request)
@@ -54,7 +54,7 @@ package struct FCMProvider: NoticeProvider {
         }
     }
 
-    /// FCM takes 4096 bytes: what is least needed goes first.
+    /// FCM takes 4096 bytes: the least important parts are dropped first.
     static func body(_ sending: Sending, _ words: NoticeWords) -> [UInt8] {
         var body = words.body
         var facts = sending.data.texts.filter { name, _ in
@@ -138,7 +138,7 @@ package struct FCMProvider: NoticeProvider {
     }
 }
 
-/// A service account, as Google's file has it.
+/// A service account, as in Google's file.
 package struct GoogleCredentials: Sendable, CustomStringConvertible, CustomReflectable {
     package let project: String
     let email: String
@@ -146,7 +146,7 @@ package struct GoogleCredentials: Sendable, CustomStringConvertible, CustomRefle
     let keyID: String?
     let key: SigningKey
 
-    /// - Throws: a sentence that says what is wrong, and nothing of what the file holds.
+    /// - Throws: a sentence that says what is wrong, without anything from the file.
     package init(json: [UInt8]) throws(SigningKey.Unusable) {
         struct File: Decodable {
             var project_id: String
@@ -157,7 +157,7 @@ package struct GoogleCredentials: Sendable, CustomStringConvertible, CustomRefle
         }
         guard let file = try? JSONDecoder().decode(File.self, from: Data(json)) else {
             throw SigningKey.Unusable(
-                description: "it is no service account: it needs project_id, client_email and private_key")
+                description: "it is not a service account: it needs project_id, client_email and private_key")
         }
         guard (1...128).contains(file.project_id.utf8.count),
             file.project_id.utf8.allSatisfy({
@@ -176,7 +176,7 @@ package struct GoogleCredentials: Sendable, CustomStringConvertible, CustomRefle
     package var customMirror: Swift.Mirror { Swift.Mirror(self, children: []) }
 }
 
-/// Google's tokens: asked for once, however many want one, and kept until shortly before their end.
+/// Google's access tokens: one request for all callers, and kept until shortly before they expire.
 final class GoogleAccess: Sendable {
     private struct Held {
         var token: String

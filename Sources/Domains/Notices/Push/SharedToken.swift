@@ -6,7 +6,7 @@ import Signatures
 package import Supervision
 import Synchronization
 
-/// Where a provider's token comes from.
+/// Supplies a provider's token.
 package protocol TokenSource: Sendable {
     /// - Parameter call: What it is needed for: all calls of a process read one token.
     func current(for call: Call) async throws -> String
@@ -18,11 +18,11 @@ package protocol TokenSource: Sendable {
 /// key. Apple refuses a team whose tokens change too often, and every token after an hour.
 package final class SharedToken: TokenSource {
     package struct Ages: Sendable {
-        /// From then on somebody makes a new one.
+        /// From this age on a worker makes a new token.
         package var fresh = Duration.seconds(45 * 60)
-        /// Until then the old one is good while somebody does.
+        /// Until this age the old token is used while a worker makes a new one.
         package var last = Duration.seconds(57 * 60)
-        /// No new one sooner, whatever the provider says of this one.
+        /// No new token is made sooner, whatever the provider says about this one.
         package var least = Duration.seconds(20 * 60)
 
         package init() {}
@@ -35,7 +35,7 @@ package final class SharedToken: TokenSource {
 
     private struct State {
         var held: Held?
-        /// The provider does not take the one we have.
+        /// The provider refused our present token.
         var isRefused = false
     }
 
@@ -48,8 +48,8 @@ package final class SharedToken: TokenSource {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - secret: What everybody knows who may make a token, and nobody else.
-    ///   - make: A token that is dated with these seconds since 1970.
+    ///   - secret: Known to every process that may make a token, and to nobody else.
+    ///   - make: Makes a token that is dated with these seconds since 1970.
     package init(
         name: String, pool: Pool, secret: [UInt8], ages: Ages = Ages(), make: @escaping @Sendable (Int64) -> String
     ) throws {
@@ -91,13 +91,13 @@ package final class SharedToken: TokenSource {
             do {
                 row = try await take(fresh)
             } catch {
-                // Without the database the one we have is good while it lasts.
+                // Without the database our present token is used as long as it lasts.
                 if let token = state.withLock({ state in good(state, for: ages.last) }) { return token }
                 throw error
             }
             if row.isMine { return try await renew(at: row.at) }
             if let sealed = row.sealed, let age = row.age, age < ages.last.inSeconds,
-                let bytes = try? keys.open(sealed, kind: name)  // with another signing key: not ours to read
+                let bytes = try? keys.open(sealed, kind: name)  // encrypted with another signing key: not ours to read
             {
                 let token = String(decoding: bytes, as: UTF8.self)
                 state.withLock { state in

@@ -1,4 +1,4 @@
-/// The templates that are there before any is published: one layout, and what each says in each language.
+/// The templates that exist before any is published: one layout, and the words of each in each language.
 package enum BuiltIn {
     package static let names = ["account_notification", "account_verification", "password_reset", "welcome"]
     package static let locales = ["ar", "de", "en"]
@@ -14,7 +14,7 @@ package enum BuiltIn {
         return sources
     }()
 
-    /// For the first of the locales that it is written in.
+    /// In the first of the locales that it exists in.
     package static func source(_ name: String, locales wanted: [String]) -> MailSource? {
         for locale in wanted {
             if let source = sources["\(name)/\(locale)"] { return source }
@@ -62,7 +62,7 @@ package enum BuiltIn {
             [
                 "lang": language.locale, "dir": side == "right" ? "rtl" : "ltr", "side": side,
                 "title": wording.subject, "preheader": isolated(wording.preheader),
-                // What follows in the mail would else be shown behind a short preheader.
+                // Without the padding, mail lists would show the beginning of the mail after a short preheader.
                 "padding": String(repeating: "&#847;&zwnj;&nbsp;", count: 40),
                 "heading": isolated(wording.heading), "before": paragraphs(wording.before), "action": action,
                 "after": paragraphs(wording.after), "footer": isolated(language.footer),
@@ -74,12 +74,12 @@ package enum BuiltIn {
         if wording.button != nil { blocks.append(wording.mayLackAddress ? "{{#url}}{{url}}{{/url}}" : "{{url}}") }
         return (blocks + wording.after).map { block in
             let (opening, inner, closing) = parted(block)
-            // In lines of their own a section's tags leave no empty line behind.
+            // On lines of their own, a section's tags leave no empty line behind.
             return opening.isEmpty ? inner + "\n\n" : "\(opening)\n\(inner)\n\n\(closing)\n"
         }.joined() + "-- \n" + language.footer + "\n"
     }
 
-    /// A text that is a section as a whole: the section stands around the paragraph.
+    /// Splits a text that is one section as a whole, so that the section's tags surround the paragraph.
     private static func parted(_ text: String) -> (opening: String, inner: String, closing: String) {
         guard text.hasPrefix("{{#"), text.hasSuffix("}}"), let end = text.firstRange(of: "}}"),
             let close = text.ranges(of: "{{/").last
@@ -90,7 +90,7 @@ package enum BuiltIn {
         )
     }
 
-    /// Names are of any script: apart, none turns the sentence around.
+    /// Names may be in any script: isolated, they do not change the direction of the sentence.
     private static func isolated(_ text: String) -> String {
         ["app_name", "user_name", "title", "body", "expires"].reduce(text) {
             $0.replacing("{{\($1)}}", with: "<bdi>{{\($1)}}</bdi>")

@@ -1,7 +1,7 @@
-/// What one mail says in one language. Plain text with variables; nothing in it needs an escape in HTML.
+/// The words of one mail in one language. Plain text with variables; nothing in it needs an escape in HTML.
 struct Wording {
     var subject: String
-    /// What a list of mails shows behind the subject.
+    /// The text that a list of mails shows after the subject.
     var preheader: String
     var heading: String
     var before: [String]
@@ -12,7 +12,7 @@ struct Wording {
 
 struct TemplateLanguage {
     var locale: String
-    /// Above the address in full.
+    /// The line above the full address.
     var hint: String
     var footer: String
     var wordings: [String: Wording]

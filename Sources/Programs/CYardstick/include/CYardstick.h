@@ -54,8 +54,8 @@ yardstick_result yardstick_wake(
     const char *conninfo, int64_t session, int32_t queue, int32_t lane, int32_t kind, int32_t tries, int32_t pause_ms,
     double *milliseconds);
 
-/// Fetches an address so many times, so many at a time, with bare libcurl on one thread. `version` is 1, or 2 for
-/// HTTP/2 over TLS; `jobs` counts the requests.
+/// Makes `requests` requests for an address, `in_flight` at a time, with bare libcurl on one thread. `version` is 1, or 2 for HTTP/2
+/// over TLS. The result's `jobs` counts the requests.
 yardstick_result yardstick_requests(
     const char *url, int version, const char *_Nullable certificates, int in_flight, int64_t requests);
 

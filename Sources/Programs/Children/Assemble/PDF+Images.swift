@@ -2,7 +2,7 @@ import CQPDF
 import Pages
 
 extension PDF {
-    /// A page for each frame of an image: its own bytes wherever a PDF may hold them, and else what it looks like, losslessly.
+    /// Makes a page for each frame of an image: from its own bytes if a PDF may hold them, and otherwise from its pixels, without loss.
     func addImages(of file: Bytes, _ request: AssemblyRequest, _ pixels: ArraySlice<UInt8>) throws(DocumentRefusal) {
         var rest = pixels
         for (index, place) in request.inspection.pages.enumerated() {
@@ -25,7 +25,7 @@ extension PDF {
                 throw DocumentRefusal(.internal, "page \(index + 1) has no picture to be put into a PDF")
             }
             let dpi = Raster.dpi(ofImage: place)
-            // What is put in as it is may have to be turned by whoever shows it.
+            // The picture is embedded unchanged, so the viewer may have to rotate it.
             let rotation = picture.isTurned ? 0 : place.rotation
             let isAcross = rotation % 180 != 0
             let (width, height) = (
@@ -72,7 +72,7 @@ extension PDF {
             decode: header.components == 4 ? "[1 0 1 0 1 0 1 0]" : nil)
     }
 
-    /// What a PNG holds is what a PDF can, but for what shines through and for rows in another order.
+    /// A PDF can hold the data of a PNG, except for transparency and interlaced rows.
     private func png(_ file: Bytes) throws(DocumentRefusal) -> Object? {
         guard let png = try PNGParts(file) else { return nil }
         let header = png.header

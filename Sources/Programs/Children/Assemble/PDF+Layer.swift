@@ -3,7 +3,7 @@ import Glibc
 import Pages
 
 extension PDF {
-    /// Under each page that was read, what was.
+    /// Puts the recognised text under each page.
     func addLayer(_ request: AssemblyRequest) throws(DocumentRefusal) {
         var layer = TextLayer()
         var contents: [(page: Int, content: String)] = []
@@ -39,7 +39,7 @@ extension PDF {
             set(page, "/Contents", array)
             let resources = dictionary(in: page, "/Resources")
             set(dictionary(in: resources, "/Font"), "/\(TextLayer.fontName)", font)
-            // Whoever opens the copy sees the page as it can be read.
+            // The copy shows the page upright, so that people can read it.
             if let turned = request.pages.first(where: { $0.page == number })?.text.rotation, turned != 0 {
                 let rotation = (request.inspection.pages[number - 1].rotation + turned) % 360
                 set(page, "/Rotate", parse("\(rotation)"))
@@ -50,7 +50,7 @@ extension PDF {
         }
     }
 
-    /// A page that was scanned askew is drawn straight: its picture stays what it is, and lies where its words do.
+    /// Straightens a skewed page: its picture stays unchanged, and is placed where its words are.
     private func straightening(_ page: Inspection.Page, _ degrees: Double, _ kind: Kind) -> String {
         let scale = kind.isImage ? 72 / Raster.dpi(ofImage: page) : 1
         let isTurned = page.rotation % 180 != 0

@@ -1,7 +1,7 @@
 import CQPDF
 import Pages
 
-/// Takes out of a document whatever acts. It walks over everything that can be reached, so that it need not know where a reader looks.
+/// Removes all active elements from a document. It walks over everything that can be reached, so it does not matter where a reader looks.
 struct Scrubber {
     private let pdf: PDF
 
@@ -67,7 +67,7 @@ struct Scrubber {
         var removed = 0
         for key in pdf.keys(object) {
             let value = qpdf_oh_get_key(pdf.handle, object, key)
-            // A signature of the original says nothing true of what was made of it.
+            // A signature of the original is not valid for the new file.
             if Self.keys.contains(key) || acts(value) || (key == "/V" && isSignature(value)) {
                 qpdf_oh_remove_key(pdf.handle, object, key)
                 pdf.release(value)

@@ -4,10 +4,10 @@ import ChildSandbox
 import Glibc
 import Pages
 
-// Makes the PDF that can be searched: the original's pages as they are, what was read of them, and nothing that acts. It reads the
-// original from one descriptor and writes to another; the original is never written to.
+// Makes the searchable PDF: the original's pages unchanged, with their recognised text and without active elements. It reads the original
+// from one descriptor and writes to another; the original is never written to.
 
-// qpdf's buffer grows by doubling. What it leaves behind goes back at once if it is never part of the heap.
+// qpdf's buffer grows by doubling. Old buffers are returned to the system at once if they are not part of the heap.
 _ = mallopt(M_MMAP_THRESHOLD, 1 << 20)
 ChildSandbox().enter()
 

@@ -4,11 +4,11 @@ import ChildSandbox
 import Glibc
 import Pages
 
-// Decodes the picture of an HEIC file. A program of its own: the library brings video codecs along, encoders too.
+// Decodes the picture of an HEIC file. A separate program, because the library brings video codecs and even encoders.
 
-var cage = ChildSandbox()
-cage.startsThreads = true  // the codec does
-cage.enter()
+var sandbox = ChildSandbox()
+sandbox.startsThreads = true  // the codec does
+sandbox.enter()
 
 /// Frees what it is told to when it goes.
 final class Held {
@@ -36,7 +36,7 @@ func raster(_ request: RasterRequest) throws(DocumentRefusal) -> [UInt8] {
     else { throw DocumentRefusal(.malformed, "the HEIC can not be read") }
     let heldHandle = Held { heif_image_handle_release(handle) }
     defer { withExtendedLifetime(heldHandle) {} }
-    // Judged again: what is decoded may be another picture than the header's largest.
+    // Checked again, because the decoded picture may be another one than the header's largest.
     let size = Int(heif_image_handle_get_width(handle)).multipliedReportingOverflow(
         by: Int(heif_image_handle_get_height(handle)))
     guard !size.overflow, size.partialValue <= 200_000_000 else {

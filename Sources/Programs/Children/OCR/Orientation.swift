@@ -6,13 +6,13 @@ import Pages
 struct Orientation {
     let models: String
 
-    /// By how much to turn clockwise.
+    /// How far to turn it clockwise.
     func find(_ picture: Picture, dpi: Double) -> Int {
         guard let binary = picture.middle(0.8)?.binary else { return 0 }
         var (up, left): (Float, Float) = (0, 0)
         guard pixOrientDetect(binary.pix, &up, &left, 0, 0) == 0 else { return 0 }
-        // Standard deviations: what is this far off is no accident. A table's digits say less than letters do, and something of the other
-        // direction too; on a page that is turned that one is the larger by far. The script model would take as long as half the page.
+        // In standard deviations: a value this high is no accident. The digits of a table say less than letters, and also vote a little for
+        // the other direction; on a turned page the other direction is much stronger. The script model would take as long as half the page.
         if up > 8, up > 1.3 * abs(left) { return 0 }
         return scripts(picture, dpi: dpi) ?? 0
     }

@@ -62,7 +62,7 @@ final class PageReader {
         return best.text
     }
 
-    /// Of a picture that is `scale` of the page's own; where its words are is said in the pixels of that.
+    /// Reads a picture of `scale` times the page's own size; the places of words are in the pixels of that picture.
     private func attempt(
         _ picture: Picture?, _ ownDPI: Double, _ scale: Double, _ preparation: Preparation
     ) throws(DocumentRefusal) -> (text: PageText, reading: Gate.Reading) {
@@ -84,7 +84,7 @@ final class PageReader {
             throw DocumentRefusal(.engine, "the engine could not read the page")
         }
         var (blocks, slopes) = words()
-        // Of the whole page: a cell that is read again is a picture of its own.
+        // For the whole page: a cell that is read again is a separate picture.
         let outside = inkOutside(blocks.flatMap(\.lines).flatMap(\.words))
         again(&blocks, in: prepared, dpi: dpi)
         if scale != 1 { blocks = blocks.map { $0.scaled(by: 1 / scale) } }
@@ -103,9 +103,9 @@ final class PageReader {
         return (text, reading)
     }
 
-    /// The engine fits a row of a table as one line, and reads in a cell far from the others what is not there; it is not sure of that. By
-    /// itself, with some paper around it, such a cell is read well. Words of prose stand close together, and are left alone: where many are
-    /// unsure the page is poor, and all of them would take too long.
+    /// The engine fits a row of a table as one line, and in a cell far from the others it reads text that is not there, with low
+    /// confidence. Alone, with some paper around it, such a cell is read well. Words of prose stand close together and are left alone: if
+    /// many of them have low confidence the page is poor, and reading all of them again would take too long.
     private func again(_ blocks: inout [Block], in picture: Picture, dpi: Double) {
         let all = blocks.reduce(0) { $0 + $1.lines.reduce(0) { $0 + $1.words.count } }
         var cells: [(block: Int, line: Int, word: Int)] = []
@@ -141,7 +141,7 @@ final class PageReader {
             && (index == words.count - 1 || words[index + 1].box.left - box.right > far)
     }
 
-    /// What the engine has taken for ink, and how much of it is in no word.
+    /// The area that the engine took for ink, and the share of it that is in no word.
     private func inkOutside(_ words: [Word]) -> Double {
         guard let binary = Picture(TessBaseAPIGetThresholdedImage(api)), pixGetDepth(binary.pix) == 1 else { return 0 }
         var (all, outside): (Int32, Int32) = (0, 0)
@@ -160,7 +160,7 @@ final class PageReader {
         defer { TessResultIteratorDelete(results) }
         let place = TessResultIteratorGetPageIteratorConst(results)
         var (blocks, slopes): ([Block], [Double]) = ([], [])
-        // Where a word begins a line is seen by the line's box: asked for itself, the engine copies its iterator and walks the line.
+        // A new line shows by its box: if it were queried directly, the engine would copy its iterator and walk the line.
         var around: (block: Pages.Box?, line: Pages.Box?) = (nil, nil)
         repeat {
             let here = (block: Self.box(place, RIL_BLOCK), line: Self.box(place, RIL_TEXTLINE))
@@ -197,7 +197,7 @@ final class PageReader {
     }
 }
 
-/// Says how far it is, in tenths.
+/// Reports progress in tenths.
 enum Progress {
     nonisolated(unsafe) private static var last = 0  // a child has one thread
 

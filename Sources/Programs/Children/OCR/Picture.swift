@@ -2,7 +2,7 @@ import CTesseract
 import Glibc
 import Pages
 
-/// What is done to a picture before it is read.
+/// How a picture is prepared before it is read.
 enum Preparation: String {
     case plain, smoothed, cleaned
 }
@@ -55,7 +55,7 @@ final class Picture {
         return Picture(pixClipRectangle(pix, box, nil))
     }
 
-    /// Black and white, by what is about.
+    /// In black and white, judged by the surroundings of each pixel.
     private(set) lazy var binary: Picture? = {
         var result: UnsafeMutablePointer<Pix>?
         let size = max(64, Int32(min(width, height)))
@@ -63,7 +63,7 @@ final class Picture {
         return Picture(result)
     }()
 
-    /// How high a letter is, in pixels: the median of what hangs together, without specks and pictures. Nil where there are few.
+    /// The height of a letter in pixels: the median height of connected shapes, without specks and pictures. nil when there are few.
     func letterHeight(dpi: Double) -> Double? {
         guard let binary, let boxes = pixConnCompBB(binary.pix, 8) else { return nil }
         var handle: UnsafeMutablePointer<Boxa>? = boxes
@@ -79,7 +79,7 @@ final class Picture {
         return Double(heights[heights.count / 2])
     }
 
-    /// Is anything as dark as print, and thicker than the strokes of letters? True where that can not be told.
+    /// Whether anything is as dark as print, and thicker than the strokes of letters. True when that is unknown.
     func hasDarkAreas(dpi: Double) -> Bool {
         let size = Int32(max(4, dpi / 20))
         guard let binary, let areas = Picture(pixOpenCompBrick(nil, binary.pix, size, size)) else { return true }
@@ -115,12 +115,12 @@ final class Picture {
         let length = Int32(max(24, dpi * 0.35))
         guard let dark = Picture(pixThresholdToBinary(pix, Int32(max(40, paperLevel - 35)))),
             let runs = Picture(pixOpenCompBrick(nil, dark.pix, length, 1)),  // in two steps, a fifth of the work
-            // Longer than a word whose feet touch.
+            // Longer than a word whose letters touch.
             let long = Picture(
                 pixSelectBySize(
                     runs.pix, Int32(dpi * 1.5), 0, 8, Int32(L_SELECT_WIDTH), Int32(L_SELECT_IF_GTE), nil))
         else { return nil }
-        // What is thick is no rule but a picture, or a heading on a bar.
+        // A thick shape is no ruled line but a picture, or a heading on a bar.
         let thick = Int32(max(6, dpi / 25))
         guard let bars = Picture(pixOpenCompBrick(nil, long.pix, length, thick)),
             let thin = Picture(pixSubtract(nil, long.pix, bars.pix))
@@ -132,7 +132,7 @@ final class Picture {
         return Picture(pixDilateBrick(nil, thin.pix, 3, 5))
     }
 
-    /// By how many degrees it must be turned clockwise for its lines to be level; 0 if that can not be told, or is not worth it.
+    /// How far it must be turned clockwise to level its lines, in degrees; 0 if that is unknown, or not worthwhile.
     var skew: Double {
         guard let binary else { return 0 }
         var (angle, confidence): (Float, Float) = (0, 0)
@@ -151,7 +151,7 @@ final class Picture {
                 Int32(height)))
     }
 
-    /// As the engine is to see it. Grain is best smoothed, which keeps more of small letters than taking specks away does.
+    /// The picture for the engine. Grain is best smoothed, which keeps more of small letters than removing specks does.
     func prepared(_ how: Preparation, dpi: Double) -> Picture? {
         switch how {
         case .plain: withoutRules(dpi: dpi) ?? self

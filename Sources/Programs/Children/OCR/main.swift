@@ -12,9 +12,9 @@ func argument(_ name: String) -> String? {
 let models = argument("models") ?? "/usr/share/tesseract-ocr/5/tessdata"
 let languages = argument("languages") ?? "eng"
 
-var cage = ChildSandbox()
-cage.readable = [models]
-cage.enter()
+var sandbox = ChildSandbox()
+sandbox.readable = [models]
+sandbox.enter()
 
 let reader = Result { () throws(DocumentRefusal) in try PageReader(models: models, languages: languages) }
 

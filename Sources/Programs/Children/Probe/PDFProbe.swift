@@ -91,7 +91,7 @@ struct PDFProbe: ~Copyable {
         inspection.active = active.sorted()
     }
 
-    /// What a page takes from the nodes above it.
+    /// What a page inherits from the nodes above it.
     private struct Inherited {
         var mediaBox: [Double]?
         var cropBox: [Double]?
@@ -99,7 +99,7 @@ struct PDFProbe: ~Copyable {
         var resources: qpdf_oh?
     }
 
-    /// With a list of its own in place of recursion, and an end to its depth and its width: what a file says of itself is a claim.
+    /// With a list instead of recursion, and with limits on depth and width: a file's statements about itself cannot be trusted.
     private func walk(_ top: qpdf_oh, _ inspection: inout Inspection) throws(DocumentRefusal) {
         var stack: [(node: qpdf_oh, next: Int, inherited: Inherited)] = []
         var visited: Set<Int32> = []

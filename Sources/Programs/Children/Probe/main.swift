@@ -3,7 +3,7 @@ import ChildProtocol
 import ChildSandbox
 import Pages
 
-// Says what a file is and whether it is taken. It has the file open, and nothing else.
+// Reports the kind of a file and whether we accept it. It has only this file open.
 
 ChildSandbox().enter()
 

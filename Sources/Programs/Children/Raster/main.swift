@@ -4,16 +4,16 @@ import ChildProtocol
 import ChildSandbox
 import Pages
 
-// Draws a page of a PDF, or says what text it has of its own. Fonts that a file does not bring are read from where the system has them.
+// Draws a page of a PDF, or reports its own text. Fonts that the file does not contain are read from the system.
 
-var cage = ChildSandbox()
-cage.readable = [
+var sandbox = ChildSandbox()
+sandbox.readable = [
     "/usr/share/fonts", "/usr/local/share/fonts", "/usr/share/poppler", "/usr/share/fontconfig",
     "/usr/share/ghostscript",
     "/etc/fonts", "/var/cache/fontconfig",
 ]
 millrace_document_prepare()
-cage.enter()
+sandbox.enter()
 
 func open(_ password: String?) throws(DocumentRefusal) -> millrace_document_ref {
     let file = try File(ChildSandbox.Descriptor.files)

@@ -12,7 +12,7 @@ final class Setter {
     private var pages = 1
     private static let mostPages = 20_000
 
-    /// Where cairo writes to.
+    /// Receives cairo's output.
     private final class Sink {
         let descriptor: Int32
         var bytes = 0
@@ -68,8 +68,8 @@ final class Setter {
         return Reported(bytes: sink.bytes, pages: pages)
     }
 
-    /// Pango measures a paragraph as one line before it wraps it, in an integer that half a megabyte of text is too long for: what does
-    /// not end by itself is cut at a blank.
+    /// Before it wraps a paragraph, Pango measures it as one line, in an integer that is too small for half a megabyte of text. So longer
+    /// text is cut at a blank.
     private static func pieces(_ text: String) -> [Substring] {
         var pieces: [Substring] = []
         var rest = text.utf8[...]

@@ -4,15 +4,15 @@ import ChildSandbox
 import Glibc
 import Pages
 
-// Sets a report in whatever script it is written in. Its fonts are the system's.
+// Typesets a report in any script. Its fonts are the system's.
 
-var cage = ChildSandbox()
-cage.readable = [
+var sandbox = ChildSandbox()
+sandbox.readable = [
     "/usr/share/fonts", "/usr/local/share/fonts", "/usr/share/fontconfig", "/etc/fonts", "/var/cache/fontconfig",
     "/usr/share/mime", "/usr/lib",
 ]
-cage.startsThreads = true  // pango looks for fonts in one of its own
-cage.enter()
+sandbox.startsThreads = true  // pango looks for fonts in one of its own
+sandbox.enter()
 
 while let bytes = ChildSandbox.request(longest: 256 << 20) {
     do throws(DocumentRefusal) {

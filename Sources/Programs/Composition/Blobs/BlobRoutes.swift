@@ -8,7 +8,7 @@ package import Telemetry
 package struct BlobRoutes: Sendable {
     package let links: BlobLinks
     package let store: any BlobStore
-    /// How many bytes a document may have: no link takes more.
+    /// The most bytes of a document: no link takes more.
     package let largest: Int
     package let log: Log
 
@@ -114,7 +114,7 @@ package struct BlobRoutes: Sendable {
     package enum Asked: Equatable {
         case part(Range<Int>)
         case outside
-        /// Of another unit, of several parts, or malformed: the whole is the answer.
+        /// Another unit, several parts, or malformed: the answer is the whole blob.
         case ignored
     }
 

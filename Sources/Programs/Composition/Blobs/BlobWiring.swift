@@ -3,11 +3,11 @@ package import Listeners
 package import Postgres
 package import Telemetry
 
-/// What a worker does for blobs beside its jobs.
+/// A worker's work on blobs, besides its jobs.
 package struct BlobWiring: Sendable {
     package let store: any BlobStore
     package let links: BlobLinks?
-    /// How many bytes a document may have.
+    /// The most bytes of a document.
     package let largest: Int
     package let sweeps: Bool
     package let log: Log
@@ -23,7 +23,7 @@ package struct BlobWiring: Sendable {
             do {
                 try await BlobRoutes(links: links, store: store, largest: largest, log: log).tellDatabase()
             } catch {
-                log.warning("the database was not told how links are signed", [("error", "\(error)")])
+                log.warning("cannot tell the database how links are signed", [("error", "\(error)")])
             }
         }
         if sweeps { await BlobKeeper(store, log: log).run() }

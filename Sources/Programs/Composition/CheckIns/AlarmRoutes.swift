@@ -4,7 +4,7 @@ package import Postgres
 package import Signatures
 package import Telemetry
 
-/// What a contact sees and says by a signed link. Looking changes nothing: programs that fetch links on the way to a mailbox must not
+/// What a contact sees and answers by a signed link. A GET changes nothing: programs that fetch links on the way to a mailbox must not
 /// answer an alarm.
 package struct AlarmRoutes: Sendable {
     package let pool: Pool
@@ -87,7 +87,7 @@ package struct AlarmRoutes: Sendable {
         return link.alarm == nil ? AlarmPage.consent(facts) : AlarmPage.alarm(facts)
     }
 
-    /// Of a form's body: only names that we gave come back, so that nothing needs decoding.
+    /// The answer in a form's body. Only our own names come back, so nothing needs decoding.
     package static func answer(in body: [UInt8]) -> String? {
         for pair in String(decoding: body, as: UTF8.self).split(separator: "&") where pair.hasPrefix("answer=") {
             return String(pair.dropFirst(7))

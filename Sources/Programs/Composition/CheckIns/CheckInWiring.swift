@@ -9,27 +9,27 @@ import Transfers
 /// The check-ins' room as a worker puts it together.
 package struct CheckInWiring: Sendable {
     /// nil: this worker does not watch.
-    package var watchman: CheckInService?
+    package var checkInService: CheckInService?
     package var routes: [Route] = []
     package var deadman: (every: Duration, ping: @Sendable () async throws -> Void)?
 
     /// Until cancelled.
     package func run() async {
-        guard let watchman else { return }
-        guard let deadman else { return await watchman.run() }
-        async let _: Void = watchman.run()  // cancelled and awaited when we leave
-        await watchman.report(every: deadman.every, to: deadman.ping)
+        guard let checkInService else { return }
+        guard let deadman else { return await checkInService.run() }
+        async let _: Void = checkInService.run()  // cancelled and awaited when we leave
+        await checkInService.report(every: deadman.every, to: deadman.ping)
     }
 
     package var gauges: [RoomGauge] {
-        guard let gauge = watchman?.gauge else { return [] }
+        guard let gauge = checkInService?.gauge else { return [] }
         func counter(_ name: String, _ help: String, _ value: Int) -> RoomGauge {
             RoomGauge(name: name, kind: "counter", help: help, value: Double(value))
         }
         return [
             RoomGauge(
                 name: "checkins_oldest_overdue_seconds",
-                help: "How long the oldest check-in or step that is due has waited, as last seen.", value: gauge.oldest),
+                help: "How long the oldest due check-in or step had waited at the last look.", value: gauge.oldest),
             RoomGauge(
                 name: "checkins_looked_seconds", help: "How long ago this worker last looked; -1 for never.",
                 value: gauge.lastStep.map { (ContinuousClock.now - $0) / .seconds(1) } ?? -1),
@@ -42,7 +42,7 @@ package struct CheckInWiring: Sendable {
 }
 
 extension Composer {
-    /// Puts what was set for this process where all callers see it.
+    /// Stores this process's settings in the database, where all callers see them.
     package func applyCheckInRules() async throws {
         guard let rules = settings.checkInRules?.compact else { return }
         _ = try await withSchema { connection in try await CheckInAdmin.setRules(rules, on: connection) }
@@ -67,7 +67,7 @@ extension Composer {
             }
         }
         options.poll = min(settings.poll, .seconds(1))
-        wiring.watchman = CheckInService(options, log: log)
+        wiring.checkInService = CheckInService(options, log: log)
         if let url = settings.text(.deadmanURL) {
             let client = HTTPClient()
             let ping: @Sendable () async throws -> Void = {
@@ -79,7 +79,7 @@ extension Composer {
                     do throws(TransferError) {
                         response = try await client.send(request)
                     } catch {
-                        // Neither the address nor what came back is said: both may hold secrets.
+                        // Neither the address nor the answer is logged: both may contain secrets.
                         throw Fault(.unavailable, "the dead-man service cannot be reached: \(error.sentence)")
                     }
                     if let kind = ErrorClass(http: response.head.status) {

@@ -1,4 +1,4 @@
-/// What the pages of alarms say. English stands for every language that is not here.
+/// The words of the alarm pages. Languages that are not here get English.
 struct PageWords {
     private let isGerman: Bool
 

@@ -1,4 +1,4 @@
-/// A connection string as libpq reads it, taken apart only so far that its secrets can be left out of what we print.
+/// A connection string as libpq reads it, parsed only as far as needed to leave out its secrets when we print it.
 package struct ConnectionText: Sendable, Equatable {
     package enum Form: Sendable {
         case url
@@ -8,7 +8,7 @@ package struct ConnectionText: Sendable, Equatable {
     package struct Part: Sendable, Equatable {
         package let key: String
         package let value: String
-        /// It stands behind the ? of a URL.
+        /// It is in the part after the ? of a URL.
         package var isParameter = false
     }
 
@@ -27,7 +27,7 @@ package struct ConnectionText: Sendable, Equatable {
         }
     }
 
-    // Read by scalars, as libpq reads bytes: to a `Character` an accent behind a colon makes it another sign.
+    // Read by scalars, as libpq reads bytes: in a `Character` an accent after a colon would make it another character.
     private typealias Scalars = Substring.UnicodeScalarView
 
     package init(_ text: String) throws(ValueRefusal) {
@@ -54,7 +54,7 @@ package struct ConnectionText: Sendable, Equatable {
     private static func url(_ text: Scalars) throws(ValueRefusal) -> [Part] {
         var rest = text
         var parts: [Part] = []
-        // libpq looks for credentials up to the first @ or /, whatever stands in between.
+        // libpq looks for credentials up to the first @ or /, whatever is in between.
         if let end = rest.firstIndex(where: { $0 == "@" || $0 == "/" }), rest[end] == "@" {
             let credentials = rest[..<end].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             parts.append(Part(key: "user", value: String(credentials[0])))
@@ -93,16 +93,17 @@ package struct ConnectionText: Sendable, Equatable {
         complaint:
             "cannot be read as a URL; write / @ : ? and % in a user's name or password as %2F %40 %3A %3F and %25")
 
-    /// Several hosts may stand there, each with a port of its own.
+    /// There may be several hosts, each with its own port.
     private static func check(_ authority: Scalars) throws(ValueRefusal) {
         for host in authority.split(separator: ",", omittingEmptySubsequences: false) {
-            // What no host's name contains is the rest of a password that was not encoded.
+            // Characters that no host name contains are the rest of an unencoded password.
             guard host.allSatisfy({ isPlain($0) || ".-_%:[]".unicodeScalars.contains($0) }) else { throw ambiguous }
             let behind = host.first == "[" ? host.drop { $0 != "]" }.dropFirst() : host.drop { $0 != ":" }
             if host.first == "[", !host.contains("]") { throw ValueRefusal(complaint: "has a [ without its ]") }
             guard !behind.isEmpty else { continue }
             guard behind.first == ":", behind.count == 1 || isPort(Substring(behind.dropFirst())) else {
-                throw ValueRefusal(complaint: "has a port that is no number from 1 to 65535, or \(ambiguous.complaint)")
+                throw ValueRefusal(
+                    complaint: "has a port that is not a number from 1 to 65535, or \(ambiguous.complaint)")
             }
         }
     }
@@ -150,7 +151,7 @@ extension ConnectionText {
         }
     }
 
-    /// What C's isspace takes for one; a hard space belongs to a value.
+    /// What C's isspace counts as a space; a no-break space belongs to a value.
     private static func isSpace(_ scalar: Unicode.Scalar) -> Bool {
         scalar == " " || (9...13).contains(scalar.value)
     }

@@ -1,4 +1,4 @@
-/// How a flag is called in the environment.
+/// The environment variable of a flag.
 package enum EnvironmentTwin: Sendable {
     /// `--max-attempts` is `MILLRACE_MAX_ATTEMPTS`.
     case usual

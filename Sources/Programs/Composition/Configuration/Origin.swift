@@ -14,7 +14,7 @@ package enum Origin: Sendable, Equatable {
         }
     }
 
-    /// The flag, the variable or the file, for someone who wants to change the value.
+    /// The flag, the variable or the file, for somebody who wants to change the value.
     package var source: String? {
         switch self {
         case .flag(let name): "--\(name)"
@@ -25,7 +25,7 @@ package enum Origin: Sendable, Equatable {
     }
 }
 
-/// What was given on a command line, and where it stood.
+/// A value from a command line, and its place there.
 package struct Given: Sendable, Equatable {
     package var values: [Value]
     package var origin: Origin

@@ -1,9 +1,10 @@
 import Glibc
 
-/// Secrets of the environment and of the command line, once they have been read. Linux shows both as the process was started with them, in
-/// /proc, for as long as it lives; and what stands in the environment is handed on to whatever is started.
+/// Removes secrets from the environment and the command line once they have been read. Linux shows both in /proc, as they were when the
+/// process started, for its whole life; and every started program inherits the environment.
 package enum SecretVariables {
-    /// The variables that must not stay: those of secret settings, passwords for libpq, and what looks like somebody else's secret, for a
+    /// The variables to remove: those of secret settings, passwords for libpq, and everything that looks like another program's secret,
+    /// because a
     /// container's environment is often shared.
     package static func names(in environment: [String: String], settings: [Setting]) -> [String] {
         let secret = Set(settings.filter { $0.secrecy != .open }.map(\.environment))
@@ -19,13 +20,13 @@ package enum SecretVariables {
         ]
         if words.contains(where: upper.contains) { return true }
         if upper.hasPrefix("PG") { return false }
-        // A URL with somebody in it.
+        // A URL with credentials in it.
         guard let scheme = value.firstRange(of: "://") else { return upper.hasSuffix("_KEY") }
         return value[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" }.contains("@")
     }
 
-    /// Overwrites them where the kernel shows them, and takes them out of the environment. Nobody else may read the environment meanwhile:
-    /// this is for the start of a process.
+    /// Overwrites them where the kernel shows them, and removes them from the environment. No other thread may read the environment
+    /// meanwhile, so it is called at the start of a process.
     package static func forget(_ names: [String], _ values: [String]) {
         for name in names {
             let prefix = Array("\(name)=".utf8CString.dropLast())
@@ -38,7 +39,7 @@ package enum SecretVariables {
             unsetenv(name)
             for place in places { memset(place, 0, strlen(place)) }
         }
-        // A flag's value, apart or behind its `=`.
+        // A flag's value, as a separate argument or after its `=`.
         for index in 1..<max(1, Int(CommandLine.argc)) {
             for value in values where !value.isEmpty {
                 var rest = CommandLine.unsafeArgv[index]

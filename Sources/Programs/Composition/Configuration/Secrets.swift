@@ -1,8 +1,8 @@
-/// Everything that keeps a secret out of what we print.
+/// Keeps secrets out of everything that we print.
 package enum Secrets {
     package static let mask = "***"
 
-    /// The parameters of a connection that may be shown; whatever is not listed is masked, as libpq keeps adding some.
+    /// The connection parameters that may be shown; all others are masked, because libpq keeps adding some.
     private static let open: Set<String> = [
         "user", "host", "hostaddr", "port", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding",
         "application_name", "connect_timeout", "target_session_attrs", "load_balance_hosts", "gssencmode", "service",
@@ -54,8 +54,8 @@ package enum Secrets {
         return String(quoted)
     }
 
-    /// A value that may be an address, or have one in it: who asks and the values of the query are masked, placeholders such as {token}
-    /// are not. What is in doubt is masked: a password may have slashes in it.
+    /// A value that may be or contain an address: the user info and the values of the query are masked, placeholders such as {token} are
+    /// not. In doubt it is masked, because a password may contain slashes.
     package static func masked(addressesIn text: String) -> String {
         // Not by characters: a mark may sit on a sign that ends something.
         let scheme = text.firstRange(of: "://")?.upperBound

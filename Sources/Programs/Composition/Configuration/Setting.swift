@@ -1,7 +1,7 @@
 /// One setting of the process, as data: reading, checking, `millrace config` and the documentation share it.
 package struct Setting: Sendable {
     package enum Secrecy: Sendable {
-        /// May be shown; of an address in it, whatever its kind, not the user info and not the values of its query.
+        /// May be shown; for every address in it, without the user info and the values of its query.
         case open
         /// A connection string: everything but its secrets may be shown.
         case connection
@@ -35,7 +35,7 @@ package struct Setting: Sendable {
         self.help = help
     }
 
-    /// Secrets may stand in a file, so that they need not stand in the environment.
+    /// The variable that names a file with the secret, so that the secret need not be in the environment.
     package var fileTwin: String? { secrecy == .open ? nil : environment + "_FILE" }
 
     /// A value for people and for `--json`.

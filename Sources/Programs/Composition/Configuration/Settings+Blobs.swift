@@ -6,7 +6,7 @@ extension Setting {
 
     package static let blobsSweep = Setting(
         "blobs-sweep", .boolean, fallback: "on",
-        help: "Take turns with other workers, once an hour, to delete blobs that nobody refers to.")
+        help: "Delete blobs without references once an hour, in turns with the other workers.")
     package static let s3Endpoint = Setting(
         "s3-endpoint", environment: "S3_ENDPOINT",
         .custom(expects: "a URL such as https://s3.example.com") { text in
@@ -14,23 +14,23 @@ extension Setting {
                 text.hasPrefix("https://") ? text.dropFirst(8) : text.hasPrefix("http://") ? text.dropFirst(7) : ""
             return !rest.isEmpty && rest.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && !rest.dropLast().contains("/")
                 && !rest.contains("@") ? nil : "takes a URL such as https://s3.example.com, without a path"
-        }, valueName: "URL", help: "Where the S3 of MILLRACE_BLOBS is; Amazon's own if not given.")
+        }, valueName: "URL", help: "The address of the S3 of MILLRACE_BLOBS; Amazon's own if not given.")
     package static let s3Region = Setting(
         "aws-region", environment: "AWS_REGION", .text, fallback: "us-east-1", valueName: "REGION",
         help: "The region of that S3.")
     package static let s3AccessKey = Setting(
         "aws-access-key-id", environment: "AWS_ACCESS_KEY_ID", .text, secrecy: .hidden, valueName: "ID",
-        help: "The key of that S3.")
+        help: "The secret key of that S3.")
     package static let s3SecretKey = Setting(
         "aws-secret-access-key", environment: "AWS_SECRET_ACCESS_KEY", .text, secrecy: .hidden, valueName: "KEY",
         help: "Its secret.")
     package static let s3Token = Setting(
         "aws-session-token", environment: "AWS_SESSION_TOKEN", .text, secrecy: .hidden, valueName: "TOKEN",
-        help: "What goes with a key that is good for a while.")
+        help: "The session token of temporary credentials.")
 }
 
 extension Settings {
-    /// Where blobs lie.
+    /// The configured storage of blobs.
     package func blobStore(pool: Pool) -> any BlobStore {
         (BlobPlace(string(.blobs)) ?? .postgres).store(pool: pool, s3: s3Options)
     }
@@ -42,7 +42,7 @@ extension Settings {
             token: text(.s3Token))
     }
 
-    /// What would fail with the first blob is told before.
+    /// Reports mistakes that would otherwise show with the first blob.
     package mutating func judgeBlobs() {
         guard let place = text(.blobs), place.hasPrefix("s3:") else { return }
         for setting in [Setting.s3AccessKey, .s3SecretKey] where text(setting) == nil {
@@ -50,7 +50,7 @@ extension Settings {
         }
     }
 
-    /// nil: nobody has said where we are reached, or with what links are signed.
+    /// nil: the public address, or the secret of links, is not set.
     package var blobLinks: BlobLinks? {
         guard let url = text(.publicURL), let secret = text(.secret) else { return nil }
         return BlobLinks(publicURL: url, secrets: [secret] + (text(.secretPrevious).map { [$0] } ?? []))

@@ -10,7 +10,7 @@ extension Setting {
         help:
             "Watch over check-ins: raise alarms for those that are missed, and go on until somebody answers. If not given, while there are any."
     )
-    /// Whoever knows it can say that all is well.
+    /// The monitor's address. Anyone who knows it can report that all is well, so it is kept secret.
     package static let deadmanURL = Setting(
         "deadman-url",
         .custom(expects: "a URL such as https://hc.example.com/ping/…") { text in
@@ -23,24 +23,24 @@ extension Setting {
     )
     package static let deadmanEvery = Setting(
         "deadman-every", .duration(.seconds(5) ... .seconds(86_400)), fallback: "60s", valueName: "DURATION",
-        help: "How often it is told.")
+        help: "How often it is pinged.")
     package static let consentAskerDay = Setting(
         "consent-asker-day", .integer(0...999_999), valueName: "N",
-        help: "How many questions for consent one person may cause in a day; 10 until somebody says otherwise.")
+        help: "How many consent requests one person may cause in a day; 10 until it is set.")
     package static let consentAddressDay = Setting(
         "consent-address-day", .integer(0...999_999), valueName: "N",
-        help: "How many questions for consent one address gets in a day, whoever asks; 3 until somebody says otherwise."
+        help: "How many consent requests one address gets in a day, from all senders together; 3 until it is set."
     )
 }
 
 extension Settings {
-    /// nil: nobody has said; it watches while there is anybody to watch over.
+    /// nil: not set; the worker serves check-ins while there are any.
     package var runsCheckIns: Bool? {
         guard case .boolean(let isOn)? = entry(.checkInsOn)?.value else { return nil }
         return isOn
     }
 
-    /// What somebody has set, for all callers; what nobody has stays as it is in the database.
+    /// The rules that are set here, for all callers; the others stay as they are in the database.
     package var checkInRules: JSONValue? {
         let rules = [("asker_day", Setting.consentAskerDay), ("address_day", .consentAddressDay)]
             .filter { text($0.1) != nil }

@@ -10,25 +10,27 @@ extension Setting {
 
     package static let children = Setting(
         "children", .path, valueName: "DIR",
-        help: "Where the programs are that read documents, millrace-probe and its like; beside millrace if not given.")
+        help: "The directory of the programs that read documents, such as millrace-probe; beside millrace if not given."
+    )
     package static let tessdata = Setting(
         "tessdata", .path, fallback: DocumentPrograms.usualModels, valueName: "DIR",
-        help: "Where the models of languages are, eng.traineddata and its like.")
+        help: "The directory of the language models, such as eng.traineddata.")
     package static let ocrEngine = Setting(
         "ocr-engine", .path, valueName: "PROGRAM",
-        help: "A program that reads pages' pictures instead of millrace-ocr, and is spoken to in the same way.")
+        help: "A program that reads pages' pictures instead of millrace-ocr, with the same protocol.")
     package static let documentBytes = amount(
         "document-bytes", 1...1_000_000_000_000, fallback: "100MB", "How large a document may be.")
     package static let documentPages = Setting(
-        "document-pages", .integer(1...100_000), fallback: "2000", valueName: "N", help: "How many pages it may have.")
+        "document-pages", .integer(1...100_000), fallback: "2000", valueName: "N", help: "The most pages of a document."
+    )
     package static let documentPixels = amount(
         "document-pixels", 1_000_000...1_000_000_000, fallback: "100M", "How many pixels a picture may have.")
     package static let documentPageCPU = Setting(
         "document-page-cpu", .duration(.seconds(1) ... .seconds(3600)), fallback: "60s", valueName: "DURATION",
-        help: "How long a page may be computed on.")
+        help: "How much CPU time a page may take.")
     package static let documentCPU = Setting(
         "document-cpu", .duration(.seconds(1) ... .seconds(604_800)), fallback: "1h", valueName: "DURATION",
-        help: "How long a document may be computed on in all.")
+        help: "How much CPU time a document may take in all.")
 
     package static let documentDirectories = Setting(
         "document-dirs",
@@ -36,7 +38,7 @@ extension Setting {
             DocumentDirectories(text) == nil
                 ? "takes \(DocumentDirectories.expectation), and neither / nor one in /proc, /sys or /dev" : nil
         }, valueName: "DIR[:DIR…]",
-        help: "Where a worker may read files that an admin names as file:<path>; nowhere if not given.")
+        help: "The directories where a worker may read files that an admin names as file:<path>; none if not given.")
 
     private static func amount(_ name: String, _ range: ClosedRange<Int>, fallback: String, _ help: String) -> Setting {
         Setting(
@@ -68,14 +70,14 @@ package enum AmountText {
 }
 
 extension Settings {
-    /// How many bytes a document may have, and what a link takes at most.
+    /// The most bytes of a document, and of an upload by a link.
     package var largestDocument: Int { AmountText.read(string(.documentBytes)) ?? 100_000_000 }
 
     package var documentDirectories: DocumentDirectories {
         text(.documentDirectories).flatMap { DocumentDirectories($0) } ?? DocumentDirectories()
     }
 
-    /// - Parameter program: this very one, beside which the others are looked for.
+    /// - Parameter program: this program; the others are looked for beside it.
     package func workshop(beside program: String) -> DocumentPrograms {
         var environment = ["MILLRACE_TESSDATA": string(.tessdata)]
         environment["MILLRACE_CHILDREN"] = text(.children)

@@ -6,7 +6,7 @@ extension Settings {
         text(.encryptionKeys).flatMap { try? Keyring($0) } ?? .empty
     }
 
-    /// Says what is wrong with a list of keys, and never what it holds.
+    /// Describes a mistake in a list of keys, without its contents.
     package static func complaint(aboutKeys list: String) -> String? {
         do {
             _ = try Keyring(list)

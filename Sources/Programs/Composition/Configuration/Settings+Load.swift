@@ -1,5 +1,5 @@
 extension Settings {
-    /// Reads every setting, and goes on after a mistake, so that all of them are told at once.
+    /// Reads every setting, and continues after a mistake, so that all mistakes are reported at once.
     package static func load(
         given: [String: Given] = [:], surroundings: Surroundings, known: [String] = [], table: [Setting] = Setting.all
     ) -> Settings {
@@ -135,7 +135,7 @@ extension Settings {
         let listed = Set(names)
         for name in environment.keys.sorted() where name.hasPrefix("MILLRACE_") && !listed.contains(name) {
             let ours = names.filter { $0.hasPrefix("MILLRACE_") }
-            // The common beginning says nothing: only what follows is compared.
+            // The common prefix does not count: only the rest is compared.
             let short = ours.map { String($0.dropFirst(9)) }
             let near = Suggestions.closest(to: String(name.dropFirst(9)), among: short)
             let guess = near.flatMap { near in ours.first { $0.dropFirst(9) == near } }

@@ -17,13 +17,13 @@ extension Setting {
 
     package static let publicURL = Setting(
         "public-url", .custom(expects: "a URL such as https://mail.example.com", complaint: webComplaint),
-        valueName: "URL", help: "Where people and providers reach the listener: for links in mails and webhooks.")
+        valueName: "URL", help: "The public address of the listener, for links in mails and for webhooks.")
     package static let secret = Setting(
         "secret", .custom(expects: "a secret of at least 16 bytes", complaint: secretComplaint), secrecy: .hidden,
-        valueName: "SECRET", help: "What signs links.")
+        valueName: "SECRET", help: "The secret that signs links.")
     package static let secretPrevious = Setting(
         "secret-previous", .custom(expects: "a secret of at least 16 bytes", complaint: secretComplaint),
-        secrecy: .hidden, valueName: "SECRET", help: "What signed links until it was replaced; they still open.")
+        secrecy: .hidden, valueName: "SECRET", help: "The previous secret for links; links that it signed still open.")
 
     package static let emailProvider = Setting(
         "email-service-provider", environment: "EMAIL_SERVICE_PROVIDER",
@@ -39,63 +39,64 @@ extension Setting {
             let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f && !"<>(),;:\"\\[]".utf8.contains($0) }
             return parts.count == 2 && !parts[0].isEmpty && parts[1].contains(".") && isPlain
                 ? nil : "takes one address such as shop@example.com, without a name"
-        }, valueName: "ADDRESS", help: "Whom mail comes from.")
+        }, valueName: "ADDRESS", help: "The sender's address.")
     package static let emailFromName = Setting(
         "email-from-name", environment: "EMAIL_FROM_NAME",
         .custom(expects: "a name without control characters") { text in
             text.utf8.contains { $0 < 0x20 || $0 == 0x7f } || text.contains("<") || text.contains(">")
                 ? "takes a name without control characters and angle brackets" : nil
-        }, valueName: "NAME", help: "The name beside that address.")
+        }, valueName: "NAME", help: "The name shown with that address.")
     package static let appName = Setting(
         "app-name",
         .custom(expects: "a name of at most 100 characters") { text in
             text.count > 100 || text.utf8.contains { $0 < 0x20 || $0 == 0x7f }
                 ? "takes a name of at most 100 characters, without control characters" : nil
         }, valueName: "NAME",
-        help: "The app's name in templates where a message gives none; EMAIL_FROM_NAME if not given.")
+        help: "The app's name in templates, for messages without one; EMAIL_FROM_NAME if not given.")
     package static let emailFallback = Setting(
         "email-fallback-enabled", environment: "EMAIL_FALLBACK_ENABLED", .text, valueName: "true",
-        help: "Whether a second service is asked when the first one fails; only exactly true is on.")
+        help: "Whether a second service is used when the first one fails; only the value true switches it on.")
     package static let resendKey = Setting(
         "resend-api-key", environment: "RESEND_API_KEY", .text, secrecy: .hidden, valueName: "KEY",
         help: "The key of Resend.")
     package static let resendEnabled = Setting(
         "resend-email-enabled", environment: "RESEND_EMAIL_ENABLED", .text, valueName: "true",
-        help: "Whether Resend is used; only exactly true is on.")
+        help: "Whether Resend is used; only the value true switches it on.")
     package static let resendDomain = Setting(
         "resend-domain", environment: "RESEND_DOMAIN", .text, valueName: "DOMAIN",
-        help: "The domain that Resend has verified; the sender's address has to be in it.")
+        help: "The domain that Resend has verified; the sender's address must be in it.")
     package static let resendBaseURL = Setting(
         "resend-base-url", environment: "RESEND_BASE_URL",
         .custom(expects: "a URL such as https://api.resend.com", complaint: webComplaint),
-        fallback: "https://api.resend.com", valueName: "URL", help: "Where Resend is.")
+        fallback: "https://api.resend.com", valueName: "URL", help: "The address of Resend.")
     package static let resendWebhookSecret = Setting(
         "resend-webhook-secret", environment: "RESEND_WEBHOOK_SECRET", .text, secrecy: .hidden, valueName: "SECRET",
-        help: "What Resend signs its webhooks with: whsec_….")
+        help: "The secret with which Resend signs its webhooks: whsec_….")
     package static let supabaseURL = Setting(
         "supabase-url", environment: "SUPABASE_URL",
         .custom(expects: "a URL such as https://x.supabase.co", complaint: webComplaint), valueName: "URL",
-        help: "Where Supabase is.")
+        help: "The address of Supabase.")
     package static let supabaseAnonKey = Setting(
         "supabase-anon-key", environment: "SUPABASE_ANON_KEY", .text, secrecy: .hidden, valueName: "KEY",
         help: "The public key of Supabase.")
     package static let supabaseServiceKey = Setting(
         "supabase-service-role-key", environment: "SUPABASE_SERVICE_ROLE_KEY", .text, secrecy: .hidden,
-        valueName: "KEY", help: "The key of Supabase that may do everything.")
+        valueName: "KEY", help: "Supabase's service-role key, which may do everything.")
     package static let supabaseHookSecret = Setting(
         "supabase-hook-secret", environment: "SUPABASE_HOOK_SECRET", .text, secrecy: .hidden, valueName: "SECRET",
-        help: "What Supabase signs its requests to send mail with.")
+        help: "The secret with which Supabase signs its requests to send mail.")
     package static let mailSMTP = Setting(
         "mail-smtp-url",
         .custom(expects: SMTPAddress.expectation) { text in
             SMTPAddress(text) == nil ? "takes \(SMTPAddress.expectation)" : nil
-        }, secrecy: .hidden, valueName: "URL", help: "The mail server to send by.")
+        }, secrecy: .hidden, valueName: "URL", help: "The mail server to send through.")
     package static let mailFallbacks = Setting(
         "mail-fallbacks",
         .custom(expects: "services such as smtp,supabase") { text in
             ListText.items(text).allSatisfy { ["resend", "smtp", "supabase"].contains($0) }
                 ? nil : "takes a list of resend, smtp and supabase"
-        }, fallback: "smtp,supabase", valueName: "NAMES", help: "Who is asked when the first service fails, in order.")
+        }, fallback: "smtp,supabase", valueName: "NAMES",
+        help: "The services to use when the first one fails, in order.")
     package static let mailRollout = Setting(
         "mail-rollout", .integer(0...100), fallback: "100", valueName: "PERCENT",
         help:
@@ -103,19 +104,19 @@ extension Setting {
     )
     package static let mailInternal = Setting(
         "mail-internal", .text, valueName: "ADDRESSES",
-        help: "Addresses whose mail goes by the chosen service at any share, with commas between them.")
+        help: "Addresses whose mail goes by the chosen service at any share, separated by commas.")
     package static let mailExercise = Setting(
         "mail-exercise", .integer(0...50), fallback: "1", valueName: "PERCENT",
-        help: "The share of mail that goes by the fallback although nothing is wrong, between resend and smtp.")
+        help: "The share of mail that goes by the fallback although nothing is wrong; only between resend and smtp.")
     package static let mailTimeout = Setting(
         "mail-timeout", .duration(.milliseconds(100) ... .seconds(600)), fallback: "30s", valueName: "DURATION",
         help: "How long one request may take.")
     package static let mailTotal = Setting(
         "mail-total", .duration(.milliseconds(100) ... .seconds(3600)), fallback: "60s", valueName: "DURATION",
-        help: "How long one run may go on with a message.")
+        help: "How long one run may work on a message.")
     package static let mailKeep = Setting(
         "mail-keep", .duration(.seconds(3600) ... .seconds(315_360_000)), fallback: "90d", valueName: "DURATION",
-        help: "How long the contents of messages are kept, and what providers told of them.")
+        help: "How long the contents of messages and the providers' events about them are kept.")
     package static let mailQuota = Setting(
         "mail-quota", .integer(1...1_000_000_000), valueName: "N",
         help:
@@ -123,7 +124,7 @@ extension Setting {
     )
     package static let mailTries = Setting(
         "mail-tries", .integer(1...20), fallback: "3", valueName: "N",
-        help: "Attempts inside one run; those of the job come on top.")
+        help: "Attempts within one run; the job's own attempts come on top.")
     package static let mailDelay = Setting(
         "mail-delay", .duration(.milliseconds(1) ... .seconds(600)), fallback: "2s", valueName: "DURATION",
         help: "The pause between the attempts of a run.")
@@ -136,10 +137,10 @@ extension Setting {
     package static let mailVerifyURL = link("mail-verify-url", "The page that takes an account verification's token.")
     package static let mailOutbox = Setting(
         "mail-outbox", .path, valueName: "DIR",
-        help: "Where the outbox puts its .eml files; the folder outbox in MILLRACE_DIR if not given.")
+        help: "The directory for the outbox's .eml files; the folder outbox in MILLRACE_DIR if not given.")
     package static let mailSessions = Setting(
         "mail-smtp-sessions", .integer(1...100), fallback: "4", valueName: "N",
-        help: "Messages to the mail server at a time, of one worker.")
+        help: "How many messages one worker sends to the mail server at a time.")
 
     private static func rate(_ name: String, fallback: String?, _ help: String) -> Setting {
         Setting(
@@ -186,10 +187,10 @@ extension Settings {
         return ("outbox", "no other service is configured")
     }
 
-    /// The flag counts only when it is exactly true, whatever else is set.
+    /// The flag counts only if it is exactly true, whatever else is set.
     private var isResendSwitchedOff: Bool { text(.resendEnabled) != "true" }
 
-    /// Some recipients are meant to go by the fallbacks.
+    /// The share of the chosen service; below 100 some recipients go by the fallbacks.
     private var rolloutPercent: Int { text(.mailRollout).flatMap { Int($0) } ?? 100 }
 
     package var outboxDirectory: String { text(.mailOutbox) ?? (text(.directory) ?? ".millrace") + "/outbox" }
@@ -213,7 +214,7 @@ extension Settings {
         }
     }
 
-    /// What somebody may have meant otherwise; a mistake that would stop mail is a problem.
+    /// Warns of settings that may be meant differently; a mistake that would stop mail is a problem.
     package mutating func judgeMail() {
         if text(.resendKey) != nil, text(.resendEnabled) != "true" {
             warnings.append(
@@ -259,7 +260,7 @@ extension Settings {
     }
 
     private mutating func judgeRollout() {
-        let percent = rolloutPercent  // what is no number is a problem already
+        let percent = rolloutPercent  // what is not a number is a problem already
         guard percent < 100 else { return }
         let choice = mailChoice.provider
         let fallbacks = mailFallbackNames.filter { $0 != choice }
@@ -274,7 +275,7 @@ extension Settings {
         }
     }
 
-    /// What the mail room goes by.
+    /// The options of the mail service.
     package var mailOptions: MailOptions {
         var options = MailOptions()
         let choice = mailChoice.provider
@@ -287,8 +288,8 @@ extension Settings {
         options.total = duration(.mailTotal)
         options.keep = duration(.mailKeep)
         options.quota = text(.mailQuota).flatMap { Int64($0) }
-        options.course.tries = integer(.mailTries)
-        options.course.delay = duration(.mailDelay)
+        options.sendRules.tries = integer(.mailTries)
+        options.sendRules.delay = duration(.mailDelay)
         options.senderRate = text(.mailSenderRate).flatMap(Self.rate)
         options.domainRate = text(.mailDomainRate).flatMap(Self.rate)
         options.routes = Routes(chosen: choice, fallbacks: mailFallbackNames)

@@ -7,13 +7,13 @@ extension Setting {
 
     package static let questsOn = Setting(
         "quests", .boolean, fallback: "on",
-        help: "Take families over their midnights, where there are families; off leaves that to other workers.")
+        help: "Roll families over their midnights, if there are families; off leaves that to other workers.")
     package static let questGrace = Setting(
         "quest-grace", .duration(.zero ... .seconds(82_800)), valueName: "DURATION",
-        help: "How long after a day's end what was done before it still counts; 6h until somebody says otherwise.")
+        help: "How long after a day's end work of that day still counts; 6h until it is set.")
     package static let questMoodBuffer = Setting(
         "quest-mood-buffer", .duration(.zero ... .seconds(86_400)), valueName: "DURATION",
-        help: "How long a mood stays with its person before others see it; 0s until somebody says otherwise.")
+        help: "How long a mood stays private before others see it; 0s until it is set.")
     package static let questReminderHour = Setting(
         "quest-reminder-hour", .integer(0...23), valueName: "HOUR",
         help:
@@ -24,12 +24,12 @@ extension Setting {
         .custom(expects: "hours such as 21:00-07:00, or off") { text in
             quietHours(text) == nil ? "takes hours such as 21:00-07:00, or off" : nil
         }, valueName: "FROM-TO",
-        help: "When nobody is told anything, by the family's clock; 21:00-07:00 until somebody says otherwise.")
+        help: "The quiet hours without notices, by the family's clock; 21:00-07:00 until they are set.")
     package static let questPoints = Setting(
         "quest-points",
         .custom(expects: "awards such as hobby=5,card=2,quest=1,streak=10,seen=1") { text in
             awards(text) == nil ? "takes awards of hobby, card, quest, streak and seen, such as hobby=5,seen=2" : nil
-        }, valueName: "NAME=POINTS", help: "What is awarded from now on, for those that are named.")
+        }, valueName: "NAME=POINTS", help: "What is awarded from now on, for the named kinds.")
     package static let questCatalogue = Setting(
         "quest-catalogue", .path, valueName: "FILE",
         help:
@@ -66,7 +66,7 @@ extension Setting {
 extension Settings {
     package var runsQuests: Bool { isOn(.questsOn) }
 
-    /// What somebody has set; what nobody has stays as it is in the database, where all callers see it.
+    /// The rules that are set here; the others stay as they are in the database, where all callers see them.
     ///
     /// - Parameter catalogue: the content of the file, as JSON.
     package func questRules(catalogue: JSONValue?) -> JSONValue? {

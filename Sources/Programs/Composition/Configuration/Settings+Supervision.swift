@@ -8,25 +8,25 @@ extension Setting {
 
     package static let breakerFailures = Setting(
         "breaker-failures", .integer(1...1000), fallback: "3", valueName: "N",
-        help: "After so many failures in a row a worker stops calling a provider.")
+        help: "A worker stops calling a provider after this many failures in a row.")
     package static let breakerOpen = Setting(
         "breaker-open", .duration(.milliseconds(100) ... .seconds(86_400)), fallback: "5m", valueName: "DURATION",
-        help: "How long a provider is left alone; each further time in a row twice as long, up to an hour.")
+        help: "How long a provider is not called; twice as long each further time in a row, up to an hour.")
     package static let breakerWindow = Setting(
         "breaker-window", .duration(.seconds(1) ... .seconds(3600)), fallback: "30s", valueName: "DURATION",
-        help: "How far back a provider's health is looked at.")
+        help: "The period over which a provider's health is judged.")
     package static let breakerQuorum = Setting(
         "breaker-quorum", .integer(1...1000), fallback: "2", valueName: "N",
-        help: "So many workers have to agree before nobody calls a provider; or all that call it, if they are fewer.")
+        help: "How many workers must agree before all stop calling a provider; fewer if fewer call it.")
     package static let breakerProbes = Setting(
         "breaker-probes", .integer(1...100), fallback: "2", valueName: "N",
-        help: "So many probes of the whole fleet have to go well before calls come back.")
+        help: "How many probes, over the whole fleet, must succeed before calls come back.")
     package static let retryBudget = Setting(
         "retry-budget",
         .custom(expects: "a share such as 20%") { text in
             share(text) == nil ? "takes a share from 0% to 100%, such as 20%" : nil
         },
-        fallback: "20%", valueName: "SHARE", help: "At most so many of the calls of a provider are second attempts.")
+        fallback: "20%", valueName: "SHARE", help: "At most this share of a provider's calls may be second attempts.")
 
     package static func share(_ text: String) -> Double? {
         guard text.hasSuffix("%"), let percent = Double(text.dropLast()), (0...100).contains(percent) else {
@@ -37,7 +37,7 @@ extension Setting {
 
     private static let providerPrefix = "MILLRACE_PROVIDER_"
 
-    /// Whoever sets one of a provider names the provider: these are as many as the environment has.
+    /// The settings of single providers. Each variable names its provider, so there are as many as the environment has.
     package static func providers(in environment: [String: String]) -> [Setting] {
         environment.keys.sorted().compactMap { variable in
             guard variable.hasPrefix(providerPrefix), let last = variable.lastIndex(of: "_") else { return nil }
@@ -52,19 +52,19 @@ extension Setting {
             case "SLOTS":
                 return Setting(
                     "provider-\(provider)-slots", environment: variable, .integer(1...100_000), valueName: "N",
-                    help: "Calls of \(provider) at once in a worker.")
+                    help: "Calls of \(provider) that one worker makes at once.")
             case "RATE":
                 return Setting(
                     "provider-\(provider)-rate", environment: variable,
                     .custom(expects: "a count and a span such as 10/1s") { text in
                         RateText.read(text) == nil ? "takes a count and a span such as 10/1s or 100/1m" : nil
                     }, valueName: "N/SPAN",
-                    help: "Calls of \(provider) by all workers together, if it does not say less itself.")
+                    help: "Calls of \(provider) by all workers together; fewer if the provider itself says so.")
             case "TIMEOUT":
                 return Setting(
                     "provider-\(provider)-timeout", environment: variable,
                     .duration(.milliseconds(10) ... .seconds(3600)), valueName: "DURATION",
-                    help: "How long a call of \(provider) may take, with the wait for its turn.")
+                    help: "How long a call of \(provider) may take, including the wait for its turn.")
             default: return nil
             }
         }
@@ -72,7 +72,7 @@ extension Setting {
 }
 
 extension Settings {
-    /// What a supervisor goes by; it opens connections of its own.
+    /// The options of a supervisor; it opens its own connections.
     package var supervision: Supervisor.Options {
         var options = Supervisor.Options()
         options.breaker.failures = integer(.breakerFailures)

@@ -7,7 +7,7 @@ extension Setting {
     package static let webhooks: [Setting] = [webhooksOn, webhookAllow, eventSource]
 
     package static let webhooksOn = Setting(
-        "webhooks", .boolean, fallback: "on", help: "Tell webhooks of events from this worker.")
+        "webhooks", .boolean, fallback: "on", help: "Send events to webhooks from this worker.")
     package static let webhookAllow = Setting(
         "webhook-allow",
         .custom(expects: "hosts such as hooks.example,http://build.internal:8080") { text in
@@ -30,7 +30,7 @@ extension Setting {
             "Whom events come from: the source of our own, and by its host name the origin for which targets of webhooks give their consent."
     )
 
-    /// The DNS name in a URL, or what is one.
+    /// The DNS name in a URL, or a DNS name itself.
     package static func originName(_ text: String) -> String? {
         var rest = Substring(text)
         for scheme in ["https://", "http://"] where rest.lowercased().hasPrefix(scheme) {
@@ -55,16 +55,16 @@ extension Settings {
     /// Checked when it was read.
     package var webhookHosts: AllowedHosts { text(.webhookAllow).flatMap { try? AllowedHosts($0) } ?? .none }
 
-    /// By what name targets know us; the machine's own when nobody has said.
+    /// The name by which targets know us; the machine's own if none is set.
     package var webhookOrigin: String {
         text(.eventSource).flatMap(Setting.originName) ?? text(.publicURL).flatMap(Setting.originName)
             ?? Setting.originName(Self.hostName) ?? "localhost"
     }
 
-    /// Whether somebody has said it.
+    /// Whether the name is set.
     package var knowsWebhookOrigin: Bool { text(.eventSource) != nil || text(.publicURL) != nil }
 
-    /// Of an attempt, from the name server's answer to the last byte.
+    /// The time limit of an attempt, from the name server's answer to the last byte.
     package var webhookTimeout: Duration { supervision.providers["webhook"]?.timeout ?? .seconds(15) }
 
     private static var hostName: String {

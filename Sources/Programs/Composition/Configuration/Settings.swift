@@ -4,7 +4,7 @@ package struct Settings: Sendable {
         package let setting: Setting
         /// Nil when nobody set it and there is no default.
         package var value: Value?
-        /// As written: secret until it went through `setting.shown`.
+        /// As it was written: secret until `setting.shown` has masked it.
         package var text: String?
         package var origin: Origin
         /// Why it is so, where that is not plain.
@@ -29,12 +29,14 @@ package struct Settings: Sendable {
     package func text(_ setting: Setting) -> String? { entry(setting)?.text }
 
     package func string(_ setting: Setting) -> String {
-        guard case .text(let text)? = value(setting) else { preconditionFailure("\(setting.name) is no text") }
+        guard case .text(let text)? = value(setting) else { preconditionFailure("\(setting.name) is not text") }
         return text
     }
 
     package func integer(_ setting: Setting) -> Int {
-        guard case .integer(let number)? = value(setting) else { preconditionFailure("\(setting.name) is no number") }
+        guard case .integer(let number)? = value(setting) else {
+            preconditionFailure("\(setting.name) is not a number")
+        }
         return number
     }
 
@@ -87,7 +89,7 @@ extension Settings {
 }
 
 extension Settings {
-    /// Gives a setting another value, whatever was said before.
+    /// Replaces the value of a setting.
     package mutating func point(_ setting: Setting, at text: String) {
         entries.removeAll { $0.setting.name == setting.name }
         entries.append(Entry(setting: setting, value: .text(text), text: text, origin: .fallback))

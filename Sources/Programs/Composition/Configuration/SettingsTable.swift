@@ -21,13 +21,13 @@ extension Setting {
     package static let databaseURL = Setting(
         "database-url", environment: "DATABASE_URL",
         .custom(expects: ConnectionText.expectation, complaint: ConnectionText.complaint), secrecy: .connection,
-        valueName: "URL", help: "The Postgres to use; without it libpq's own PG* variables count.")
+        valueName: "URL", help: "The Postgres to use; without it libpq's PG* variables apply.")
     package static let directURL = Setting(
         "direct-url", .custom(expects: ConnectionText.expectation, complaint: ConnectionText.complaint),
         secrecy: .connection, valueName: "URL",
-        help: "A way to Postgres around a transaction pooler, for LISTEN and locks.")
+        help: "A direct connection to Postgres, past a transaction pooler, for LISTEN and locks.")
     package static let pool = Setting(
-        "pool", .integer(1...500), fallback: "8", valueName: "N", help: "Connections to Postgres at most.")
+        "pool", .integer(1...500), fallback: "8", valueName: "N", help: "The most connections to Postgres.")
     package static let statementTimeout = Setting(
         "statement-timeout", .duration(.milliseconds(100) ... .seconds(3600)), fallback: "10s", valueName: "DURATION",
         help: "How long one statement may take.")
@@ -36,20 +36,21 @@ extension Setting {
         help: "Whether statements are prepared; off for poolers that cannot.")
     package static let directory = Setting(
         "dir", .path, valueName: "PATH",
-        help: "Where the embedded Postgres lives; ./.millrace if this directory is writable.")
+        help: "The directory of the embedded Postgres; ./.millrace if this directory is writable.")
 
     package static let queues = Setting(
         "queues", flag: "queue", .custom(expects: QueueSlots.expectation, complaint: QueueSlots.complaint),
         fallback: "*", valueName: "NAME[:SLOTS]", isRepeated: true,
-        help: "The queues to work on, with slots of their own if wanted: mail:20,default; * is all of them.")
+        help: "The queues to work on, optionally with slots for each: mail:20,default; * is all queues.")
     package static let slots = Setting(
-        "slots", .integer(1...10_000), fallback: "100", valueName: "N", help: "Jobs that run at the same time at most.")
+        "slots", .integer(1...10_000), fallback: "100", valueName: "N", help: "The most jobs that run at the same time."
+    )
     package static let drainTimeout = Setting(
         "drain-timeout", .duration(.zero ... .seconds(86_400)), fallback: "30s", valueName: "DURATION",
-        help: "How long running jobs may go on when the worker stops.")
+        help: "How long running jobs may continue when the worker stops.")
     package static let poll = Setting(
         "poll", .duration(.seconds(1) ... .seconds(300)), fallback: "1s", valueName: "DURATION",
-        help: "How often to look for work that nobody announced.")
+        help: "How often to look for work without a notification.")
     package static let practice = Setting(
         "practice", .boolean, fallback: "off", help: "Register the practice kinds, such as practice.echo.")
     package static let build = Setting(
@@ -61,12 +62,13 @@ extension Setting {
                         || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "._-".utf8.contains(byte)
                 } ? nil : "takes 1 to 64 letters, digits and . _ -"
         }, valueName: "NAME",
-        help: "Which build of your program this is, such as a commit; status says when the newest one fails.")
+        help: "The build of your program, such as a commit; status says when the newest one fails.")
     package static let logLevel = Setting(
         "log-level", .choice(["debug", "info", "warning", "error"]), fallback: "info", valueName: "LEVEL",
-        help: "The least important messages to log.")
+        help: "The lowest level to log.")
     package static let logFormat = Setting(
-        "log-format", .choice(["text", "json"]), fallback: "text", valueName: "FORMAT", help: "How log lines look.")
+        "log-format", .choice(["text", "json"]), fallback: "text", valueName: "FORMAT", help: "The format of log lines."
+    )
 
     package static let listen = Setting(
         "listen",
@@ -75,7 +77,7 @@ extension Setting {
                 ? nil : "takes \(ListenAddress.expectation), not \(Secrets.quoted(text))"
         },
         fallback: "127.0.0.1:8470", valueName: "ADDRESS:PORT",
-        help: "Where a worker answers HTTP: /livez, /readyz, /metrics and what its rooms bring; off for nowhere.")
+        help: "The address for HTTP: /livez, /readyz, /metrics and the routes of its rooms; off for none.")
     package static let token = Setting(
         "token",
         .custom(expects: "a token of at least \(AccessToken.shortest) bytes") { text in
@@ -83,7 +85,7 @@ extension Setting {
                 ? nil : "takes at least \(AccessToken.shortest) bytes of printable ASCII without spaces"
         },
         secrecy: .hidden, valueName: "TOKEN",
-        help: "What a caller must send as Authorization: Bearer; needed to listen on anything but loopback.")
+        help: "The token that callers must send as Authorization: Bearer; needed unless only loopback is listened on.")
 
     package static let blobs = Setting(
         "blobs",
@@ -95,7 +97,7 @@ extension Setting {
 
     package static let locale = Setting(
         "locale", flag: "default-locale", .locale, fallback: "en", valueName: "LOCALE",
-        help: "The language of mails for whom no other is known, such as en or pt-BR.")
+        help: "The language of mails to people without a known language, such as en or pt-BR.")
 
     package static let encryptionKeys = Setting(
         "encryption-key",
@@ -110,7 +112,7 @@ extension Setting {
     package static let adminRole = role("admin", "operates")
 
     package static let noColor = Setting(
-        "no-color", environment: "NO_COLOR", .presence, help: "No colours, whatever the value is.")
+        "no-color", environment: "NO_COLOR", .presence, help: "No colours, with any value.")
 
     private static func role(_ name: String, _ deed: String) -> Setting {
         Setting(
@@ -157,7 +159,7 @@ package struct QueueSlots: Sendable, Equatable {
         return found.isEmpty ? nil : found
     }
 
-    /// As the schema has it: letters, digits and _ . / - behind a letter or digit.
+    /// The schema's rule: a letter or digit, followed by letters, digits and _ . / -.
     package static func isName(_ text: Substring) -> Bool {
         func isPlain(_ byte: UInt8) -> Bool {
             switch byte {

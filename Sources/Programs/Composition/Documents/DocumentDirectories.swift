@@ -1,8 +1,8 @@
 import CLinux
 import Glibc
 
-/// The directories whose files a worker reads when SQL names one: none, unless an operator has listed them. Whoever may name a file may
-/// name any path, so nothing but a regular file beneath one of them is opened, and no link on the way is followed.
+/// The directories whose files a worker reads when SQL names one: none, unless an operator has listed them. A caller that may name a file
+/// may name any path, so only a regular file beneath one of these directories is opened, and no link on the way is followed.
 package struct DocumentDirectories: Sendable, Equatable {
     package let paths: [String]
 
@@ -12,7 +12,7 @@ package struct DocumentDirectories: Sendable, Equatable {
         self.paths = paths
     }
 
-    /// Nil when a path is no absolute one, or leads to what the kernel makes up.
+    /// nil when a path is not absolute, or leads to a file system that the kernel makes up.
     package init?(_ text: String) {
         var paths: [String] = []
         for part in text.split(separator: ":", omittingEmptySubsequences: false) {
@@ -44,16 +44,16 @@ package struct DocumentDirectories: Sendable, Equatable {
         guard file >= 0 else {
             let isNoWay = errno == ELOOP || errno == ENOTDIR
             throw FileProblem(
-                complaint: isNoWay ? "has a link on its way, or what is no directory" : Descriptor.sentence(errno))
+                complaint: isNoWay ? "has a link on its way, or what is not a directory" : Descriptor.sentence(errno))
         }
         guard Self.isRegular(file) else {
             close(file)
-            throw FileProblem(complaint: "is no regular file")
+            throw FileProblem(complaint: "is not a regular file")
         }
         return file
     }
 
-    /// A pipe that nobody writes to must not hold us up.
+    /// Non-blocking, because a pipe without a writer must not block us.
     private static let reading = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
 
     private static func open(_ names: [String], in top: Int32, asksKernel: Bool) -> Int32 {
@@ -81,7 +81,7 @@ package struct DocumentDirectories: Sendable, Equatable {
             && !madeUp.contains(millrace_file_system(file))
     }
 
-    /// File systems whose files are what the kernel says of processes, devices and itself: procfs, sysfs, debugfs, tracefs, securityfs,
+    /// File systems with the kernel's own information about processes, devices and itself: procfs, sysfs, debugfs, tracefs, securityfs,
     /// cgroup, cgroup2, bpf, configfs, pstore, efivarfs, selinuxfs, smackfs, binfmt_misc, nsfs, devpts.
     private static let madeUp: Set<Int> = [
         0x9fa0, 0x6265_6572, 0x6462_6720, 0x7472_6163, 0x7363_6673, 0x27_e0eb, 0x6367_7270, 0xcafe_4a11, 0x6265_6570,

@@ -4,7 +4,7 @@ import Pages
 package import Supervision
 import Transfers
 
-/// What brings documents from elsewhere to the blobs.
+/// Copies documents from elsewhere into the blob store.
 package struct DocumentFetch: Sendable {
     private let client = HTTPClient(.strict())
     package let supervisor: Supervisor
@@ -20,7 +20,7 @@ package struct DocumentFetch: Sendable {
         request.limits.bodyBytes = most + 1
         let asked = request
         do {
-            // What an address of a user's does wrong says nothing of another's: it does not count.
+            // A failure of one user's address says nothing about another's, so it does not count for the breaker.
             return try await supervisor.call("documents", deadline: .seconds(600)) { _ in
                 try await client.stream(asked) { head, body in
                     guard head.status == 200 else {

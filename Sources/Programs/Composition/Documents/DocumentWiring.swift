@@ -21,7 +21,7 @@ package struct DocumentWiring {
         options.documentCPU = settings.duration(.documentCPU)
         options.engine = settings.text(.ocrEngine)
         options.engines = Self.cores
-        options.spool = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        options.cacheFolder = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
         room = DocumentService(
             pool: pool, store: settings.blobStore(pool: pool), workshop: workshop, options: options,
             fetch: DocumentFetch(supervisor: supervisor, directories: settings.documentDirectories).callAsFunction,
@@ -36,7 +36,7 @@ package struct DocumentWiring {
         }
     }
 
-    /// Documents are looked at while pages are read, but not so many that nothing is.
+    /// New documents are inspected while pages are read. These bounds keep either kind of work from taking all slots.
     package static func bounds(slots: Int) -> [String: Int] {
         [
             DocumentService.queues.pages: min(slots, cores),
@@ -45,7 +45,7 @@ package struct DocumentWiring {
     }
 }
 
-/// A file's pieces, as they are asked for.
+/// A file's pieces, read on demand.
 package struct FilePieces: AsyncSequence, Sendable {
     package let chunks: FileChunks
 
@@ -66,7 +66,7 @@ package struct FilePieces: AsyncSequence, Sendable {
 }
 
 extension DocumentPrograms {
-    /// What is not there of the programs and of the model that is needed most.
+    /// Which of the programs and the most important model are missing.
     package var missing: [String] {
         var missing = Stage.allCases.map { program($0).path }.filter { access($0, X_OK) != 0 }
         let model = "\(models)/\(languages.first ?? "eng").traineddata"

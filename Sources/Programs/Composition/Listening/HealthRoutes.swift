@@ -4,7 +4,7 @@ package import Supervision
 import Synchronization
 package import Workers
 
-/// What a probe and a collector of numbers ask of a worker.
+/// The routes for health probes and metrics.
 package enum HealthRoutes {
     package static func all(
         of worker: JobWorker, supervisor: Supervisor?, rooms: @escaping @Sendable () -> [RoomGauge] = { [] },

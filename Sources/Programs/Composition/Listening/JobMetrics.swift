@@ -1,7 +1,7 @@
 package import Queues
 package import Workers
 
-/// What `/metrics` says of jobs: how runs ended in this process, and what the whole database has to do.
+/// The jobs' part of `/metrics`: how runs ended in this process, and the work in the whole database.
 package struct JobMetrics: Sendable {
     package var runs: [NamedRunCounts] = []
     /// nil: the database did not say, or not lately.
@@ -25,7 +25,7 @@ package struct JobMetrics: Sendable {
 
     private var ended: RoomGauge {
         RoomGauge(
-            name: "worker_runs_total", kind: "counter", help: "Runs that ended in this worker, by how.",
+            name: "worker_runs_total", kind: "counter", help: "Runs that ended in this worker, by outcome.",
             values: runs.flatMap { one in
                 [
                     ("succeeded", one.counts.succeeded), ("retried", one.counts.retried), ("dead", one.counts.dead),
@@ -73,7 +73,8 @@ package struct JobMetrics: Sendable {
         return [
             RoomGauge(
                 name: "jobs",
-                help: "Jobs in the whole database, counted up to 10,000 ready ones a line. Every worker says the same.",
+                help:
+                    "Jobs in the whole database; at most 10,000 ready ones of a line are counted. Every worker reports the same.",
                 values: ordered.map { place, found in
                     (
                         "{\(Self.labels(place.pair.queue, place.pair.kind, ",state=\"\(place.state)\""))}",

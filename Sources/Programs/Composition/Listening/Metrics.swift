@@ -99,7 +99,7 @@ package enum Metrics {
         return page
     }
 
-    /// As a label's value is to be written.
+    /// Escapes a label's value.
     static func escaped(_ text: String) -> String {
         text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
     }

@@ -14,8 +14,8 @@ extension Settings {
 }
 
 extension Composer {
-    /// What answers for a worker; nil when nothing does. Of several workers on a machine the first has the usual address: the
-    /// others say so and work on, unless the address was asked for.
+    /// A worker's listener; nil when it has none. Of several workers on a machine the first gets the default address. The others log that
+    /// and go on without one, unless the address was set explicitly.
     package func listener(
         for worker: JobWorker, _ supervisor: Supervisor? = nil, more: [Route] = [],
         rooms: @escaping @Sendable () -> [RoomGauge] = { [] },
@@ -37,7 +37,7 @@ extension Composer {
             return listener
         } catch .taken(let place) where !settings.isListenAsked {
             log.warning(
-                "the address to listen on is taken: this worker has no /livez, /readyz and /metrics",
+                "the listen address is in use: this worker has no /livez, /readyz and /metrics",
                 [("address", place), ("hint", "give each worker of a machine its own MILLRACE_LISTEN, or off")])
             return nil
         } catch {

@@ -1,12 +1,12 @@
 import Mail
 
 extension MailTally {
-    /// What became of this worker's messages.
+    /// The outcomes of this worker's messages.
     package var gauges: [RoomGauge] {
         [
             RoomGauge(
                 name: "mail_messages_total", kind: "counter",
-                help: "Messages handed to a provider, by what became of them.",
+                help: "Messages given to a provider, by outcome.",
                 values: counts.sorted { $0.key < $1.key }.flatMap { provider, outcomes in
                     Outcome.allCases.map { outcome in
                         (

@@ -6,7 +6,7 @@ package import Postgres
 package import Signatures
 package import Telemetry
 
-/// What providers and recipients say to the mail room over HTTP.
+/// The HTTP routes for providers and recipients of mail.
 package struct MailRoutes: Sendable {
     /// The id of a webhook that is signed as it should be; nil for any other.
     package typealias Check = @Sendable (_ body: [UInt8], _ headers: [Header]) -> String?
@@ -117,7 +117,7 @@ package struct MailRoutes: Sendable {
         var email_data: Mail
     }
 
-    /// Supabase asks us to send what it would have sent. Its token is in the link, so Supabase is never asked to send it in turn.
+    /// Supabase asks us to send its mail. The link contains Supabase's token, so this mail is never sent through Supabase.
     private func send(_ request: Listeners.Request, _ check: Check) async throws -> Listeners.Response {
         let body = try await request.body.collect()
         guard let id = check(body, request.headers) else { return .text("the signature is wrong\n", status: 401) }

@@ -17,13 +17,13 @@ extension Composer {
             try await supervisor.read(key, load)
         }
         return MailWiring(
-            carriers: try carriers(pool: pool), templates: store, settings: settings, pool: pool,
+            providers: try providers(pool: pool), templates: store, settings: settings, pool: pool,
             supervisor: supervisor,
             log: log)
     }
 
-    /// Every service that the configuration names, those that are asked when another fails among them.
-    private func carriers(pool: Pool) throws -> [any MailProvider] {
+    /// Every service in the configuration, including the fallbacks.
+    private func providers(pool: Pool) throws -> [any MailProvider] {
         let blobs = BlobSource.whereverTheyLie(settings, pool: pool)
         let client = HTTPClient()
         return try Set([settings.mailChoice.provider] + settings.mailFallbackNames).sorted().compactMap { name in
@@ -56,7 +56,7 @@ extension Composer {
 }
 
 extension BlobSource {
-    /// What was handed in with `mail_send` itself lies in the database; the rest where blobs are configured to lie.
+    /// Attachments that came with `mail_send` itself are in the database; others are in the configured blob storage.
     fileprivate static func whereverTheyLie(_ settings: Settings, pool: Pool) -> BlobSource {
         let database = BlobPlace.postgres.store(pool: pool)
         let place = BlobPlace(settings.string(.blobs)) ?? .postgres
@@ -82,7 +82,7 @@ extension MailRoutes {
                 secrets = try Webhook.Secret.list(text)
             } catch {
                 throw Failure(
-                    .misused, "\(setting.environment) is no secret: it takes whsec_… as the provider shows it")
+                    .misused, "\(setting.environment) is not a secret: it takes whsec_… as the provider shows it")
             }
             return { body, headers in
                 let signed = Webhook.Signed { name in headers.first { $0.name.lowercased() == name }?.value }

@@ -1,7 +1,7 @@
 package import Transfers
 
-/// `smtp://user:password@host:587?tls=required`: what a mail server is reached by. `smtps://` has TLS from the first byte; with
-/// `smtp://` it begins with STARTTLS, or no message goes, unless `tls=opportunistic` or `tls=none` says otherwise.
+/// The address of a mail server: `smtp://user:password@host:587?tls=required`. `smtps://` uses TLS from the first byte. `smtp://` begins
+/// with STARTTLS, or sends nothing, unless `tls=opportunistic` or `tls=none` is given.
 package struct SMTPAddress: Sendable {
     package var host: String
     package var port: Int

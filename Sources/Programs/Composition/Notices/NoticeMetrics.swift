@@ -1,11 +1,11 @@
 import Notices
 
 extension NoticeStanding {
-    /// What a worker has told people, and how far all workers are behind.
+    /// What a worker has sent, and how far all workers are behind.
     package var gauges: [RoomGauge] {
         var gauges = [
             RoomGauge(
-                name: "notices_total", kind: "counter", help: "Sendings of this worker, by what became of them.",
+                name: "notices_total", kind: "counter", help: "Sendings of this worker, by outcome.",
                 values: [("alarm", alarms), ("plain", plain)].flatMap { lane, counts in
                     [
                         ("accepted", counts.accepted), ("refused", counts.refused), ("failed", counts.failed),
@@ -16,13 +16,13 @@ extension NoticeStanding {
         guard let state else { return gauges }
         gauges += [
             RoomGauge(
-                name: "notices_waiting", help: "Sendings that are due and that no provider has taken, of all workers.",
+                name: "notices_waiting", help: "Due sendings that no provider has taken yet, of all workers.",
                 values: [("{lane=\"alarm\"}", Double(state.alarms)), ("{lane=\"plain\"}", Double(state.plain))]),
             RoomGauge(
-                name: "notices_oldest_seconds", help: "For how long the oldest of them has been due.",
+                name: "notices_oldest_seconds", help: "How long the oldest of them has been due.",
                 values: [("{lane=\"alarm\"}", state.alarmAge), ("{lane=\"plain\"}", state.plainAge)]),
             RoomGauge(
-                name: "notices_alarms_lost", help: "Alarms of the last hour that nobody was told of.",
+                name: "notices_alarms_lost", help: "Alarms of the last hour that reached nobody.",
                 value: Double(state.lost)),
         ]
         return gauges

@@ -13,7 +13,7 @@ package final class NoticePhrases: Sendable {
 
     private struct State {
         var templates: [Key: MailTemplate] = [:]
-        /// What was complained of, once each.
+        /// The complaints that were logged, once each.
         var complaints: Set<String> = []
     }
 
@@ -51,7 +51,7 @@ package final class NoticePhrases: Sendable {
             do {
                 try await read()
             } catch {
-                log.debug("the words of notices cannot be read for now", [("error", "\(error)")])
+                log.debug("cannot read the words of notices now", [("error", "\(error)")])
             }
         }
     }
@@ -106,7 +106,7 @@ package final class NoticePhrases: Sendable {
         }
     }
 
-    /// What the notice's data say, and beside them, where they do not say it themselves, what they would come to without a template.
+    /// The notice's data, plus the words without a template for what the data lack.
     private static func data(_ sending: Sending, _ words: NoticeWords) throws(TemplateError) -> TemplateValue {
         var members: [String: TemplateValue] = [
             "title": .string(words.title), "body": .string(words.body), "kind": .string(sending.kind),
@@ -132,7 +132,7 @@ package final class NoticePhrases: Sendable {
         }
         guard isNew else { return }
         log.warning(
-            "a notice's template cannot be used; its usual words are sent",
+            "cannot use a notice's template; sending the built-in words",
             [("template", what), ("reason", "\(error)")])
     }
 }

@@ -18,10 +18,10 @@ extension Composer {
             NoticePhrases(pool: pool, defaultLocale: options.locale, log: log).phrases
         if let alarmLease { options.alarmLease = alarmLease }
         let client = HTTPClient()
-        let couriers: [(any NoticeProvider)?] = try [
+        let providers: [(any NoticeProvider)?] = try [
             apns(client, Pool(database, size: 2)), fcm(client), texts(.sms, client), texts(.voice, client),
         ]
-        return NoticeService(options, couriers: couriers.compactMap { $0 }, supervisor: supervisor, log: log)
+        return NoticeService(options, providers: providers.compactMap { $0 }, supervisor: supervisor, log: log)
     }
 
     private func apns(_ client: HTTPClient, _ pool: Pool) throws -> APNsProvider? {

@@ -26,7 +26,7 @@ package enum DisplayWidth {
         return scalars.reduce(0) { max($0, Int(millrace_wcwidth(wchar_t($1.value)))) }
     }
 
-    /// The text, cut to so many columns, with `…` where something is missing.
+    /// The text, cut to this many columns, with `…` where something is missing.
     package static func cut(_ text: String, to columns: Int) -> String {
         guard of(text) > columns else { return text }
         guard columns > 0 else { return "" }
@@ -40,7 +40,7 @@ package enum DisplayWidth {
         return kept + "…"
     }
 
-    /// What is safe to send to a terminal: a job's arguments must not move cursors, change colours or turn the text around.
+    /// The text, safe for a terminal: a job's arguments must not move cursors, change colours or change the direction of the text.
     package static func harmless(_ text: String) -> String {
         if text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f }) { return text }
         var safe = ""

@@ -89,7 +89,7 @@ package struct JSONReader {
         position += 1
     }
 
-    /// True behind the closing bracket; else stands at the next element, past its comma.
+    /// True after the closing bracket; otherwise it moves past the comma to the next element.
     private mutating func closes(_ bracket: UInt8, after count: Int) throws(JSONProblem) -> Bool {
         skipSpace()
         if peek == bracket {

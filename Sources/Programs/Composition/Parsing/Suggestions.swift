@@ -11,7 +11,7 @@ package enum Suggestions {
         var best: (name: String, distance: Int)?
         for name in names {
             let distance = distance(Array(typed), Array(name.lowercased()))
-            // A name all of whose letters would have to change is no suggestion.
+            // A name of which every letter would have to change is no suggestion.
             guard distance <= allowed, distance < max(typed.count, name.count) else { continue }
             if distance < best?.distance ?? .max { best = (name, distance) }
         }

@@ -17,7 +17,7 @@ package struct ValueRefusal: Error, Equatable, CustomStringConvertible {
     package var description: String { complaint }
 }
 
-/// What a flag, an argument or a setting accepts, and how to say so.
+/// The values that a flag, an argument or a setting accepts, and their description.
 package enum ValueKind: Sendable {
     case text
     /// A file's name; the shells complete it.

@@ -15,21 +15,22 @@ extension Composer {
             let tally = try await QuestService(pool: pool).run()
             if tally.failed > 0 {
                 log.warning(
-                    "families could not be taken over their midnight; each says why, and is tried again",
+                    "some families could not be rolled over midnight; each has its reason, and is tried again",
                     [("families", "\(tally.failed)")])
             }
             if tally.moved > 0 {
                 log.warning(
-                    "the time-zone database has changed; days end at other times", [("families", "\(tally.moved)")])
+                    "the time-zone database has changed; some days end at other times", [("families", "\(tally.moved)")]
+                )
             }
             log.debug(
-                "families were taken over their midnight",
+                "rolled families over midnight",
                 [("families", "\(tally.families)"), ("days", "\(tally.days)")])
             return .done
         }
     }
 
-    /// Puts what was set for this process where all callers see it. The catalogue is read before anything starts.
+    /// Stores this process's settings in the database, where all callers see them. The catalogue is read before anything starts.
     package func applyQuestRules() async throws {
         var catalogue: JSONValue?
         if let path = settings.text(.questCatalogue) {

@@ -1,12 +1,12 @@
 import Webhooks
 
 extension WebhookService.Tally {
-    /// What this worker has told webhooks.
+    /// What this worker has sent to webhooks.
     package var gauges: [RoomGauge] {
         [
             RoomGauge(
                 name: "webhook_events_total", kind: "counter",
-                help: "Events sent to webhooks, by what became of them.",
+                help: "Events sent to webhooks, by outcome.",
                 values: [("delivered", delivered), ("failed", failed), ("throttled", throttled), ("refused", refused)]
                     .map { (labels: "{outcome=\"\($0.0)\"}", value: Double($0.1)) })
         ]

@@ -4,7 +4,7 @@ import Transfers
 package import Webhooks
 
 extension Composer {
-    /// What tells webhooks of events, beside a worker's jobs; nil where that was switched off.
+    /// The service that sends events to webhooks; nil when it is switched off.
     package func webhooks(pool: Pool, hearing: NotificationHub, supervisor: Supervisor) -> WebhookService? {
         guard settings.sendsWebhooks else { return nil }
         var options = WebhookService.Options()

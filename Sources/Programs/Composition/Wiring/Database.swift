@@ -10,7 +10,7 @@ extension Settings {
     }
 }
 
-/// What an error of the database means for whoever typed the command.
+/// What a database error means for the person at the command line.
 package struct DatabaseFailure: CommandFailure {
     package let exitCode: ExitCode
     package let sentence: String
@@ -67,7 +67,7 @@ package struct DatabaseFailure: CommandFailure {
         }
     }
 
-    /// Postgres says what was refused, and we who may do it.
+    /// Postgres says what was refused; this adds which role may do it.
     private static func missingRight(_ message: String) -> String {
         if message.contains("for schema") {
             return

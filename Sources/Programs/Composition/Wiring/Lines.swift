@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// A file read in pieces, so that its size does not matter. Closed when nobody holds it any more.
+/// A file read in pieces, so that its size does not matter. It is closed when its last owner releases it.
 package final class FileChunks: Sendable {
     private let descriptor: Int32
     private let owns: Bool
@@ -53,7 +53,7 @@ package final class FileChunks: Sendable {
 
 /// Lines out of chunks, with their numbers from 1; neither line feed nor carriage return belongs to them.
 package struct Lines: ~Copyable {
-    /// Far above what a job may hold: whatever is longer is no file of lines.
+    /// Far more than a job may have: a longer line means that it is not a file of jobs.
     package static let longest = 8 << 20
     private let chunks: FileChunks
     private var buffer: [UInt8] = []

@@ -1,7 +1,7 @@
 package import Postgres
 package import Queues
 
-/// Whether a schema is one that this program can talk to; anything else is exit code 6.
+/// Checks whether this program can use the schema; if not, the exit code is 6.
 package enum SchemaCheck {
     package static func check(on connection: Connection) async throws {
         let state: SchemaState

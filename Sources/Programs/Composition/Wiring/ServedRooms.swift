@@ -8,7 +8,7 @@ extension Settings {
 }
 
 extension Composer {
-    /// What a worker of ours does beside its jobs, each with how: `status` names what nobody does.
+    /// The rooms that this worker serves, each with how: `status` names rooms that nobody serves.
     var servedRooms: [String: String] {
         var rooms: [String: String] = [:]
         if sendsMail {
@@ -20,13 +20,13 @@ extension Composer {
         return rooms
     }
 
-    /// Says at the start where mail goes when no service takes it: as a warning unless that was chosen.
+    /// Logs at the start where mail goes when no service takes it: as a warning, unless that was configured.
     func tellOfMailFiles() {
         guard sendsMail, settings.mailChoice.provider == "outbox" else { return }
         let place = ("mail.outbox", settings.outboxDirectory)
         if settings.lacksMailService {
             log.warning(
-                "no service for mail is configured: messages become files and reach nobody",
+                "no mail service is configured: messages are written to files and reach nobody",
                 [
                     place,
                     (
@@ -35,18 +35,18 @@ extension Composer {
                     ),
                 ])
         } else {
-            log.info("messages become files, as EMAIL_SERVICE_PROVIDER says", [place])
+            log.info("messages are written to files, as EMAIL_SERVICE_PROVIDER says", [place])
         }
     }
 
-    /// What the database has to do, for a collector of numbers; nil when it does not answer soon.
+    /// The database's counts of jobs, for metrics; nil when it does not answer soon.
     func measures(_ pool: Pool) async -> [MeasureRow]? {
         do {
             return try await pool.withConnection { connection throws(PostgresError) in
                 try await Queue.measures(on: connection, deadline: .seconds(2))
             }
         } catch {
-            log.debug("jobs were not counted for /metrics", [("error", "\(error)")])
+            log.debug("cannot count jobs for /metrics", [("error", "\(error)")])
             return nil
         }
     }

@@ -3,7 +3,7 @@ import FoundationEssentials
 import Postgres
 
 extension Command {
-    private static let person = Argument("person", help: "who is watched over")
+    private static let person = Argument("person", help: "the person who is watched")
     private static let alarm = Argument(
         "alarm", .one, .custom(expects: "an alarm's id", complaint: uuidComplaint),
         help: "its id, as millrace checkins alarms shows it")
@@ -16,9 +16,9 @@ extension Command {
         ["checkins", "contacts"],
         summary: "Show who is told of a person's alarms, and change it",
         discussion: """
-            An address counts from when whoever it belongs to has said yes, by the link that --add sends there. --confirm is for an \
-            operator who was told otherwise; it is noted as such. An address is asked five times at most, once a day, and not beyond the \
-            daily limits of the asker and of the address: then it is held, and --ask asks when that is over.
+            An address counts once its owner has agreed, by the link that --add sends there. --confirm is for an operator \
+            who learned of the agreement in another way; it is recorded as such. An address is asked at most five times, at most once \
+            a day, and within the daily limits of the asker and of the address; after that it is held, and --ask asks again later.
             """,
         arguments: [person],
         flags: [
@@ -27,17 +27,18 @@ extension Command {
                 help: "Name a contact, or change it: its channels are those given."),
             .single(
                 "step", "N", .integer(1...20), environment: .none, fallback: "1",
-                help: "With --add: when it is its turn."),
+                help: "With --add: the step of the contact."),
             .single("mail", "ADDRESS", environment: .none, help: "With --add: told by mail."),
             .single("sms", "NUMBER", environment: .none, help: "With --add: told by SMS, as +4915112345678."),
-            .single("voice", "NUMBER", environment: .none, help: "With --add: called."),
-            .toggle("push", environment: .none, help: "With --add: told on its own devices."),
+            .single("voice", "NUMBER", environment: .none, help: "With --add: called by telephone."),
+            .toggle("push", environment: .none, help: "With --add: told on the contact's own devices."),
             .single(
                 "wait", "DURATION", .duration(.seconds(1) ... .seconds(86_400)), environment: .none, fallback: "5m",
-                help: "With --add: how long its answer is waited for."),
-            .single("remove", "CONTACT", environment: .none, help: "Name it no more."),
-            .single("confirm", "CONTACT", environment: .none, help: "It has agreed, and its addresses are right."),
-            .single("ask", "CONTACT", environment: .none, help: "Ask again where it has not answered."),
+                help: "With --add: how long to wait for the contact's answer."),
+            .single("remove", "CONTACT", environment: .none, help: "Remove this contact."),
+            .single(
+                "confirm", "CONTACT", environment: .none, help: "The contact has agreed, and its addresses are right."),
+            .single("ask", "CONTACT", environment: .none, help: "Ask again at addresses without an answer."),
         ],
         examples: [
             Example("millrace checkins contacts anna", "in their order"),
@@ -86,8 +87,9 @@ extension Command {
         summary: "List alarms, the newest first",
         flags: [
             .single("person", "PERSON", environment: .none, help: "Only this person's."),
-            .toggle("all", environment: .none, help: "Those that are over, too."),
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
+            .toggle("all", environment: .none, help: "Show alarms that are over, too."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
         ],
         examples: [Example("millrace checkins alarms", "those that nobody has ended")]
     ) { invocation in
@@ -105,8 +107,8 @@ extension Command {
         ["checkins", "alarm"],
         summary: "Call for help in a person's name, now",
         discussion: """
-            The contacts are told at once, watch or no watch. While an alarm is open it becomes one for help. Says who is \
-            told; exit 10 when nobody can be told, and the alarm is open all the same.
+            The contacts are told at once, with or without a watch. An open alarm becomes an alarm for help. Prints \
+            who is told; exit 10 when nobody can be told, and even then the alarm is open.
             """,
         arguments: [person],
         flags: [.single("note", "TEXT", environment: .none, help: "What the contacts read.")],
@@ -131,7 +133,7 @@ extension Command {
             .single("by", "CONTACT", environment: .none, help: "Who answers; needed."),
             .single(
                 "answer", "ANSWER", .choice(["acknowledged", "on_my_way", "cannot", "safe"]), environment: .none,
-                fallback: "acknowledged", help: "What they say: safe ends the alarm, cannot goes on to the next."),
+                fallback: "acknowledged", help: "The answer: safe ends the alarm, cannot goes on to the next contact."),
         ],
         examples: [
             Example("millrace checkins acknowledge <id> --by mum --answer on_my_way", "she said so on the telephone")
@@ -152,9 +154,9 @@ extension Command {
 
     static let checkinsResolve = Command(
         ["checkins", "resolve"],
-        summary: "End an alarm, and tell those who were told of it",
+        summary: "End an alarm, and tell everybody who was told of it",
         arguments: [alarm],
-        flags: [.single("reason", "TEXT", environment: .none, help: "Why; the contacts read it.")],
+        flags: [.single("reason", "TEXT", environment: .none, help: "The reason; the contacts read it.")],
         examples: [Example("millrace checkins resolve <id> --reason 'she is in hospital, and well'", "by an operator")]
     ) { invocation in
         let id = invocation.parsed.string("alarm") ?? ""
@@ -176,7 +178,8 @@ extension Command {
         arguments: [Argument("of", help: "a person, or an alarm's id")],
         flags: [
             .single(
-                "limit", "N", .integer(1...5000), environment: .none, fallback: "500", help: "At most so many lines.")
+                "limit", "N", .integer(1...5000), environment: .none, fallback: "500",
+                help: "Show at most this many lines.")
         ],
         examples: [Example("millrace checkins history anna", "who was told when, by what, and what they said")]
     ) { invocation in
@@ -191,7 +194,7 @@ extension Command {
 
     static let checkinsDrill = Command(
         ["checkins", "drill"],
-        summary: "Go through a person's whole chain of contacts, marked as a test",
+        summary: "Rehearse an alarm with all contacts of a person, marked as a test",
         arguments: [person],
         examples: [Example("millrace checkins drill anna", "every message begins with TEST; an answer ends it")]
     ) { invocation in

@@ -3,17 +3,18 @@ import FoundationEssentials
 import Postgres
 
 extension Command {
-    private static let person = Argument("person", help: "who is watched over")
+    private static let person = Argument("person", help: "the person who is watched")
 
     static let checkinsList = Command(
         ["checkins", "list"],
-        summary: "List those who are watched over",
+        summary: "List the people who are watched",
         flags: [
             .single(
                 "state", "STATE", .choice(["armed", "warned", "expired", "paused", "disarmed"]), environment: .none,
                 help: "Only watches in this state."),
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
-            .single("after", "PERSON", environment: .none, help: "Only people behind this one."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
+            .single("after", "PERSON", environment: .none, help: "Only people after this one."),
         ],
         examples: [Example("millrace checkins list --state expired", "whose check-in is missing")]
     ) { invocation in
@@ -63,24 +64,25 @@ extension Command {
 
     static let checkinsArm = Command(
         ["checkins", "arm"],
-        summary: "Watch over a person, from now on",
+        summary: "Start watching a person",
         discussion: """
-            Somebody must be there to be told: a contact with an address that was confirmed. Arming counts as a check-in, and \
-            sets interval, warnings and zone anew.
+            At least one contact must have a confirmed address, so that somebody can be told. Arming counts as a check-in, \
+            and replaces interval, warnings and zone.
             """,
         arguments: [person],
         flags: [
             .single(
                 "every", "DURATION", .duration(.seconds(1) ... .seconds(86_400 * 31)), environment: .none,
                 fallback: "1h",
-                help: "The time between two check-ins at most."),
+                help: "The longest time between two check-ins."),
             .single(
                 "grace", "DURATION", .duration(.zero ... .seconds(86_400)), environment: .none, fallback: "5m",
-                help: "What a shorter interval leaves at least."),
+                help: "Minimum time left after shortening the interval."),
             .repeated(
                 "warn", "DURATION", .duration(.seconds(1) ... .seconds(86_400 * 31)), environment: .none,
-                help: "When the person is reminded, before the time is up; 10m if not given."),
-            .single("zone", "ZONE", environment: .none, fallback: "UTC", help: "Whose clock messages tell."),
+                help: "How long before the time is up the person is reminded; 10m if not given."),
+            .single(
+                "zone", "ZONE", environment: .none, fallback: "UTC", help: "The time zone of the times in messages."),
         ],
         examples: [Example("millrace checkins arm anna --every 2h --warn 15m --zone Europe/Berlin", "by hand")]
     ) { invocation in
@@ -104,10 +106,10 @@ extension Command {
 
     static let checkinsDisarm = Command(
         ["checkins", "disarm"],
-        summary: "Watch over a person no more",
-        discussion: "An alarm that is open stays open.",
+        summary: "Stop watching a person",
+        discussion: "An open alarm stays open.",
         arguments: [person],
-        flags: [.single("reason", "TEXT", environment: .none, help: "Why, for the feed.")],
+        flags: [.single("reason", "TEXT", environment: .none, help: "The reason, for the feed.")],
         examples: [Example("millrace checkins disarm anna --reason 'on holiday'", "nobody misses her check-ins")]
     ) { invocation in
         let name = invocation.parsed.string("person") ?? ""
@@ -127,17 +129,17 @@ extension Command {
 
     static let checkinsPause = Command(
         ["checkins", "pause"],
-        summary: "Miss nothing of a person for a while",
+        summary: "Pause a person's check-ins for a while",
         arguments: [person],
         flags: [
             .single(
                 "for", "DURATION", .duration(.seconds(1) ... .seconds(86_400 * 366)), environment: .none,
-                help: "So long."),
+                help: "How long to pause."),
             .single(
                 "until", "TIME", .custom(expects: InstantText.expectation, complaint: InstantText.complaint),
-                environment: .none, help: "Until then."),
+                environment: .none, help: "Pause until this time."),
         ],
-        examples: [Example("millrace checkins pause anna --for 8h", "the night; the interval begins anew at its end")]
+        examples: [Example("millrace checkins pause anna --for 8h", "for the night; the interval starts when it ends")]
     ) { invocation in
         let parsed = invocation.parsed
         let name = parsed.string("person") ?? ""
@@ -157,14 +159,15 @@ extension Command {
         ["checkins", "check-in"],
         summary: "Check in for a person",
         discussion: """
-            For somebody who is known to be safe. --at says when, if it lies between the last check-in and now and is not older \
-            than a day; otherwise now counts. Behind the expiry it ends the alarm, and the contacts are told.
+            For somebody who is known to be safe. --at gives the time, if it lies between the last check-in and now \
+            and is not older than a day; otherwise now counts. After the expiry it ends the alarm, and the contacts \
+            are told.
             """,
         arguments: [person],
         flags: [
             .single(
                 "at", "TIME", .custom(expects: InstantText.expectation, complaint: InstantText.complaint),
-                environment: .none, help: "When, if not now.")
+                environment: .none, help: "The time of the check-in; now if not given.")
         ],
         examples: [Example("millrace checkins check-in anna", "prints the new expiry")]
     ) { invocation in
@@ -202,7 +205,7 @@ extension Command {
 }
 
 extension Invocation {
-    /// Who is told of an alarm; that nobody is, in red.
+    /// Prints who is told of an alarm; in red if nobody is.
     func tellReach(of alarm: JSONValue) {
         guard let sentence = alarm["sentence"]?.text else { return }
         let cause = alarm["cause"]?.text.map { "the alarm (\($0)): " } ?? ""

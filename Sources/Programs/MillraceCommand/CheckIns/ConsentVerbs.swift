@@ -4,16 +4,17 @@ import Postgres
 extension Command {
     static let checkinsBlock = Command(
         ["checkins", "block"],
-        summary: "Say for an address that nobody may ask it again, or lift that",
+        summary: "Forbid further consent requests to an address, or allow them again",
         discussion: """
-            As the link in a question does with its third answer: for every person who might name the address as a contact, and \
-            what had been agreed there is over. Kept as a keyed hash; the address itself is not stored.
+            Does the same as the third answer behind the link in a request: no person can name this address as a \
+            contact any more, and agreements given there end. It is stored as a keyed hash, without the address \
+            itself.
             """,
         arguments: [
             Argument("channel", .one, .choice(["mail", "sms", "voice", "push"]), help: "sms and voice are one number"),
             Argument("address", help: "a mail address, a number such as +4915112345678, or a person for push"),
         ],
-        flags: [.toggle("lift", environment: .none, help: "The address may be asked again.")],
+        flags: [.toggle("lift", environment: .none, help: "Allow requests to the address again.")],
         examples: [
             Example("millrace checkins block sms +4915112345678", "they called, and want no more questions"),
             Example("millrace checkins block mail mum@example.com --lift", "it was a slip"),

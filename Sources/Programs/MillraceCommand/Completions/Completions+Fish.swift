@@ -1,5 +1,5 @@
 extension Completions {
-    /// One `complete` line for each word and flag, under the condition that the line stands at its place.
+    /// One `complete` line for each word and flag, with the condition for its place.
     var fish: String {
         """
         # millrace completions for fish: millrace completions fish > ~/.config/fish/completions/millrace.fish

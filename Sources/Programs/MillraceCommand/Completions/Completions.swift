@@ -1,14 +1,14 @@
-/// What the shells complete, taken from the tree; each script is written from the same places.
+/// What the shells complete, taken from the command tree; each script is made from the same places.
 struct Completions {
     let tree: CommandTree
 
-    /// A place on the line: behind a path of words.
+    /// A place on the line: after a path of words.
     struct Place {
         /// `["jobs"]`; empty for the beginning.
         let path: [String]
         let words: [(word: String, summary: String)]
         let flags: [CommandFlag]
-        /// What may stand there as an argument, for choices.
+        /// The arguments that are possible there, for choices.
         let choices: [String]
         let takesFiles: Bool
 
@@ -41,7 +41,7 @@ struct Completions {
             choices: arguments.flatMap(\.kind.choices), takesFiles: takesFiles)
     }
 
-    /// `help jobs`: behind it stand the verbs of the noun.
+    /// `help jobs`: the noun's verbs follow it.
     private var topics: [Place] {
         guard tree.command(at: ["help"]) != nil else { return [] }
         return tree.words(after: []).filter { !tree.words(after: [$0]).isEmpty }.map { noun in
@@ -51,7 +51,7 @@ struct Completions {
         }
     }
 
-    /// What a flag's value may be, if the shell can help with it.
+    /// The possible values of a flag, if the shell can complete them.
     enum Values {
         case choices([String])
         case files

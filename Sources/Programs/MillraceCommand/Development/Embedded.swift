@@ -33,7 +33,7 @@ struct Embedded: Sendable {
         }
     }
 
-    /// True when this process should stop the cluster in the end: it started it, or whoever did has died without doing so.
+    /// True when this process should stop the cluster at the end: because it started the cluster, or because the starter died.
     func takeOver(_ started: Cluster.Started) -> Bool {
         let note = cluster.directory + "/dev.pid"
         if started == .alreadyRunning, let text = try? String(contentsOfFile: note, encoding: .utf8),

@@ -2,10 +2,10 @@ package import Glibc
 
 /// This very program as a child process.
 package enum OwnProgram {
-    /// In a process group of its own, for a Ctrl-C on our terminal is for us to act on.
+    /// In its own process group, because we handle a Ctrl-C on our terminal ourselves.
     /// - Parameters:
     ///   - output: where its standard output and error go; ours if not given.
-    ///   - program: another than this one, an older one for instance.
+    ///   - program: another program than this one, for instance an older version.
     package static func spawn(
         _ arguments: [String], environment: [String: String], output: Int32? = nil, instead program: String? = nil
     ) -> pid_t? {

@@ -69,7 +69,7 @@ struct Tour: Sendable {
         return table
     }
 
-    /// How far it is, while it runs.
+    /// The progress of a running job.
     private static func says(_ row: JobRow?) -> String? {
         guard let row, row.state == .running else { return nil }
         return row.progress?.sentence

@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 import Threads
 
-/// A worker as a child process, started again when it crashes: what a process manager does in production.
+/// A worker as a child process that is restarted when it crashes, as a process manager does in production.
 final class WorkerProcess: Sendable {
     private struct State {
         var pid: pid_t = 0
@@ -13,7 +13,7 @@ final class WorkerProcess: Sendable {
     private let arguments: [String]
     private let environment: [String: String]
     private let state = Mutex(State())
-    /// Called on a thread of its own with what to tell the person at the terminal.
+    /// Called on a separate thread, with messages for the person at the terminal.
     private let say: @Sendable (String) -> Void
     /// Called with the number of a process that was killed, after its end.
     private let lost: @Sendable (pid_t) -> Void
@@ -38,7 +38,7 @@ final class WorkerProcess: Sendable {
                 state.withLock { $0.pid = 0 }  // the number may be another's from now on
                 let signal = status & 0x7f
                 let code = signal == 0 ? (status >> 8) & 0xff : 128 + signal
-                // One that was told before it could listen ended as it should, too.
+                // A worker that was told to stop before it could handle the signal has ended correctly, too.
                 if state.withLock({ $0.stopping }) { return signal == SIGTERM ? 0 : code }
                 guard signal != 0 else {
                     say("the worker ended with exit code \(code)")

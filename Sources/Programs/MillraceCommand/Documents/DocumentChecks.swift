@@ -3,9 +3,9 @@ import FoundationEssentials
 import Glibc
 import Sandbox
 
-/// What this machine has for reading documents; nothing of it concerns the database.
+/// Checks what this machine has for reading documents; they do not concern the database.
 extension Doctor {
-    /// Also of a machine that is only an operator's: what is not there at all is not missed.
+    /// For operators' machines, too: if nothing is installed there, nothing is missing.
     static func judge(_ workshop: DocumentPrograms) -> Check.Result {
         let programs = DocumentPrograms.Stage.allCases.map { workshop.program($0).path }
         let missing = workshop.missing
@@ -21,7 +21,7 @@ extension Doctor {
                     : "install tesseract-ocr-eng, or set MILLRACE_TESSDATA")
     }
 
-    /// A program is started and asked which layers of its cage it was refused.
+    /// A program is started and asked which layers of its sandbox the kernel refused.
     static func judgeSandbox(_ workshop: DocumentPrograms) async -> Check.Result {
         guard !workshop.lacksPrograms else { return .ok("nothing to be shut in: no programs that read documents") }
         do throws(ChildFailure) {
@@ -36,15 +36,15 @@ extension Doctor {
         }
     }
 
-    /// Whom a process runs as; nil when it is gone.
+    /// The user of a process; nil when it is gone.
     private static func owner(of process: Int32) -> uid_t? {
-        // The folder itself is root's where a process can not be looked into.
+        // The folder itself belongs to root where a process may not be inspected.
         guard let text = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8) else { return nil }
         return text.split(separator: "\n").first { $0.hasPrefix("Uid:") }?.split(separator: "\t").dropFirst().first
             .flatMap { uid_t($0) }
     }
 
-    /// - Parameter user: whom the program ran as. Only root can give it a user of its own.
+    /// - Parameter user: the user that the program ran as. Only root can give it a separate one.
     static func judge(refusedLayers: UInt32, user: uid_t?, ours: uid_t = getuid()) -> Check.Result {
         let apart = user.map { $0 == ours ? "the user who starts it" : "user \($0)" } ?? "another user"
         let layers: [(UInt32, String)] = [

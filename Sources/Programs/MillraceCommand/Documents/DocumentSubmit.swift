@@ -6,28 +6,31 @@ import Postgres
 extension Command {
     static let documentsSubmit = Command(
         ["documents", "submit"],
-        summary: "Hand in a document to be read",
+        summary: "Submit a document to be read",
         discussion: """
-            The content of a file, or of standard input for -, goes among the blobs; a worker reads it page by page. Its id is \
-            printed. An https:// address is fetched by the worker, and so is a file: address of a file that is not on this machine, \
-            from the directories of the worker's MILLRACE_DOCUMENT_DIRS. With --watch its progress is shown until it has \
-            ended: exit 0 when it was read, 8 when it was not, 7 when --timeout is over.
+            Stores the content of a file, or of standard input for -, as a blob; a worker reads it page by page. \
+            Prints the document's id. A worker fetches an https:// address, and also a file: address of a file that is \
+            not on this machine, from the directories of the worker's MILLRACE_DOCUMENT_DIRS. With --watch the \
+            progress is shown until the document has ended: exit 0 when it was read, 8 when it was not, 7 when \
+            --timeout is over.
             """,
         arguments: [Argument("file", .one, .path, help: "the file, an address, or - for standard input")],
         flags: [
-            .single("title", "TEXT", environment: .none, help: "What it is called; the file's name if not given."),
+            .single("title", "TEXT", environment: .none, help: "Its title; the file's name if not given."),
             .single("lesson", "ID", environment: .none, help: "The lesson it belongs to."),
-            .single("tenant", "TENANT", environment: .none, help: "Whose it is."),
+            .single("tenant", "TENANT", environment: .none, help: "The tenant it belongs to."),
             .single("owner", "PERSON", environment: .none, help: "The person it belongs to."),
             .repeated(
                 "lang", "LANGUAGE", environment: .none, help: "A language it is written in, such as eng or deu."),
             .single(
                 "policy", "POLICY", .choice(["partial", "strict"]), environment: .none, fallback: "partial",
-                help: "Whether a page that can not be read fails the document."),
-            .single("dpi", "N", .integer(72...600), environment: .none, help: "Pages are drawn no finer; 300."),
+                help: "Whether an unreadable page fails the document."),
+            .single(
+                "dpi", "N", .integer(72...600), environment: .none,
+                help: "The highest resolution of drawn pages; 300 if not given."),
             .repeated(
                 "output", "KIND", .choice(["text", "json", "pdf", "preview", "report"]), environment: .none,
-                help: "What to make of it; all of it if not given."),
+                help: "Which outputs to make; all if not given."),
             .single("password-file", "FILE", .path, environment: .none, help: "A file that holds its password."),
             .single("id", "UUID", .messageID, environment: .none, help: "Its id; a new one if not given."),
             .toggle("watch", environment: .none, help: "Follow it to its end."), Setting.blobs.flag,
@@ -54,7 +57,7 @@ extension Command {
 }
 
 extension Invocation {
-    /// What the person who types can read goes among the blobs: a worker reads only the files that its operator lets it read.
+    /// A file that the person at the command line can read becomes a blob: a worker reads only files that its operator permits.
     fileprivate func source(_ name: String, isAddress: Bool) async throws -> String {
         guard isAddress else { return "blob:\(try await stored(name))" }
         guard name.hasPrefix("file:/") else { return name }

@@ -11,11 +11,11 @@ extension Command {
         flags: [
             .single(
                 "status", "STATUS", .choice(["uploading", "processing", "completed", "failed", "deleted"]),
-                environment: .none, help: "Only documents that are so."),
-            .single("lesson", "ID", environment: .none, help: "Only those of a lesson."),
-            .single("tenant", "TENANT", environment: .none, help: "Only those of a tenant."),
-            .single("since", "TIME", .instant, environment: .none, help: "Only those handed in since then."),
-            .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many."),
+                environment: .none, help: "Only documents with this status."),
+            .single("lesson", "ID", environment: .none, help: "Only documents of this lesson."),
+            .single("tenant", "TENANT", environment: .none, help: "Only documents of this tenant."),
+            .single("since", "TIME", .instant, environment: .none, help: "Only documents submitted since then."),
+            .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many."),
             .single("after", "ID", .messageID, environment: .none, help: "Only documents older than this one."),
         ],
         examples: [Example("millrace documents list --status failed", "what could not be read, and why")]
@@ -52,7 +52,7 @@ extension Command {
 
     static let documentsShow = Command(
         ["documents", "show"],
-        summary: "Tell all that is known of a document, page by page",
+        summary: "Show everything about a document, page by page",
         arguments: [Argument("id", .one, .messageID, help: "the document's id")],
         examples: [
             Example("millrace documents show 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "which pages failed, and why")
@@ -98,7 +98,7 @@ extension Command {
 
     static let documentsText = Command(
         ["documents", "text"],
-        summary: "Print what has been read of a document so far",
+        summary: "Print the text of a document that has been read so far",
         discussion: "Pages are separated by a form feed. With --json the words, their places and how certain they are.",
         arguments: [Argument("id", .one, .messageID, help: "the document's id")],
         flags: [.single("page", "N", .integer(1...1_000_000), environment: .none, help: "Only this page.")],
@@ -128,8 +128,8 @@ extension Command {
         arguments: [Argument("query", .many, help: "what to look for")],
         flags: [
             .single("tenant", "TENANT", environment: .none, help: "Only documents of this tenant."),
-            .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many pages."),
-            .single("after", "PLACE", environment: .none, help: "Only those behind it."),
+            .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many pages."),
+            .single("after", "PLACE", environment: .none, help: "Only entries after this one."),
         ],
         examples: [Example("millrace documents search mountain railway -timber", "pages with both, and not the third")]
     ) { invocation in
@@ -167,14 +167,14 @@ extension Command {
 
     static let documentsFetch = Command(
         ["documents", "fetch"],
-        summary: "Write what was made of a document to standard output, or to a file",
+        summary: "Write an output of a document to standard output, or to a file",
         discussion:
             "The PDF keeps the original's pages, has their text behind them, and carries nothing that acts. The original stays as it was.",
         arguments: [Argument("id", .one, .messageID, help: "the document's id")],
         flags: [
             .single(
                 "as", "KIND", .choice(["pdf", "text", "json", "report", "preview", "original"]), environment: .none,
-                fallback: "pdf", help: "Which of it."),
+                fallback: "pdf", help: "Which output."),
             .single("output", short: "o", "FILE", .path, environment: .none, help: "Write here; must not exist yet."),
             Setting.blobs.flag,
         ],
@@ -221,13 +221,13 @@ extension Command {
 
     static let documentsRetry = Command(
         ["documents", "retry"],
-        summary: "Read again what could not be read of a document",
+        summary: "Read the failed pages of a document again",
         arguments: [Argument("id", .one, .messageID, help: "the document's id")],
         flags: [
             .repeated(
-                "page", "N", .pageNumber, environment: .none, help: "This page, whether it failed or not.")
+                "page", "N", .pageNumber, environment: .none, help: "Read this page again, even if it succeeded.")
         ],
-        examples: [Example("millrace documents retry 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e --page 3", "one page anew")]
+        examples: [Example("millrace documents retry 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e --page 3", "one page again")]
     ) { invocation in
         let id = invocation.parsed.string("id") ?? ""
         let pages = invocation.parsed.list("page").compactMap { Int($0) }
@@ -242,12 +242,12 @@ extension Command {
 
     static let documentsDelete = Command(
         ["documents", "delete"],
-        summary: "Delete documents, their text and what was made of them",
-        discussion: "By their ids, or all of a lesson; ten at a time. What is being read is stopped.",
+        summary: "Delete documents, their text and their outputs",
+        discussion: "By their ids, or all of a lesson; ten at a time. Reading of them is stopped.",
         arguments: [Argument("id", .any, .messageID, help: "the documents' ids")],
         flags: [
             .single("lesson", "ID", environment: .none, help: "All documents of this lesson."),
-            .toggle("dry-run", environment: .none, help: "Print what would go, and change nothing."),
+            .toggle("dry-run", environment: .none, help: "Print what would be deleted, and change nothing."),
         ],
         examples: [
             Example("millrace documents delete --lesson algebra-7 --dry-run", "what would go"),
@@ -293,7 +293,7 @@ extension Invocation {
         }
     }
 
-    /// An object whose pages come one after the other: a document may have more of them than memory is large.
+    /// An object whose pages are written one after the other, because a document may have more of them than fit in memory.
     fileprivate func json(of id: String, only: Int?, _ write: (String) throws -> Void) async throws -> ExitCode {
         try await withSchema { connection in
             guard try await DocumentAdmin.find(id, on: connection) != nil else {

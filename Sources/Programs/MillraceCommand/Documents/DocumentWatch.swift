@@ -18,7 +18,7 @@ extension Command {
 }
 
 extension Invocation {
-    /// Until it has ended: what changes is looked for five times a second.
+    /// Until it has ended: changes are looked for five times a second.
     func watch(document id: String) async throws -> ExitCode {
         let deadline = deadline
         let region = console.live()
@@ -44,7 +44,7 @@ extension Invocation {
     }
 }
 
-/// What has been seen of a document, and how it is shown.
+/// The seen state of a document, and its display.
 struct DocumentView {
     let id: String
     let console: Console

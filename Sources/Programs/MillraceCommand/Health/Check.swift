@@ -1,4 +1,4 @@
-/// What the doctor looks at. deploy/guides/operating.md has a heading for each.
+/// The subjects that doctor checks. deploy/guides/operating.md has a heading for each.
 enum Subject: String, Sendable, CaseIterable {
     case connection
     case serverVersion = "server version"

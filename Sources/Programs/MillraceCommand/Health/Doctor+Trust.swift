@@ -1,7 +1,7 @@
 import Postgres
 import Queues
 
-/// Whether the schema is its owner's alone: its functions run with the owner's rights, and the owner trusts what is in it.
+/// Checks that the schema is its owner's alone: its functions run with the owner's rights, and the owner trusts everything in it.
 extension Doctor {
     func trust() async -> [Check] {
         let settings = invocation.settings

@@ -7,7 +7,7 @@ import Queues
 import Supervision
 import Webhooks
 
-/// Looks at one thing after the other; what cannot be looked at is a warning of its own and stops nothing.
+/// Checks one subject after the other. A subject that cannot be checked is a warning, and does not stop the others.
 struct Doctor {
     let invocation: Invocation
     let connection: Connection

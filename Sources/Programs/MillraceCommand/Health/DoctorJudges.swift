@@ -6,7 +6,7 @@ import Signatures
 import Supervision
 import Webhooks
 
-/// What the facts mean; nothing here asks anybody.
+/// The meaning of the facts; nothing here makes a query.
 extension Doctor {
     static func judge(version: Int) -> Check.Result {
         version >= 140_000
@@ -26,7 +26,7 @@ extension Doctor {
         return .ok("version \(state.version); this program speaks \(Queue.schemaVersion)")
     }
 
-    /// Of this machine: a worker needs them here.
+    /// The zones of this machine: a worker needs them here.
     static func judge(_ zones: ZoneFiles) -> Check.Result {
         let count = zones.names.count
         return count > 0
@@ -113,7 +113,7 @@ extension Doctor {
             .defaultTransactionIsolation, { $0 == "read committed" },
             "we set read committed for ourselves; callers of millrace.enqueue may see serialization failures",
             "expect retries there")
-        // Postgres's own default, and no fault of anybody: said, not blamed. The open transactions are looked at apart.
+        // Postgres's own default: reported, but no warning. Open transactions are checked separately.
         if facts.settings["idle_in_transaction_session_timeout"] == "0" {
             found.append(
                 (.idleInTransactionSessionTimeout, .ok("0: some minutes would end forgotten transactions")))
@@ -191,7 +191,7 @@ extension Doctor {
         let said = missing.map { "key \($0.id) (\(SealedKey.counted($0.living, "waiting job")))" }
         let sentence = "not in this environment: \(said.joined(separator: ", "))"
         let advice = "add it to MILLRACE_ENCRYPTION_KEY, here and where workers run; millrace keys list counts jobs"
-        // Where nobody has set any key, this may be a machine that should not have one.
+        // Without any key here, this may be a machine that should not have one.
         return keys.keys.isEmpty || missing.allSatisfy { $0.living == 0 }
             ? .warning(sentence, advice: advice) : .problem(sentence, advice: advice)
     }

@@ -8,7 +8,7 @@ import Queues
 import Supervision
 import Webhooks
 
-/// What a section of the status learnt, or why it could not.
+/// The result of a section of the status, or why there is none.
 enum Section<Value: Sendable>: Sendable {
     case known(Value)
     case unavailable(String)
@@ -164,7 +164,7 @@ struct StatusReport: Sendable {
         }
     }
 
-    /// A login that may not even count what waits is told so, and not that all is in a bad way.
+    /// A login without the right to count jobs is told that, and not that everything is in trouble.
     private static func queues(
         on connection: Connection, cap: Int?, patience: Duration
     ) async throws(PostgresError) -> Section<[QueueDepth]> {

@@ -5,7 +5,7 @@ extension RoomRow {
     /// Something waits, and no worker does it; workers of earlier versions might.
     var isUnserved: Bool { (waiting ?? 0) > 0 && servers == 0 && unsure == 0 }
 
-    /// It is made of jobs of these kinds; without any worker that is said of all jobs at once.
+    /// The room consists of jobs of these kinds; without any worker one finding covers all jobs.
     var isKinds: Bool { ["mail", "documents", "quests"].contains(name) }
 
     func owns(kind: String) -> Bool {
@@ -17,7 +17,7 @@ extension RoomRow {
         }
     }
 
-    /// Messages become files because nobody has said by which service they go.
+    /// Messages are written to files because no mail service is configured.
     var becomesFiles: Bool { name == "mail" && servers > 0 && how.contains(RoomRow.filesByDefault) }
 
     fileprivate var sentence: String {
@@ -80,7 +80,7 @@ extension ConnectionsLeft {
 }
 
 extension StatusReport {
-    /// What goes wrong though workers live: kinds that fail, queues that are paused, rooms that nobody serves.
+    /// Troubles although workers live: kinds that fail, queues that are paused, rooms that nobody serves.
     var troubleFindings: [Finding] {
         var found: [Finding] = []
         func say(_ alarm: Alarm, _ sentence: String) {
@@ -98,7 +98,7 @@ extension StatusReport {
         }
         for room in unservedRooms { say(.unservedRoom, room.sentence) }
         for room in rooms.value ?? [] where room.becomesFiles && room.isUsed {
-            say(.mailFiles, "mail becomes files: no service for mail is configured")
+            say(.mailFiles, "mail becomes files: no mail service is configured")
         }
         return found
     }
@@ -108,7 +108,7 @@ extension StatusReport {
         return (rooms.value ?? []).filter { $0.isUnserved && !(noWorker && $0.isKinds) }
     }
 
-    /// Kinds that no worker knows, but for those that a room is named for.
+    /// Kinds that no worker knows, except for those that belong to a room.
     var unnamedOrphans: [Orphan] {
         let rooms = unservedRooms
         return (orphans.value ?? []).filter { orphan in !rooms.contains { $0.owns(kind: orphan.kind) } }

@@ -85,7 +85,7 @@ struct Finding: Sendable, Equatable {
 }
 
 extension StatusReport {
-    /// What is wrong, by the rules that hold without `--fail-if`.
+    /// The findings, by the rules without `--fail-if`.
     var findings: [Finding] {
         var found: [Finding] = []
         func say(_ alarm: Alarm, _ severity: Severity, _ sentence: String) {
@@ -211,7 +211,7 @@ extension StatusReport {
                     "\(Humane.count(webhooks.disabled, "webhook")) \(webhooks.disabled == 1 ? "is" : "are") switched off"
                 )
             }
-            // A worker that is there takes up what is due at once.
+            // A living worker takes due work at once.
             if webhooks.late > 300 {
                 say(
                     .lateWebhooks, .degraded,
@@ -231,7 +231,7 @@ extension StatusReport {
         return found
     }
 
-    /// The conditions that hold; one that cannot be judged is told as one that does.
+    /// The conditions that hold; one that cannot be judged counts as one that holds.
     func hits(of failIf: FailIf) -> [Finding] {
         failIf.conditions.compactMap { condition in
             guard let now = measure(condition.metric) else {
@@ -268,7 +268,7 @@ extension StatusReport {
 }
 
 extension CheckInAdmin.State {
-    /// A worker that is there raises what is due within a second, and says each two seconds that it is.
+    /// A living worker raises due alarms within a second, and reports every two seconds.
     var findings: [Finding] {
         var found: [Finding] = []
         func say(_ alarm: Alarm, _ sentence: String) {

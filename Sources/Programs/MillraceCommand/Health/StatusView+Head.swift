@@ -1,5 +1,5 @@
 extension StatusView {
-    /// What the first line begins with; it says what the exit code says.
+    /// The first word of the first line, which says the same as the exit code.
     var word: String {
         switch exitCode {
         case .critical: Severity.critical.word
@@ -21,7 +21,7 @@ extension StatusView {
         style.paint(word, on: colors) + "  " + DisplayWidth.harmless(deciding.joined(separator: "; "))
     }
 
-    /// Why the exit code is what it is.
+    /// The reasons of the exit code.
     private var deciding: [String] {
         guard let failIf else { return findings.isEmpty ? ["nothing needs attention"] : findings.map(\.sentence) }
         if !hits.isEmpty { return hits.map(\.sentence) }
@@ -52,7 +52,7 @@ extension StatusView {
             }
     }
 
-    /// What `--fail-if` asked, and how it stands.
+    /// The conditions of `--fail-if`, and whether they hold.
     var conditions: JSONValue {
         guard let failIf else { return .null }
         return .array(

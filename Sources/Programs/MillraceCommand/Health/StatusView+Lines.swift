@@ -11,7 +11,7 @@ import Webhooks
 extension StatusView {
     func lines(width: Int?, colors: Bool) -> [String] {
         var page = StatusPage(lines: head(width: width, colors: colors), width: width, colors: colors)
-        // What needs a person comes first: a window may be too low for the rest.
+        // Findings that need a person come first: a window may be too low for the rest.
         page.title("attention")
         attention.forEach { page.text($0) }
         queues(on: &page)
@@ -231,7 +231,7 @@ extension StatusView {
         case .unavailable(let reason): lines.append("jobs that wait for another attempt unavailable: \(reason)")
         }
         if report.rooms.value?.contains(where: \.becomesFiles) ?? false {
-            lines.append("mail becomes files at some worker: no service for mail is configured there")
+            lines.append("mail becomes files at some worker: no mail service is configured there")
         }
         if let reason = report.rooms.reason { lines.append("rooms without worker unavailable: \(reason)") }
         for worker in report.workers.value ?? [] {

@@ -1,4 +1,4 @@
-/// The help of everything in the tree, for a reader who sees it for the first time.
+/// The help of everything in the command tree, for a reader who sees it for the first time.
 package struct HelpPage {
     package let tree: CommandTree
     package let columns: Int

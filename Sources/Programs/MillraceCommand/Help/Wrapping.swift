@@ -1,4 +1,4 @@
-/// Text in lines of at most so many columns.
+/// Wraps text to lines of a given width.
 package enum Wrapping {
     /// Breaks at spaces; a word longer than a line stays whole, as a cut command could not be copied.
     package static func lines(_ text: String, columns: Int) -> [String] {
@@ -20,7 +20,7 @@ package enum Wrapping {
         return lines
     }
 
-    /// Names on the left and what they mean on the right; a long name gets a line of its own.
+    /// Names on the left and their meanings on the right; a long name gets its own line.
     package static func definitions(_ items: [(name: String, text: String)], columns: Int) -> [String] {
         let longest = items.map { DisplayWidth.of($0.name) }.filter { $0 <= 26 }.max() ?? 0
         let indent = 2 + longest + 2

@@ -8,8 +8,9 @@ extension Command {
         summary: "List the devices that get pushes",
         flags: [
             .single("person", "PERSON", environment: .none, help: "Only this person's."),
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
-            .single("after", "TOKEN", environment: .none, help: "Only those behind this one."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
+            .single("after", "TOKEN", environment: .none, help: "Only entries after this one."),
         ],
         examples: [Example("millrace devices list --person anna", "by token: platform, app, when it was seen last")]
     ) { invocation in

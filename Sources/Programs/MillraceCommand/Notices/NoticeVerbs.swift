@@ -5,16 +5,17 @@ import Postgres
 extension Command {
     static let noticesList = Command(
         ["notices", "list"],
-        summary: "List what people are told, the latest first",
+        summary: "List notices, newest first",
         flags: [
-            .single("person", "PERSON", environment: .none, help: "Only what this person is told."),
+            .single("person", "PERSON", environment: .none, help: "Only notices to this person."),
             .single(
                 "status", "STATUS",
                 .choice(["pending", "attempting", "accepted", "failed", "suppressed", "expired", "cancelled"]),
-                environment: .none, help: "Only those."),
+                environment: .none, help: "Only notices with this status."),
             .toggle("alarms", environment: .none, help: "Only alarms."),
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
-            .single("after", "UUID", .messageID, environment: .none, help: "Only those behind this one."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
+            .single("after", "UUID", .messageID, environment: .none, help: "Only entries after this one."),
         ],
         examples: [
             Example("millrace notices list --person anna", "what anna was told, by which channel"),
@@ -37,7 +38,7 @@ extension Command {
 
     static let noticesShow = Command(
         ["notices", "show"],
-        summary: "Tell a notice's whole story: every sending, every try",
+        summary: "Show a notice with all its sendings and attempts",
         arguments: [Argument("id", .one, .messageID, help: "the notice's id")],
         examples: [Example("millrace notices show 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "what became of it")]
     ) { invocation in
@@ -54,23 +55,27 @@ extension Command {
 
     static let noticesSend = Command(
         ["notices", "send"],
-        summary: "Tell a person something",
+        summary: "Send a notice to a person",
         discussion: """
-            By the channels that the person has chosen, or by those that are given. Its id is printed. A key is used once per \
-            person: sent again, the first notice's id is the answer.
+            Uses the channels that the person has chosen, or the given ones. Prints the notice's id. A key is used \
+            once per person: a second notice with it is not sent, and the first one's id is printed.
             """,
         arguments: [
-            Argument("person", help: "who is to be told"), Argument("kind", help: "what about, such as daily_reminder"),
+            Argument("person", help: "the person to notify"),
+            Argument("kind", help: "the kind, such as daily_reminder"),
         ],
         flags: [
             .single(
                 "data", "JSON", environment: .none, fallback: "{}",
-                help: "What it says: title, body, url and whatever its kind knows."),
+                help: "Its contents: title, body, url and further data of its kind."),
             .repeated("channel", "CHANNEL", environment: .none, help: "push, mail, sms or voice."),
-            .single("key", "KEY", environment: .none, help: "By which it is moved, called off, and not sent twice."),
+            .single(
+                "key", "KEY", environment: .none,
+                help: "The key by which it can be moved or cancelled, and is not sent twice."),
             .single("at", "TIME", .instant, environment: .none, help: "Not before this time, in ISO 8601."),
             .single("expires", "TIME", .instant, environment: .none, help: "Not after this time."),
-            .toggle("alarm", environment: .none, help: "At any hour, by every channel, until it is taken."),
+            .toggle(
+                "alarm", environment: .none, help: "Send it at any hour, by every channel, until a provider takes it."),
         ],
         examples: [
             Example(
@@ -99,8 +104,8 @@ extension Command {
 
     static let noticesCancel = Command(
         ["notices", "cancel"],
-        summary: "Call off a notice that has not been sent",
-        arguments: [Argument("person", help: "whom it is for"), Argument("key", help: "its key")],
+        summary: "Cancel a notice that has not been sent",
+        arguments: [Argument("person", help: "the recipient"), Argument("key", help: "its key")],
         examples: [Example("millrace notices cancel anna daily_reminder:2026-11-22", "exit 4 when it is too late")]
     ) { invocation in
         let (person, key) = (invocation.parsed.string("person") ?? "", invocation.parsed.string("key") ?? "")

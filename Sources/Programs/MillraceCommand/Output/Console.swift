@@ -17,7 +17,7 @@ package struct Console: Sendable {
     package let output: Sink
     package let errors: Sink
     package var format = Format.human
-    /// Where errors go under `--json`, to be written as one line at the end.
+    /// Collects errors under `--json`, to be written as one line at the end.
     package let report = ErrorReport()
     package var verbosity = Verbosity.normal
     /// False after NO_COLOR, `--no-color` or TERM=dumb; a pipe gets no colours in any case.
@@ -72,7 +72,7 @@ package struct Console: Sendable {
 
     // MARK: all else
 
-    /// What is being done; silent with `--quiet`.
+    /// Prints what is being done; silent with `--quiet`.
     package func note(_ text: String) { tell(text, .plain, from: .normal) }
 
     /// More of it, with `--verbose`.
@@ -80,17 +80,17 @@ package struct Console: Sendable {
 
     package func warning(_ text: String) { tell("warning: \(text)", .yellow, from: .normal) }
 
-    /// A failure is said even to the quiet.
+    /// Prints a failure, even with `--quiet`.
     package func failure(_ text: String) {
         if format == .human { tell("millrace: \(text)", .red, from: .quiet) } else { report.add(problem: text) }
     }
 
-    /// What to do about a failure.
+    /// Prints what to do about a failure.
     package func plainError(_ text: String) {
         if format == .human { tell(text, .plain, from: .quiet) } else { report.add(hint: text) }
     }
 
-    /// At the very end: what was kept for machines.
+    /// At the very end: writes the errors that were collected for machines.
     package func writeReport(code: ExitCode) {
         guard format != .human, let json = report.json(code: code) else { return }
         errors.write(json.compact + "\n")
@@ -101,7 +101,7 @@ package struct Console: Sendable {
         errors.write(style.paint(text, on: colorsErrors) + "\n")
     }
 
-    /// A region that redraws in place on a terminal, and prints what is new otherwise.
+    /// A region that redraws in place on a terminal, and otherwise prints only new lines.
     package func live(on sink: Sink? = nil) -> LiveRegion {
         let sink = sink ?? errors
         return LiveRegion(sink: sink, redraws: sink.isTerminal && movesCursor)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What went wrong, kept until the end under `--json`: standard error then ends with one line of JSON.
+/// The errors, kept until the end under `--json`: standard error then ends with one line of JSON.
 package final class ErrorReport: Sendable {
     private struct State {
         var problems: [String] = []
@@ -13,7 +13,7 @@ package final class ErrorReport: Sendable {
 
     package func add(hint: String) { state.withLock { $0.hints.append(hint) } }
 
-    /// Nil when nothing was said.
+    /// nil when there was no error.
     package func json(code: ExitCode) -> JSONValue? {
         let (problems, hints) = state.withLock { ($0.problems, $0.hints) }
         guard let message = problems.first else { return nil }

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// What a live region has drawn, and the text that turns it into the next picture.
+/// The lines that a live region has drawn, and the text that turns them into the next picture.
 package struct LiveFrame: Sendable {
     private var drawn: [String] = []
 
     /// Lines may be painted; text from elsewhere goes through `DisplayWidth.harmless` or a table's cell first.
     package mutating func redraw(_ lines: [String], above: [String] = [], columns: Int, rows: Int) -> String {
         let lines = lines.prefix(max(1, rows - 1)).map { Painted.cut($0, to: max(1, columns - 1)) }
-        // The window may be narrower by now, and what was one row may have become several.
+        // The window may be narrower by now, so that one row has become several.
         let height = drawn.reduce(0) { $0 + max(1, (Painted.width($1) + columns - 1) / max(1, columns)) }
         var text = height > 0 ? "\u{1b}[\(height)A\r" : ""
         text += "\u{1b}[J"
@@ -24,7 +24,7 @@ package struct LiveFrame: Sendable {
     }
 }
 
-/// Progress that redraws in place on a terminal and goes on line by line elsewhere; any thread may call it.
+/// Progress that redraws in place on a terminal, and is printed line by line elsewhere; any thread may call it.
 package final class LiveRegion: Sendable {
     private let sink: Sink
     private let redraws: Bool

@@ -19,7 +19,7 @@ package enum Painted {
         }
     }
 
-    /// The line, cut to so many columns; a colour that was on is turned off behind the cut.
+    /// The line, cut to this many columns; a colour that is still on at the cut is turned off.
     package static func cut(_ line: String, to columns: Int) -> String {
         let segments = segments(of: line)
         var left = columns

@@ -1,10 +1,10 @@
 import Glibc
 import Synchronization
 
-/// A place to write to, and what is known about it.
+/// A place to write to, and its properties.
 ///
-/// Writing blocks until the reader takes it: a command has nothing better to do than to wait for its pager.
-/// Long-lived processes log through Telemetry and not through here.
+/// Writing blocks until the reader takes the text: a command has nothing better to do than to wait for its pager. Long-lived processes
+/// log through Telemetry and not through here.
 package final class Sink: Sendable {
     package let isTerminal: Bool
     private let size: @Sendable () -> (columns: Int, rows: Int)?

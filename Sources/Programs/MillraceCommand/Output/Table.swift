@@ -7,14 +7,14 @@ package struct Table: Sendable {
             case trailing
         }
 
-        /// How early a column is left out where there is no room.
+        /// How early a column is dropped when there is no room.
         package enum Importance: Int, Sendable, Comparable {
             /// Nice to know.
             case low
             case normal
             /// What a reader looks for first.
             case high
-            /// What says which row it is: never left out. The first column, where no other is.
+            /// It identifies the row, so it is never dropped. The first column, if no other is marked.
             case key
 
             package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
@@ -87,7 +87,7 @@ package struct Table: Sendable {
         }
     }
 
-    /// What a column that shrinks keeps at least.
+    /// The least width of a column that shrinks.
     private static let least = 8
 
     private var naturalWidths: [Int] {

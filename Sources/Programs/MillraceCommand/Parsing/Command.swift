@@ -1,6 +1,6 @@
 /// A command as data; a verb is one such value in one file of `Verbs/`.
 package struct Command: Sendable {
-    /// Whether the process's settings are read, and what their errors do.
+    /// Whether the process's settings are read, and the effect of their errors.
     package enum SettingsUse: Sendable {
         case unused
         /// Read, and handed to the verb with their problems.
@@ -51,7 +51,7 @@ package struct Command: Sendable {
     }
 }
 
-/// A value that stands on the line by its place and not behind a flag.
+/// A value that is given by its place on the line and not by a flag.
 package struct Argument: Sendable {
     package enum Count: Sendable {
         case one

@@ -11,7 +11,7 @@ package struct CommandFlag: Sendable {
     package let name: String
     package let short: Character?
     package let arity: Arity
-    /// What stands for the value in help, as in `--limit N`; unused by a toggle.
+    /// The placeholder of the value in help, as in `--limit N`; unused by a toggle.
     package let valueName: String
     package let kind: ValueKind
     /// Nil only for flags that make no sense in an environment, such as `--help`.
@@ -57,7 +57,7 @@ package struct CommandFlag: Sendable {
             overridesSetting: false)
     }
 
-    /// The flag of a setting: the value is then read through `Settings`, whatever its origin.
+    /// The flag of a setting: its value is read through `Settings`, whatever its origin.
     package static func overriding(
         _ setting: Setting, _ name: String, short: Character? = nil, _ valueName: String = "", arity: Arity = .single
     ) -> CommandFlag {

@@ -1,4 +1,4 @@
-/// Every command of the executable, and what the nouns are about.
+/// Every command of the executable, and the descriptions of the nouns.
 package struct CommandTree: Sendable {
     package let commands: [Command]
     /// A line for each noun that has verbs below it.
@@ -49,7 +49,7 @@ package struct CommandTree: Sendable {
         (CommandFlag.global + commands.flatMap(\.flags)).compactMap(\.environment)
     }
 
-    /// Where a verb is at home, for someone who left out the noun.
+    /// The commands with this verb, for somebody who left out the noun.
     package func homes(of verb: String) -> [Command] {
         commands.filter { $0.path.count > 1 && $0.path.last == verb }
     }

@@ -6,11 +6,11 @@ extension CommandFlag {
         Setting.databaseURL.flag,
         Setting.noColor.flag,
         .toggle("quiet", short: "q", help: "Print results and errors only."),
-        .toggle("verbose", short: "v", help: "Say more about what is done."),
+        .toggle("verbose", short: "v", help: "Print more about what is done."),
         .single(
             "timeout", "DURATION", .duration(.milliseconds(1) ... .seconds(7 * 86_400)),
             help: "Stop waiting after this long, with exit code 7."),
-        .toggle("yes", help: "Do not ask before a destructive change."),
+        .toggle("yes", help: "Do not ask for confirmation before a destructive change."),
         .toggle("help", short: "h", environment: .none, help: "Show the help of a command."),
         .toggle("version", environment: .none, help: "Print the version."),
     ]

@@ -1,7 +1,7 @@
 import Calendars
 
 extension ValueKind {
-    /// As the schema has it.
+    /// With the schema's rule for names.
     package static let queueName = ValueKind.custom(expects: "a queue's name") { text in
         QueueSlots.isName(text[...])
             ? nil

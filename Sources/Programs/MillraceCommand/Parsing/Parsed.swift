@@ -35,7 +35,7 @@ package struct Parsed: Sendable {
         }
     }
 
-    /// Nil when nobody set the flag and it has no default.
+    /// nil when the flag was not given and has no default.
     package func origin(_ name: String) -> Origin? { flags[name]?.origin }
 
     private func value(_ name: String) -> Value? { values(name).last }
@@ -57,7 +57,7 @@ package struct Misuse: Error, Equatable {
     package let usage: String
     /// The command whose help to read.
     package let help: String
-    /// True when nothing at all was asked: the whole help says more than an error.
+    /// True for an empty line: the whole help is more useful than an error.
     package var isEmptyLine = false
 
     package var lines: [String] {
@@ -65,7 +65,7 @@ package struct Misuse: Error, Equatable {
     }
 }
 
-/// What a command line asks for.
+/// The request of a command line.
 package enum CommandRequest: Sendable {
     case run(Parsed)
     case help(path: [String])

@@ -1,4 +1,4 @@
-/// The flag a token names, and the value that came with it after `=` or, for a short flag, right behind it.
+/// The flag that a token names, and the value that came with it after `=` or, for a short flag, directly after it.
 package struct FlagToken {
     package var flag: CommandFlag?
     /// As typed, without a value: safe to show.
@@ -45,7 +45,7 @@ extension Parser {
             }
             guard tree.leadsSomewhere(location.path + [token]) else {
                 if tree.command(at: location.path) == nil { location.stray = token }
-                // A stray word is told on its own; the words behind it cannot be judged.
+                // A stray word is reported alone; the words after it cannot be judged.
                 let tail = argv[index...]
                 location.rest += location.stray == nil ? [token] + tail : tail.filter(Self.looksLikeFlag)
                 return location
@@ -61,7 +61,7 @@ extension Parser {
         return !(token.dropFirst().first?.isNumber ?? false)
     }
 
-    /// A token behind a flag is its value, unless it is itself a flag we know or must be one.
+    /// A token after a flag is the flag's value, unless it is a known flag itself or must be one.
     package func isValue(_ token: String) -> Bool {
         guard Self.looksLikeFlag(token) else { return true }
         if token.hasPrefix("--") { return false }

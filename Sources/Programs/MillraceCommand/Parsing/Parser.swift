@@ -1,4 +1,4 @@
-/// Reads a command line against the tree. It never stops at the first mistake: all are told together.
+/// Parses a command line with the command tree. It does not stop at the first mistake: all are reported together.
 package struct Parser {
     package let tree: CommandTree
     package let environment: [String: String]
@@ -46,14 +46,14 @@ package struct Parser {
         let shown = Secrets.quoted(word)
         let problem: String
         if let near = Suggestions.closest(to: word, among: words) {
-            problem = "\(shown) is no \(path.isEmpty ? "command" : "verb of \(name)"); did you mean \(name) \(near)?"
+            problem = "\(shown) is not a \(path.isEmpty ? "command" : "verb of \(name)"); did you mean \(name) \(near)?"
         } else if path.isEmpty, !tree.homes(of: word).isEmpty {
             let homes = tree.homes(of: word).map(\.name)
             problem = "\(shown) needs its noun; did you mean \(ValueKind.oneOf(homes))?"
         } else if path.isEmpty {
-            problem = "\(shown) is no command; millrace --help lists them"
+            problem = "\(shown) is not a command; millrace --help lists them"
         } else {
-            problem = "\(shown) is no verb of \(name); it has \(ValueKind.oneOf(words))"
+            problem = "\(shown) is not a verb of \(name); it has \(ValueKind.oneOf(words))"
         }
         return Misuse(
             problems: [problem] + others, usage: "\(name) <\(path.isEmpty ? "command" : "verb")>", help: name)

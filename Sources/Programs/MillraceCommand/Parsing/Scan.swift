@@ -5,7 +5,7 @@ package struct Scan {
     private(set) var flags: [String: Parsed.Entry] = [:]
     private(set) var words: [String] = []
     private(set) var problems: [String] = []
-    /// Flags whose value on the line was refused: neither the environment nor the default may stand in for it.
+    /// Flags whose value on the line was refused: neither the environment nor the default may replace it.
     private(set) var refused: Set<String> = []
 
     package init(parser: Parser, command: Command?) {

@@ -7,8 +7,9 @@ extension Command {
         ["families", "list"],
         summary: "List families, their zones and streaks",
         flags: [
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
-            .single("after", "FAMILY", environment: .none, help: "Only families behind this one."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
+            .single("after", "FAMILY", environment: .none, help: "Only families after this one."),
         ],
         examples: [Example("millrace families list", "by name: zone, day, next midnight, streak")]
     ) { invocation in
@@ -46,7 +47,7 @@ extension Command {
         flags: [
             .single(
                 "week-starts", "N", .integer(0...6), environment: .none, fallback: "1",
-                help: "The day its weeks begin with: 0 for Sunday to 6.")
+                help: "The first day of its weeks: 0 for Sunday to 6.")
         ],
         examples: [Example("millrace families create smith Europe/London", "its first quest opens at once")]
     ) { invocation in
@@ -84,8 +85,8 @@ extension Command {
         ["families", "join"],
         summary: "Let a person into a family",
         discussion: """
-            At once, as a back end of the app does: make sure that the person wants it. People themselves join by an invitation and \
-            their own yes; see millrace families invite.
+            Takes effect at once, as when a back end of the app does it: make sure that the person agrees. People join \
+            by themselves through an invitation that they accept; see millrace families invite.
             """,
         arguments: [
             Argument("family", help: "the family"), Argument("person", help: "who joins"),

@@ -9,14 +9,14 @@ extension Command {
         ["families", "invite"],
         summary: "Invite a person into a family, or to another role in it",
         discussion: """
-            The person joins by its own yes, family_join, within 14 days. --withdraw takes an invitation back. Nothing is sent: the \
-            app shows family_invitations.
+            The person joins by accepting it (family_join) within 14 days. --withdraw takes an invitation back. \
+            Nothing is sent: the app shows family_invitations.
             """,
         arguments: [
             family, Argument("person", help: "who is invited"),
             Argument("role", .optional, .choice(["teen", "parent"]), help: "as what; not with --withdraw"),
         ],
-        flags: [.toggle("withdraw", environment: .none, help: "The person is invited no more.")],
+        flags: [.toggle("withdraw", environment: .none, help: "Withdraw the invitation.")],
         examples: [Example("millrace families invite smith ben teen", "open for 14 days")]
     ) { invocation in
         let parsed = invocation.parsed
@@ -51,7 +51,8 @@ extension Command {
         flags: [
             .single("family", "FAMILY", environment: .none, help: "Into this family."),
             .single("person", "PERSON", environment: .none, help: "Of this person."),
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
         ],
         examples: [Example("millrace families invitations --family smith", "open, and declined")]
     ) { invocation in

@@ -4,7 +4,7 @@ import Quests
 extension Command {
     static let questsToday = Command(
         ["quests", "today"],
-        summary: "Show the quest that is open for a family",
+        summary: "Show a family's open quest",
         arguments: [Argument("family", help: "the family")],
         examples: [Example("millrace quests today smith", "its day, its quest, who has done it")]
     ) { invocation in
@@ -17,7 +17,8 @@ extension Command {
         discussion: "With --json each day also has its quest's id and description, where the catalogue gives them.",
         arguments: [Argument("family", help: "the family")],
         flags: [
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
             .single("after", "DAY", environment: .none, help: "Only days before this one, such as 2026-11-01."),
         ],
         examples: [Example("millrace quests history smith --limit 7", "a week of quests")]
@@ -28,10 +29,10 @@ extension Command {
 
     static let questsRollover = Command(
         ["quests", "rollover"],
-        summary: "Take families over the midnights that have passed",
+        summary: "Roll families over the midnights that have passed",
         discussion: """
-            Workers do this by themselves, each quarter of an hour; by hand it does no harm, also beside them. Exit \
-            1 when a family could not be taken over; its reason stands in families show.
+            Workers do this by themselves every quarter of an hour; doing it by hand is safe at any time. Exit 1 when \
+            a family could not be rolled over; families show prints the reason.
             """,
         flags: [.toggle("dry-run", environment: .none, help: "Show what is due, and change nothing.")],
         examples: [
@@ -85,15 +86,15 @@ extension Command {
 
     static let questsVerify = Command(
         ["quests", "verify"],
-        summary: "Work out streaks and awards from the events, and compare",
+        summary: "Compute streaks and awards from the events again, and compare",
         discussion: """
-            Days, streaks and the ledger of points are made once more from what happened, by other code than made them first. \
-            Exit 1 with what differs. Weekly stats are counted from the events whenever they are asked for, and have nothing to \
-            differ from. --repair writes what the events say; an award too many is taken back by a row of its own.
+            Computes days, streaks and the ledger of points again from the events, with other code than the first \
+            time. Exit 1 with the differences. Weekly stats are counted from the events at each request, so they \
+            cannot differ. --repair stores what the events say; an award too many is cancelled by a row of its own.
             """,
         flags: [
             .single("family", "FAMILY", environment: .none, help: "Only this family."),
-            .toggle("repair", environment: .none, help: "Put right what differs."),
+            .toggle("repair", environment: .none, help: "Repair what differs."),
         ],
         examples: [
             Example("millrace quests verify", "all families"),

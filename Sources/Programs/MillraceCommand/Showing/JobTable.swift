@@ -35,8 +35,8 @@ extension JobDetail {
         }
     }
 
-    /// Everything, for a person.
-    /// - Parameter why: Why it does not run, as `millrace.why` has it.
+    /// All lines, for a person.
+    /// - Parameter why: Why it does not run, from `millrace.why`.
     func lines(colors: Bool, why: JSONValue? = nil) -> [String] {
         var lines: [String] = []
         func field(_ name: String, _ value: String?) {

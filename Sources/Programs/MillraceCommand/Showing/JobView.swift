@@ -22,7 +22,7 @@ extension JobDetail {
         return list
     }
 
-    /// What went wrong, oldest first.
+    /// The failures, oldest first.
     var failures: [Failed] {
         guard case .array(let items)? = try? JSONValue.read(errors) else { return [] }
         return items.map { item in

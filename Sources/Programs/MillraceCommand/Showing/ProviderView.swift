@@ -6,7 +6,7 @@ import Supervision
 extension ProviderRow {
     var label: String { name == "default" || name == "*" ? provider : "\(provider) (\(name))" }
 
-    /// It will not get better by itself.
+    /// It will not recover without somebody's action.
     var isGrave: Bool {
         let word = reason.map { String($0.prefix { $0.isLetter || $0 == "_" }) } ?? ""
         return state == "open" && ErrorClass(rawValue: word)?.bearing == .refusing

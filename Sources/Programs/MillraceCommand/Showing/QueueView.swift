@@ -2,7 +2,7 @@ import FoundationEssentials
 import Queues
 
 extension QueueDepth {
-    /// Counting stops here, unless all is asked for.
+    /// Counting stops here, unless an exact count is requested.
     static let cap = 10_000
 
     var json: JSONValue {
@@ -68,7 +68,7 @@ extension QueueDepth {
     var isLate: Bool { (oldestAge ?? 0) > 300 }
 }
 
-/// What ended in the last five minutes, summed up.
+/// The runs that ended in the last five minutes, summed up.
 struct RateSum {
     var succeeded = 0
     var failed = 0

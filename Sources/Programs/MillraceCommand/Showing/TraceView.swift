@@ -11,7 +11,7 @@ extension JobProgress {
 }
 
 extension JobDetail {
-    /// How far its run said last that it had come.
+    /// The progress that its run last reported.
     var advance: JobProgress? {
         guard let json = progress.flatMap({ try? JSONValue.read($0) }) else { return nil }
         return JobProgress(fraction: json["fraction"]?.fraction, stage: json["stage"]?.text, note: json["note"]?.text)
@@ -62,7 +62,7 @@ extension LogRow {
     }
 }
 
-/// What `jobs show` adds to a job.
+/// The parts that `jobs show` adds to a job.
 struct Traces: Sendable {
     static let lastLines = 5
 

@@ -43,7 +43,7 @@ extension WorkerRow {
 extension Command {
     static let workersList = Command(
         ["workers", "list"],
-        summary: "List the workers that live",
+        summary: "List the living workers",
         examples: [Example("millrace workers list", "who runs jobs, how many, how long")]
     ) { invocation in
         let workers = try await invocation.withSchema { try await Queue.workers(on: $0) }

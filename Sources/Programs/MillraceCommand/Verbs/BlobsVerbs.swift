@@ -8,16 +8,16 @@ extension Command {
         ["blobs", "put"],
         summary: "Store a file's content, and print its hash",
         discussion: """
-            The content of a file, or of standard input for -, in pieces, however large. The SHA-256 of it is its id; the same content \
-            is stored once. What nobody refers to is deleted by a sweep, a day after it was last put or read. Applications may not \
-            name it by its hash, unless --role or --tenant says whose it is.
+            Stores the content of a file, or of standard input for -, in pieces, of any size. Its id is its SHA-256; \
+            the same content is stored once. A sweep deletes blobs without references a day after they were last put \
+            or read. Applications may name the blob by its hash only if --role or --tenant says whose it is.
             """,
         arguments: [Argument("file", .one, .path, help: "the file, or - for standard input")],
         flags: [
-            .single("role", "ROLE", environment: .none, help: "A client role that may name it."),
+            .single("role", "ROLE", environment: .none, help: "The client role that may name it."),
             .single(
                 "tenant", "TENANT", environment: .none,
-                help: "Within this tenant; without --role, whichever role it comes by."),
+                help: "Only within this tenant; without --role, for any role."),
             Setting.blobs.flag,
         ],
         examples: [
@@ -50,11 +50,11 @@ extension Command {
     static let blobsGet = Command(
         ["blobs", "get"],
         summary: "Write a blob's content to standard output, or to a file",
-        discussion: "With --verify it is hashed once more before anything is written.",
+        discussion: "With --verify its hash is checked before anything is written.",
         arguments: [Argument("id", .one, .blobID, help: "the blob's id, its SHA-256")],
         flags: [
             .single("output", short: "o", "FILE", .path, environment: .none, help: "Write here; must not exist yet."),
-            .toggle("verify", environment: .none, help: "Check it first."), Setting.blobs.flag,
+            .toggle("verify", environment: .none, help: "Check the blob first."), Setting.blobs.flag,
         ],
         examples: [Example("millrace blobs get e3b0c442… -o scan.pdf", "back into a file")]
     ) { invocation in
@@ -89,10 +89,11 @@ extension Command {
 
     static let blobsList = Command(
         ["blobs", "list"],
-        summary: "List blobs by their id, with how many refer to each",
+        summary: "List blobs by their id, with the number of references to each",
         flags: [
-            .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many."),
-            .single("after", "ID", .blobID, environment: .none, help: "Only those behind it."), Setting.blobs.flag,
+            .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many."),
+            .single("after", "ID", .blobID, environment: .none, help: "Only entries after this one."),
+            Setting.blobs.flag,
         ],
         examples: [Example("millrace blobs list --limit 500 --jsonl", "for a script")]
     ) { invocation in
@@ -110,17 +111,17 @@ extension Command {
 
     static let blobsSweep = Command(
         ["blobs", "sweep"],
-        summary: "Delete the blobs that nobody refers to",
+        summary: "Delete blobs without references",
         discussion: """
-            Those that were neither put nor read nor let go for --grace, and what broken-off puts have left. Nothing that somebody \
-            refers to is touched. --dry-run shows what would go.
+            Deletes blobs that were not put, read or released within --grace, and the remains of interrupted puts. \
+            Blobs with references are never touched. --dry-run shows what would be deleted.
             """,
         flags: [
             .single(
                 "grace", "DURATION", .duration(.seconds(3600) ... .seconds(31_536_000)), environment: .none,
                 fallback: "1d",
-                help: "How long a blob is left alone."),
-            .toggle("dry-run", environment: .none, help: "Only show them."), Setting.blobs.flag,
+                help: "How long a blob without references is kept."),
+            .toggle("dry-run", environment: .none, help: "Only show the findings."), Setting.blobs.flag,
         ],
         examples: [Example("millrace blobs sweep --dry-run", "what nobody refers to any more")]
     ) { invocation in
@@ -148,8 +149,8 @@ extension Command {
 
     static let blobsVerify = Command(
         ["blobs", "verify"],
-        summary: "Read blobs and hash them again; exit 1 when one is damaged or missing",
-        discussion: "Those that are named, or all there are.",
+        summary: "Read blobs and check their hashes; exit 1 when one is damaged or missing",
+        discussion: "The named blobs, or all.",
         arguments: [Argument("id", .any, .blobID, help: "the blobs' ids")],
         flags: [Setting.blobs.flag],
         examples: [Example("millrace blobs verify", "after a restored backup, say")]
@@ -184,7 +185,7 @@ extension Command {
     }
 }
 
-/// A file's pieces, as they are asked for.
+/// A file's pieces, read on demand.
 private struct Pieces: AsyncSequence, Sendable {
     let chunks: FileChunks
 

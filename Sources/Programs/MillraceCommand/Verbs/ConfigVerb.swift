@@ -1,7 +1,7 @@
 extension Command {
     static let config = Command(
         ["config"],
-        summary: "Print the effective configuration and where each value comes from",
+        summary: "Print the effective configuration, and where each value comes from",
         discussion: """
             A flag wins over the environment, and the environment over the default. An empty variable counts as unset. \
             Secrets are masked; they may also be read from a file: DATABASE_URL_FILE names the file that holds \

@@ -14,14 +14,16 @@ extension ValueKind {
 }
 
 extension JobFlags {
-    /// What only failed jobs can be chosen by, the dead and those that wait for a retry. Not from the environment: a forgotten variable must not choose what is deleted.
+    /// Filters for failed jobs only: dead ones and those that wait for a retry. Not from the environment: a forgotten variable must not
+    /// decide what is deleted.
     static let ofDead: [CommandFlag] = [
         .single(
-            "error", "TEXT", environment: .none, help: "Only jobs whose last error contains this, in any case."),
+            "error", "TEXT", environment: .none,
+            help: "Only jobs whose last error contains this; upper and lower case do not matter."),
         .single(
             "since", "TIME", .past, environment: .none,
-            help: "Only jobs that failed last at this time or later; 2h is two hours ago."),
-        .single("until", "TIME", .past, environment: .none, help: "Only jobs that failed last before this time."),
+            help: "Only jobs whose last failure was at this time or later; 2h is two hours ago."),
+        .single("until", "TIME", .past, environment: .none, help: "Only jobs whose last failure was before this time."),
     ]
 
     /// Whose jobs they are, and by which keys they are held. Not from the environment either.
@@ -33,7 +35,7 @@ extension JobFlags {
 }
 
 extension Invocation {
-    /// The filter of any list, with what it says of dead jobs.
+    /// The filter of any list, with its conditions for dead jobs.
     var deadFilter: DeadFilter {
         get throws {
             DeadFilter(

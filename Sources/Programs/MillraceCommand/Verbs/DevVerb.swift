@@ -10,15 +10,17 @@ extension Command {
         ["dev"],
         summary: "Run everything on this machine: a Postgres, the schema, a worker",
         discussion: """
-            Without DATABASE_URL a private Postgres runs from the system's own programs, in a directory of ours and on a Unix \
-            socket only; the next run finds everything as it was. The worker knows the practice kinds and is started \
-            again when it crashes. Ctrl-C stops it all: the worker is drained, the private Postgres is stopped.
+            Without DATABASE_URL a private Postgres runs from the system's own programs, with a directory of its own \
+            and only a Unix socket; the next run finds everything as it was. The worker knows the practice kinds, and \
+            is restarted when it crashes. Ctrl-C stops everything: the worker is drained, the private Postgres is \
+            stopped.
             """,
         flags: [
             .toggle(
-                "tour", environment: .none, help: "Enqueue a handful of jobs first, and follow them to their ends."),
+                "tour", environment: .none, help: "Enqueue some jobs first, and follow them to their ends."),
             .toggle(
-                "once", environment: .none, help: "End after the tour (or, without it, once all is up), with exit 0."),
+                "once", environment: .none,
+                help: "End with exit 0 after the tour, or once everything runs if there is no tour."),
             Setting.directory.flag, Setting.slots.flag, Setting.listen.flag, Setting.token.flag, Setting.logLevel.flag,
         ],
         examples: [
@@ -30,7 +32,7 @@ extension Command {
     }
 }
 
-/// What `dev` starts and stops, in order.
+/// The parts that `dev` starts and stops, in order.
 struct Development: Sendable {
     let invocation: Invocation
 
@@ -110,7 +112,7 @@ struct Development: Sendable {
                     return nil
                 }
                 if case .some(let ended?) = try await group.next() {
-                    // the worker ended by itself: it has said why
+                    // the worker ended on its own: it has said why
                     group.cancelAll()
                     return ended == 0 ? code : .failed
                 }
@@ -140,7 +142,7 @@ struct Development: Sendable {
         }
     }
 
-    /// We have seen the process end, so nobody need wait until its session has been silent for long enough.
+    /// We have seen the process end, so nobody needs to wait until its session has been silent for long enough.
     private func rescue(after pid: pid_t, on connection: Connection) async {
         do {
             try await connection.execute(
@@ -158,7 +160,7 @@ struct Development: Sendable {
             environment["MILLRACE_TOKEN"] = token
             environment["MILLRACE_TOKEN_FILE"] = nil
         }
-        // Whoever develops wants files, and no warning of them.
+        // A developer wants mail in files, and no warning about it.
         if invocation.settings.lacksMailService { environment["EMAIL_SERVICE_PROVIDER"] = "outbox" }
         let tours = invocation.parsed.isOn("tour")
         return WorkerProcess(
@@ -183,7 +185,7 @@ struct Development: Sendable {
         return ended ? .done : .failed
     }
 
-    /// In the words to type: the program as it was called here, and the embedded Postgres found by itself from this directory.
+    /// With commands to copy: the program as it was called here; it finds the embedded Postgres from this directory.
     private func advise(url: String?) {
         let program = CommandLine.arguments.first ?? "millrace"
         var lines = ["", "What to try next, in another terminal:"]

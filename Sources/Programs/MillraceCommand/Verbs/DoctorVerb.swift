@@ -4,10 +4,11 @@ import Queues
 extension Command {
     static let doctor = Command(
         ["doctor"],
-        summary: "Check the database and this program's way to it, and say what to do",
+        summary: "Check the database and the connection to it, and say what to do",
         discussion: """
-            Looks at the connection, the server and its settings, the schema, the roles, notifications, clocks, and what \
-            keeps old rows alive. Changes nothing. Exit 0 when all is well, 10 with warnings, 11 with a problem.
+            Checks the connection, the server and its settings, the schema, the roles, notifications, clocks, and \
+            transactions that keep old rows alive. Changes nothing. Exit 0 when all is well, 10 with warnings, 11 with \
+            a problem.
             """,
         flags: [Setting.directURL.flag, Setting.clientRole.flag, Setting.workerRole.flag, Setting.adminRole.flag],
         examples: [

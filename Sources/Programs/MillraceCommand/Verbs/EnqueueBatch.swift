@@ -43,7 +43,7 @@ private final class BatchReader: Sendable {
         return (found.line, found.json)
     }
 
-    /// What the database could not say with a place in the line; it checks the rest.
+    /// Checks what the database could not report with a place in the line; the database checks the rest.
     private static func check(_ bytes: [UInt8], line: Int) throws(BadLine) -> [JSONValue.Member] {
         do throws(JSONProblem) {
             let value = try JSONValue.read(bytes)

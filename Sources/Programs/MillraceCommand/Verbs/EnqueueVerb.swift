@@ -42,25 +42,27 @@ extension Command {
 }
 
 enum EnqueueFlags {
-    /// What one job is given, and a batch is not: its lines say it themselves.
+    /// The flags of a single job; the lines of a batch contain these values themselves.
     static let ofOne: [CommandFlag] = [
         .single("queue", "NAME", .queueName, help: "Its queue; the kind's own if not given."),
         .single("priority", "N", .integer(0...9), help: "0 is first, 9 last; 4 if not given."),
         .single("at", "TIME", .instant, help: "Not before this time, in ISO 8601 with its zone."),
-        .single("in", "DURATION", .duration(.zero ... .days(36_500)), help: "Not before so much time has passed."),
+        .single("in", "DURATION", .duration(.zero ... .days(36_500)), help: "Not before this much time has passed."),
         .single("unique", "KEY", help: "At most one living job of this kind holds the key."),
         .single(
             "on-conflict", "WHAT", .choice(OnConflict.allCases.map(\.rawValue)),
-            help: "When the key is held: skip prints the holder, replace gives it the new work, error is exit code 4."),
+            help:
+                "When the key is held: skip prints the holder, replace gives the holder the new contents, error is exit code 4."
+        ),
         .single(
             "unique-for", "DURATION", .duration(.seconds(1) ... .days(365)),
-            help: "The key stays held so long after the end."),
+            help: "How long the key stays held after the job's end."),
         .single(
             "unique-scope", "WHAT", .choice(UniqueScope.allCases.map(\.rawValue)),
-            help: "Within what the key is unique; kind if not given."),
+            help: "The scope in which the key is unique; kind if not given."),
         .repeated(
             "after", "ID", .jobID, environment: .none,
-            help: "It waits until this job has succeeded; may be given many times."),
+            help: "Wait until this job has succeeded; may be given many times."),
         .single(
             "starts", "WHEN", .choice(After.Start.allCases.map(\.rawValue)), environment: .none,
             help: "With --after: when all have succeeded (if not given), when all have ended, or when one is dead."),
@@ -68,15 +70,15 @@ enum EnqueueFlags {
             "if-dead", "WHAT", .choice(After.Failing.allCases.map(\.rawValue)), environment: .none,
             help: "With --after, when one is dead or cancelled: cancel (if not given), or wait for its redrive."),
         .single("limit-key", "KEY", help: "The key of a concurrency or rate limit."),
-        .single("tenant", "NAME", help: "Whose job it is."),
+        .single("tenant", "NAME", help: "The tenant it belongs to."),
         .repeated("tag", "TAG", help: "A label to find it by; may be given many times."),
         .single(
             "max-attempts", "N", .integer(1...1000), help: "How many runs may fail; the kind's policy if not given."),
-        .single("metadata", "JSON", help: "An object that travels along."),
+        .single("metadata", "JSON", help: "A JSON object that is stored with the job."),
         .repeated(
             "option", "NAME=VALUE",
             help: "A further option: timeout, expires_at, unique_scope, unique_for, backoff or wake."),
-        .toggle("wait", environment: .none, help: "Wait for its end."),
+        .toggle("wait", environment: .none, help: "Wait until it has ended."),
     ]
 
     static let all =
@@ -139,7 +141,7 @@ extension Invocation {
         }
     }
 
-    /// JSON text, checked; the text itself is sent, for its numbers may have more digits than we can hold.
+    /// JSON text, checked. The text itself is sent, because its numbers may have more digits than we can hold.
     func arguments() throws -> [UInt8] {
         guard let word = parsed.string("args") else { return Array("{}".utf8) }
         let tooLarge = Failure(

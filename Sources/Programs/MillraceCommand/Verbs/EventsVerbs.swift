@@ -9,7 +9,7 @@ extension Command {
         flags: [
             .single("type", "TYPE", environment: .none, help: "Only events of this type."),
             .single("tenant", "TENANT", environment: .none, help: "Only events of this tenant."),
-            .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many."),
+            .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many."),
             .single("after", "ID", .eventID, environment: .none, help: "Only events older than this one."),
         ],
         examples: [Example("millrace events list --type com.example.order.paid", "what was published, and when")]
@@ -48,7 +48,7 @@ extension Command {
 
     static let eventsPublish = Command(
         ["events", "publish"],
-        summary: "Publish an event by hand",
+        summary: "Publish an event",
         discussion: """
             The data are JSON: a text, @file, or - for standard input. The event's id is printed. With --id, a second call with \
             the same content publishes nothing, and one with other content is refused with exit 4.
@@ -59,8 +59,8 @@ extension Command {
             Argument("data", .one, help: "JSON, @file, or - for standard input"),
         ],
         flags: [
-            .single("subject", "TEXT", environment: .none, help: "What it is about, within the source."),
-            .single("tenant", "TENANT", environment: .none, help: "Whose it is."),
+            .single("subject", "TEXT", environment: .none, help: "The subject of the event, within the source."),
+            .single("tenant", "TENANT", environment: .none, help: "The tenant it belongs to."),
             .single("id", "UUID", .eventID, environment: .none, help: "Its id; a new one if not given."),
         ],
         examples: [
@@ -82,16 +82,16 @@ extension Command {
 
     static let eventsTail = Command(
         ["events", "tail"],
-        summary: "Print the feed of events, one CloudEvents document a line",
+        summary: "Print the feed of events, one CloudEvents document per line",
         discussion: """
-            In the order in which their transactions came to be seen, from the beginning or behind --since; each line has its \
-            seq in front, which is what a reader keeps. With --follow it goes on until Ctrl-C, or until --timeout.
+            Prints events in the order in which they became visible, from the beginning or after --since; each line \
+            begins with its seq, which readers remember. With --follow it continues until Ctrl-C or --timeout.
             """,
         flags: [
             .single(
                 "since", "SEQ", .integer(0...Int.max), environment: .none, fallback: "0",
-                help: "Only what came behind it."),
-            .toggle("follow", short: "f", environment: .none, help: "Go on with those that come."),
+                help: "Only events after this number."),
+            .toggle("follow", short: "f", environment: .none, help: "Continue with new events."),
         ],
         examples: [Example("millrace events tail --follow --jsonl", "every event as it comes, for a script")]
     ) { invocation in

@@ -4,7 +4,7 @@ import Supervision
 extension Command {
     static let flagsList = Command(
         ["flags", "list"],
-        summary: "List the flags and for how many keys each is on",
+        summary: "List the flags, each with its share of keys",
         examples: [Example("millrace flags list", "shares, and keys that always have it")]
     ) { invocation in
         let flags = try await invocation.withSchema { try await Providers.flags(on: $0) }
@@ -16,15 +16,15 @@ extension Command {
         ["flags", "set"],
         summary: "Switch a flag on for a share of all keys",
         discussion: """
-            Whoever has it at 10 still has it at 20: a key keeps its place, in the database and in every process. Setting a \
-            flag says everything about it anew: keys of an earlier --always that are not named again are gone.
+            A key that is on at 10 is still on at 20: its place does not change, in the database and in every process. Setting a \
+            flag replaces all of it: keys of an earlier --always that are not named again are dropped.
             """,
         arguments: [
             Argument("name", .one, .scheduleName, help: "the flag's name"),
             Argument("percent", .one, .integer(0...100), help: "the share of keys, 0 for off"),
         ],
         flags: [
-            .repeated("always", "KEY", environment: .none, help: "A key that has it in any case."),
+            .repeated("always", "KEY", environment: .none, help: "A key for which it is always on."),
             .single("reason", "TEXT", environment: .none, help: "Why."), .create(.flag),
         ],
         examples: [

@@ -6,22 +6,22 @@ extension Command {
     static let jobsRetry = bulk(
         .retry, summary: "Run jobs again: dead and cancelled ones from the start, scheduled ones now",
         discussion: """
-            A dead or cancelled job starts again from its first attempt; its errors stay, and so do its recorded steps, which \
-            are not done again, unless --fresh is given. A job whose unique key is held by another is left alone, and so is one \
-            whose arguments are no longer kept: the exit code is 4. With filters such jobs are counted, with their reason.
+            A dead or cancelled job starts again from its first attempt. It keeps its errors and its recorded steps; \
+            with --fresh the steps are done again. A job is left alone, with exit code 4, if another job holds its \
+            unique key or if its arguments are no longer kept. With filters such jobs are counted, with their reason.
             """,
         extra: [
-            .toggle("dead", environment: .none, help: "All dead jobs, or those that the filters leave."),
+            .toggle("dead", environment: .none, help: "All dead jobs, or those that match the filters."),
             .single(
                 "state", "STATE", .choice(["dead", "cancelled", "scheduled", "retrying"]), environment: .none,
                 help:
                     "All jobs in this state, or those that the filters leave; retrying: scheduled after a run that failed."
             ),
-            .toggle("fresh", environment: .none, help: "Forget their recorded steps: all of them are done again."),
-            .toggle("flow", environment: .none, help: "Whatever is dead or cancelled of the flows of these jobs."),
+            .toggle("fresh", environment: .none, help: "Forget their recorded steps, so that all are done again."),
+            .toggle("flow", environment: .none, help: "All dead and cancelled jobs of these jobs' flows."),
             .single(
                 "rate", "N", .integer(1...10_000), environment: .none,
-                help: "At most so many a second, for what they call on; as fast as it goes if not given."),
+                help: "At most this many a second, to spare what the jobs call; as fast as possible if not given."),
         ],
         examples: [
             Example("millrace jobs retry 42 43", "these two"),
@@ -32,12 +32,12 @@ extension Command {
 
     static let jobsCancel = bulk(
         .cancel, summary: "Cancel jobs that wait or run",
-        discussion: "A running job is told within a second; what it does about that is its handler's matter.",
+        discussion: "A running job is told within a second; its handler decides what to do.",
         extra: [
             .single(
                 "state", "STATE", .choice(["ready", "scheduled", "blocked", "running"]), environment: .none,
-                help: "All jobs in this state, or those that the filters leave."),
-            .toggle("flow", environment: .none, help: "Everything that hangs together with these jobs."),
+                help: "All jobs in this state, or those that match the filters."),
+            .toggle("flow", environment: .none, help: "All jobs of these jobs' flows."),
         ],
         examples: [
             Example("millrace jobs cancel 42", "one of them"),
@@ -51,7 +51,7 @@ extension Command {
         extra: [
             .single(
                 "state", "STATE", .choice(["ready", "scheduled", "blocked", "succeeded", "cancelled", "dead"]),
-                environment: .none, help: "All jobs in this state, or those that the filters leave.")
+                environment: .none, help: "All jobs in this state, or those that match the filters.")
         ],
         examples: [
             Example("millrace jobs delete 42", "one of them"),
@@ -65,7 +65,7 @@ extension Command {
             ["jobs", deed.rawValue], summary: summary, discussion: discussion,
             arguments: [Argument("id", .any, .jobID, help: "the jobs' ids; none with filters")],
             flags: extra + JobFlags.bulkFilter + JobFlags.ofOwner + (deed == .cancel ? [] : JobFlags.ofDead) + [
-                .toggle("dry-run", environment: .none, help: "Print how many it would be, and change nothing.")
+                .toggle("dry-run", environment: .none, help: "Print the number, and change nothing.")
             ], examples: examples
         ) { invocation in
             try await Bulk(deed: deed, invocation: invocation).run()
@@ -74,7 +74,7 @@ extension Command {
 }
 
 extension JobFlags {
-    /// Not from the environment: a forgotten variable must not choose what is deleted.
+    /// Not from the environment: a forgotten variable must not decide what is deleted.
     static let bulkFilter: [CommandFlag] = [
         .single("queue", "NAME", .queueName, environment: .none, help: "Only jobs of this queue."),
         .single("kind", "KIND", .kindName, environment: .none, help: "Only jobs of this kind."),
@@ -130,7 +130,7 @@ struct Bulk {
 
     private var isFresh: Bool { deed == .retry && invocation.parsed.isOn("fresh") }
 
-    /// What is cancelled is not dead, and has no flags for it.
+    /// Jobs to cancel are not dead, so the flags for dead jobs do not exist there.
     private var deadFilter: DeadFilter {
         get throws { deed == .cancel ? DeadFilter(invocation.filter) : try invocation.deadFilter }
     }
@@ -145,7 +145,7 @@ struct Bulk {
         }
     }
 
-    /// The states to look in, and `retrying`, which is none of its own.
+    /// The states to look in, and `retrying`, which is not a state of its own.
     private var places: [String] {
         invocation.parsed.string("state") == "retrying" ? ["retrying"] : states.map(\.rawValue)
     }
@@ -294,10 +294,10 @@ struct Bulk {
             while !isOver {
                 let ids: [Int64]
                 if isWide {
-                    let stretch = try await stretch(of: state, search, after: after, on: connection)
-                    ids = stretch.ids
-                    isOver = stretch.next == nil
-                    after = stretch.next
+                    let part = try await part(of: state, search, after: after, on: connection)
+                    ids = part.ids
+                    isOver = part.next == nil
+                    after = part.next
                 } else {
                     ids = try await page(of: JobState(rawValue: state) ?? .dead, after: after, on: connection)
                     isOver = ids.isEmpty
@@ -332,7 +332,7 @@ struct Bulk {
         return .done
     }
 
-    /// What became of many.
+    /// The results for many jobs.
     private struct Tally {
         var done = 0
         var moved = 0
@@ -368,9 +368,9 @@ struct Bulk {
         return .done
     }
 
-    private func stretch(
+    private func part(
         of state: String, _ search: JobSearch, after: Int64?, on connection: Connection
-    ) async throws -> JobStretch {
+    ) async throws -> JobSearchPart {
         try Task.checkCancellation()
         return try await Queue.find(
             state, search, after: after, limit: min(rate ?? Queue.page, Queue.page), on: connection,

@@ -6,10 +6,11 @@ import Queues
 extension Command {
     static let jobsErrors = Command(
         ["jobs", "errors"],
-        summary: "List what jobs failed of, alike errors together",
+        summary: "List the errors of failed jobs, similar ones together",
         discussion: """
-            Dead jobs, and those that wait for a retry, by their last error: how many, since when, until when, and one of them as \
-            an example. Numbers in an error are shown as #, as the same trouble seldom has the same numbers.
+            Groups dead jobs, and jobs that wait for a retry, by their last error: how many, since when, until when, \
+            and one of them as an example. Numbers in an error are shown as #, because the same trouble rarely has the \
+            same numbers.
             """,
         flags: [
             .single("state", "STATE", .choice(["dead", "retrying"]), help: "Only jobs in this state.")
@@ -35,7 +36,7 @@ extension Command {
     }
 }
 
-/// All jobs that a search finds, a stretch at a time, with progress.
+/// All jobs that a search finds, part by part, with progress.
 struct FoundJobs {
     let state: String
     let search: JobSearch
@@ -43,7 +44,7 @@ struct FoundJobs {
 
     private static let patience = Duration.seconds(600)
 
-    /// - Parameter cap: after so many the counting stops.
+    /// - Parameter cap: the count stops here.
     func sum(cap: Int? = nil, on connection: Connection) async throws -> (count: Int, errors: [JobError]) {
         var sums: [[String]: JobError] = [:]
         var count = 0
@@ -68,11 +69,11 @@ struct FoundJobs {
         var looked = 0
         repeat {
             try Task.checkCancellation()
-            let stretch = try await Queue.find(state, search, after: after, on: connection, deadline: Self.patience)
-            looked += stretch.looked
+            let part = try await Queue.find(state, search, after: after, on: connection, deadline: Self.patience)
+            looked += part.looked
             if shows { region.update(["looked at \(Humane.count(looked, "\(state) job"))"]) }
-            after = stretch.next
-            if !stretch.ids.isEmpty, try await !body(stretch.ids) { break }
+            after = part.next
+            if !part.ids.isEmpty, try await !body(part.ids) { break }
         } while after != nil
         if shows { region.update([]) }
     }
@@ -122,14 +123,14 @@ extension Invocation {
                 var count = 0
                 repeat {
                     try Task.checkCancellation()
-                    let stretch = try await Queue.find(
+                    let part = try await Queue.find(
                         state, search, after: next, limit: limit - count, on: connection)
-                    for id in stretch.ids {
+                    for id in part.ids {
                         // A job that moved meanwhile is shown where it is now.
                         if let job = try await Queue.job(id, on: connection) { found[id] = job }
                     }
-                    count += stretch.ids.count
-                    next = stretch.next
+                    count += part.ids.count
+                    next = part.next
                 } while next != nil && count < limit
             }
             return Array(found.values.sorted { $0.id > $1.id }.prefix(limit))

@@ -5,14 +5,15 @@ import Queues
 extension Command {
     static let jobsLogs = Command(
         ["jobs", "logs"],
-        summary: "Print what a job's runs have logged",
+        summary: "Print the log of a job's runs",
         discussion: """
-            What handlers log with context.log, oldest first, with the run that said it. The newest 200 lines and 64 KiB of a \
-            job are kept, as long as the job. With --follow until the job has ended; exit 7 when --timeout passed first.
+            Prints what handlers log with context.log, oldest first, with the run that logged it. The newest 200 lines \
+            and 64 KiB of a job are kept, as long as the job itself. With --follow it continues until the job has \
+            ended; exit 7 when --timeout passed first.
             """,
         arguments: [Argument("id", .one, .jobID, help: "the job's id")],
         flags: [
-            .toggle("follow", short: "f", environment: .none, help: "Go on with new lines until the job has ended.")
+            .toggle("follow", short: "f", environment: .none, help: "Continue with new lines until the job has ended.")
         ],
         examples: [
             Example("millrace jobs logs 42", "what is kept"),
@@ -77,7 +78,7 @@ private struct LogFollower {
 }
 
 extension Invocation {
-    /// What is known of a job beside itself; nothing for a client, who may not ask.
+    /// Steps, log and progress of a job; nothing for a client, which may not read them.
     func traces(of id: Int64, on connection: Connection) async throws(PostgresError) -> Traces {
         do throws(PostgresError) {
             return Traces(

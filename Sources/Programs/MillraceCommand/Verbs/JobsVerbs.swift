@@ -14,7 +14,7 @@ extension Command {
                 "state", "STATE", .choice(JobState.allCases.map(\.rawValue) + ["retrying"]),
                 help: "Only jobs in this state; retrying: scheduled after a run that failed.")
         ] + JobFlags.filter + JobFlags.ofOwner + JobFlags.ofDead + [
-            .single("limit", "N", .integer(1...10_000), fallback: "50", help: "At most so many."),
+            .single("limit", "N", .integer(1...10_000), fallback: "50", help: "Show at most this many."),
             .single("after", "ID", .jobID, environment: .none, help: "Only jobs older than this one."),
         ],
         examples: [
@@ -93,8 +93,9 @@ extension Command {
         ["jobs", "watch"],
         summary: "Follow a job to its end",
         discussion: """
-            Its progress is shown as its run reports it. Exit 0 when it succeeded, 8 when it died or was cancelled, 7 when \
-            --timeout passed first. An outage of the database is waited out. With --jsonl every change is a line.
+            Shows the progress that the job's run reports. Exit 0 when it succeeded, 8 when it died or was cancelled, \
+            7 when --timeout passed first. It waits through an outage of the database. With --jsonl every change is a \
+            line.
             """,
         arguments: [Argument("id", .one, .jobID, help: "the job's id")],
         examples: [Example("millrace jobs watch 42 --timeout 5m", "and give up after five minutes")]
@@ -169,7 +170,7 @@ extension Invocation {
                 ? try await Queue.deadJobs(deadFilter, after: after, limit: wanted, on: connection)
                 : try await Queue.jobs(state, filter, after: after, limit: wanted, on: connection)
             found += page
-            // A page may come short where jobs moved meanwhile; an empty one is the end.
+            // A page may be short if jobs moved meanwhile; only an empty one is the end.
             guard let last = page.last else { break }
             after = last.id
         }

@@ -6,15 +6,15 @@ extension Command {
         ["keys", "generate"],
         summary: "Make an encryption key",
         discussion: """
-            Prints id:base64, as MILLRACE_ENCRYPTION_KEY takes it: a secret. Without the key nobody reads what it has encrypted; \
-            keep it where backups of the database are not.
+            Prints id:base64, as MILLRACE_ENCRYPTION_KEY takes it. It is a secret. Without the key nobody can read \
+            what it has encrypted; keep it apart from the backups of the database.
             """,
         flags: [
             .single(
                 "id", "ID",
                 .custom(expects: "an id of 1 to 32 letters, digits and the signs _ -") { text in
                     Key.isID(text) ? nil : "takes an id of 1 to 32 letters, digits and the signs _ -"
-                }, environment: .none, help: "What to call it; derived from the key if not given.")
+                }, environment: .none, help: "The key's id; derived from the key if not given.")
         ],
         examples: [
             Example("millrace keys generate > key", "for MILLRACE_ENCRYPTION_KEY_FILE"),
@@ -31,7 +31,7 @@ extension Command {
     static let keysList = Command(
         ["keys", "list"],
         summary: "List the encryption keys that are here, and those that jobs need",
-        flags: [.toggle("exact", help: "Count all, and not just up to 10,000."), Setting.encryptionKeys.flag],
+        flags: [.toggle("exact", help: "Count all, not only up to 10,000."), Setting.encryptionKeys.flag],
         examples: [Example("millrace keys list", "may the old key go?")]
     ) { invocation in
         let isExact = invocation.parsed.isOn("exact")
@@ -49,17 +49,18 @@ extension Command {
 
     static let keysRotate = Command(
         ["keys", "rotate"],
-        summary: "Encrypt all arguments anew under the first key, so that older ones can go",
+        summary: "Encrypt all arguments with the first key, so that older keys can go",
         discussion: """
-            Every key that jobs need has to be here, and workers must have the new first key already: give it to all of them \
-            behind the old one, then put it first, then rotate, then remove the old one. Running workers are not disturbed. \
-            May be stopped and run again at any time; it goes on where it was. Exit 1 when jobs are left under another key.
+            Every key that jobs need must be given here, and workers must have the new first key already: give it to \
+            all of them after the old one, then put it first, then rotate, then remove the old one. Running workers \
+            are not disturbed. You can stop this command and run it again at any time; it continues where it stopped. \
+            Exit 1 when jobs are left under another key.
             """,
         flags: [
             .single(
                 "batch", "N", .integer(1...500), environment: .none, fallback: "200",
                 help: "How many jobs to change at once."),
-            .toggle("dry-run", environment: .none, help: "Print how many jobs it would be, and change nothing."),
+            .toggle("dry-run", environment: .none, help: "Print the number of jobs, and change nothing."),
             Setting.encryptionKeys.flag,
         ],
         examples: [Example("MILLRACE_ENCRYPTION_KEY=new:…,old:… millrace keys rotate", "old to new")]

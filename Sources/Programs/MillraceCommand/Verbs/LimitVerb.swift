@@ -7,26 +7,29 @@ extension Command {
         ["queues", "limit"],
         summary: "Show or change how many jobs may run at once, and how often they may start",
         discussion: """
-            Limits hold for the whole fleet and from now on; jobs that run already go on. Without anything to set, the limits \
-            are listed. What is not named stays as it is; none takes a bound away, --remove the whole limit. A key that ends \
-            in * is the rule of every key that begins so, each for itself. A tenant's weight is its share of its queues \
-            beside the other tenants, 1 unless set. Held back (parked in JSON) are jobs that wait because their key is full.
+            Limits hold for the whole fleet from now on; jobs that already run continue. Without a setting, the limits \
+            are listed. Settings that are not given stay as they are; none removes a bound, --remove the whole limit. \
+            A key that ends in * is the rule for every key that begins so; each key counts separately. A tenant's \
+            weight is its share of its queues relative to the other tenants, 1 unless set. Jobs that wait because \
+            their key is full are held back (parked in JSON).
             """,
         arguments: [Argument("queue", .optional, .queueName, help: "the queue's name")],
         flags: [
-            .single("key", "KEY", environment: .none, help: "Limit jobs with this limit key; or a prefix and *."),
+            .single(
+                "key", "KEY", environment: .none, help: "Limit the jobs with this limit key, or with a prefix and *."),
             .single("tenant", "TENANT", environment: .none, help: "Limit the jobs of this tenant."),
             .single(
                 "concurrency", "N", .bound(0), environment: .none,
-                help: "At most so many at once; 0 stops all, none is no bound."),
+                help: "At most this many jobs run at once; 0 stops all, none removes the bound."),
             .single(
                 "rate", "N/SPAN", .rate, environment: .none,
-                help: "At most so many starts in so long: 10/1s, 100/1m; or none."),
+                help: "At most N starts in each span: 10/1s, 100/1m; or none."),
             .single(
                 "burst", "N", .integer(1...1_000_000_000), environment: .none,
-                help: "So many at once after a rest; as many as the rate unless set."),
-            .single("weight", "N", .weight, environment: .none, help: "A tenant's share beside others; or none."),
-            .toggle("remove", environment: .none, help: "Take the limit away."), .create(.queue),
+                help: "At most this many starts at once after a rest; as many as the rate unless set."),
+            .single(
+                "weight", "N", .weight, environment: .none, help: "A tenant's share relative to the others; or none."),
+            .toggle("remove", environment: .none, help: "Remove the limit."), .create(.queue),
         ],
         examples: [
             Example("millrace queues limit", "all limits, and what they hold back"),
@@ -82,7 +85,7 @@ extension ValueKind {
 }
 
 extension Invocation {
-    /// Whom the limit concerns; nil when nobody is named.
+    /// The subject of the limit; nil when none is named.
     fileprivate var limitSubject: Limit.Subject? {
         get throws {
             let named = [
@@ -106,7 +109,7 @@ extension Invocation {
             }
     }
 
-    /// What becomes of the limit there is; nil when nothing is left of it.
+    /// The changed limit; nil when nothing is left of it.
     fileprivate var limitChanges: @Sendable (Limit, Limit.Subject) throws -> Limit? {
         get throws {
             let remove = parsed.isOn("remove")

@@ -4,20 +4,20 @@ import Mail
 extension Command {
     static let mailAudit = Command(
         ["mail", "audit"],
-        summary: "List who did what with mail, newest first",
+        summary: "List what operators did with mail, newest first",
         discussion: """
-            Cancelled, moved, decided, suppressed, erased, and every switch to another service. It holds no address. \
-            Nobody can change or delete an entry.
+            Entries about messages that were cancelled, moved or decided, addresses that were suppressed or erased, \
+            and every switch to another service. It contains no address. Nobody can change or delete an entry.
             """,
         flags: [
             .single(
                 "what", "WHAT",
                 .choice(["cancel", "reschedule", "resolve", "suppress", "unsuppress", "erase", "switch"]),
                 environment: .none, help: "Only entries of this kind."),
-            .single("by", "ROLE", .text, environment: .none, help: "Only what this role did."),
+            .single("by", "ROLE", .text, environment: .none, help: "Only actions of this role."),
             .single("message", "ID", .messageID, environment: .none, help: "Only about this message."),
             .single("since", "TIME", .instant, environment: .none, help: "Only entries since then."),
-            .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many."),
+            .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many."),
             .single(
                 "after", "N", .integer(1...1_000_000_000_000_000), environment: .none,
                 help: "Only entries older than this one."),

@@ -3,10 +3,10 @@ import Mail
 extension Command {
     static let mailDoctor = Command(
         ["mail", "doctor"],
-        summary: "Look whether the world can see that a domain's mail is its own",
+        summary: "Check whether receivers can verify a domain's mail",
         discussion: """
-            Asks the DNS for SPF, DKIM and DMARC, as the configured service wants them. Exit 10 with warnings, 11 when mail is \
-            likely to be refused. Needs no database.
+            Checks SPF, DKIM and DMARC in the DNS, as the configured service needs them. Exit 10 with warnings, 11 \
+            when mail is likely to be refused. Needs no database.
             """,
         arguments: [
             Argument("domain", .optional, help: "the domain of the From address; EMAIL_FROM_ADDRESS's if not given")

@@ -5,24 +5,25 @@ import Postgres
 extension Command {
     static let mailSend = Command(
         ["mail", "send"],
-        summary: "Hand in a message",
+        summary: "Send a message",
         discussion: """
-            Either with its words (--subject, and --text, --html or both as files; - is standard input) or with a template and \
-            its data. Its id is printed. With --wait it ends when a provider has taken the message, or when it was delivered: \
-            exit 0, 8 when it failed, 4 when the address is suppressed, 7 when --timeout is over.
+            Takes the words of the message (--subject, and --text, --html or both as files; - is standard input), or a \
+            template and its data. Prints the message's id. With --wait it ends when a provider has taken the message, \
+            or when it was delivered: exit 0, 8 when it failed, 4 when the address is suppressed, 7 when --timeout is \
+            over.
             """,
-        arguments: [Argument("to", .many, help: "whom it goes to, as local@host or 'Name <local@host>'")],
+        arguments: [Argument("to", .many, help: "the recipients, as local@host or 'Name <local@host>'")],
         flags: [
-            .single("subject", "TEXT", environment: .none, help: "What it is about."),
+            .single("subject", "TEXT", environment: .none, help: "The subject."),
             .single("text", "FILE", .path, environment: .none, help: "The text, in a file."),
             .single("html", "FILE", .path, environment: .none, help: "The HTML, in a file."),
             .single("template", "NAME", environment: .none, help: "The template to render."),
             .single(
                 "data", "JSON", environment: .none, help: "The template's data: JSON, @file, or - for standard input."),
-            .single("locale", "LOCALE", environment: .none, help: "Of the template, such as pt-BR."),
+            .single("locale", "LOCALE", environment: .none, help: "The template's locale, such as pt-BR."),
             .single(
                 "person", "ID", environment: .none,
-                help: "Who reads it: the template takes its language and user_name from this person's profile."),
+                help: "The reader: the template takes its language and user_name from this person's profile."),
             .repeated("cc", "ADDRESS", environment: .none, help: "Who gets a copy."),
             .repeated("bcc", "ADDRESS", environment: .none, help: "Who gets a copy that the others do not see."),
             .single("reply-to", "ADDRESS", environment: .none, help: "Where answers go."),
@@ -31,22 +32,23 @@ extension Command {
             .repeated("tag", "NAME[=VALUE]", environment: .none, help: "A tag that the provider reports back."),
             .single(
                 "priority", "PRIORITY", .choice(["low", "normal", "high", "urgent"]), environment: .none,
-                fallback: "normal", help: "How soon, beside others."),
+                fallback: "normal", help: "How urgent it is."),
             .single(
                 "purpose", "PURPOSE", .choice(["transactional", "security", "alarm", "marketing"]), environment: .none,
                 fallback: "transactional", help: "What it is for: who is suppressed is so by purpose."),
             .single(
                 "on-unknown", "WHAT", .choice(["park", "again"]), environment: .none, fallback: "park",
-                help: "When nobody knows whether it was sent: wait for a human, or send it again."),
+                help: "When it is unknown whether it was sent: wait for a human, or send it again."),
             .single(
                 "at", "TIME", .instant, environment: .none, help: "Not before this time, in ISO 8601 with its zone."),
             .single("expires", "TIME", .instant, environment: .none, help: "Not after this time."),
-            .single("sender", "ID", environment: .none, help: "On whose behalf, for the sender's rate."),
-            .single("tenant", "TENANT", environment: .none, help: "Whose it is."),
+            .single("sender", "ID", environment: .none, help: "The sender, for the limit on each sender."),
+            .single("tenant", "TENANT", environment: .none, help: "The tenant it belongs to."),
             .toggle("receipt", environment: .none, help: "Ask for a receipt."),
             .single("id", "UUID", .messageID, environment: .none, help: "Its id; a new one if not given."),
             .single(
-                "wait", "STATUS", .choice(["accepted", "delivered"]), environment: .none, help: "Wait until it is so."),
+                "wait", "STATUS", .choice(["accepted", "delivered"]), environment: .none,
+                help: "Wait until the message has this status."),
         ],
         examples: [
             Example("millrace mail send ada@example.org --subject Hello --text hello.txt", "a plain message"),
@@ -177,7 +179,7 @@ extension Invocation {
     }
 }
 
-/// What a status means for whoever waits.
+/// What a status means for a caller that waits.
 enum MailStatus {
     static let all = [
         "scheduled", "queued", "sending", "unknown", "parked", "accepted", "delayed", "delivered", "bounced",

@@ -8,9 +8,10 @@ extension Command {
         summary: "List messages, newest first",
         flags: [
             .single(
-                "status", "STATUS", .choice(MailStatus.all), environment: .none, help: "Only messages that are so."),
-            .single("since", "TIME", .instant, environment: .none, help: "Only messages handed in since then."),
-            .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many."),
+                "status", "STATUS", .choice(MailStatus.all), environment: .none, help: "Only messages with this status."
+            ),
+            .single("since", "TIME", .instant, environment: .none, help: "Only messages sent to Millrace since then."),
+            .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many."),
             .single("after", "ID", .messageID, environment: .none, help: "Only messages older than this one."),
         ],
         examples: [
@@ -50,8 +51,8 @@ extension Command {
 
     static let mailShow = Command(
         ["mail", "show"],
-        summary: "Tell a message's whole story: every attempt, every event",
-        discussion: "With --raw its addresses and words too. The version of its template is template_version.",
+        summary: "Show a message with all its attempts and events",
+        discussion: "With --raw also addresses and words. template_version is the version of its template.",
         arguments: [Argument("id", .one, .messageID, help: "the message's id")],
         flags: [.toggle("raw", environment: .none, help: "With addresses and content.")],
         examples: [Example("millrace mail show 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "what became of it")]
@@ -65,11 +66,11 @@ extension Command {
 
     static let mailPreview = Command(
         ["mail", "preview"],
-        summary: "Print a message's words as they are sent",
+        summary: "Print a message as it is sent",
         discussion:
             "A message whose template has not been rendered yet has no words: then its template's data are printed.",
         arguments: [Argument("id", .one, .messageID, help: "the message's id")],
-        flags: [.toggle("html", environment: .none, help: "The HTML part, not the text.")],
+        flags: [.toggle("html", environment: .none, help: "Print the HTML part, not the text.")],
         examples: [
             Example("millrace mail preview 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e --html > mail.html", "to look at it")
         ]
@@ -96,7 +97,7 @@ extension Command {
 
     static let mailCancel = Command(
         ["mail", "cancel"],
-        summary: "Cancel a message that was not handed to a provider yet",
+        summary: "Cancel a message that no provider has got yet",
         arguments: [Argument("id", .one, .messageID, help: "the message's id")],
         examples: [Example("millrace mail cancel 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "exit 4 when it is too late")]
     ) { invocation in
@@ -110,7 +111,7 @@ extension Command {
 
     static let mailResolve = Command(
         ["mail", "resolve"],
-        summary: "Decide about a message in doubt (parked): nobody knows whether it was sent",
+        summary: "Decide about a parked message: nobody knows whether it was sent",
         arguments: [
             Argument("id", .one, .messageID, help: "the message's id"),
             Argument("verdict", .one, .choice(["accepted", "refused", "again"]), help: "accepted, refused, or again"),
@@ -132,19 +133,21 @@ extension Command {
 
     static let mailSuppress = Command(
         ["mail", "suppress"],
-        summary: "Send an address no more mail, or see and change who gets none",
+        summary: "Suppress an address, lift a suppression, or list the suppressed",
         discussion:
             "A bounce that lasts suppresses an address for everything, a complaint for marketing and ordinary mail, a click on unsubscribe for marketing.",
         arguments: [Argument("address", .optional, help: "the address; left out with --list")],
         flags: [
             .single(
                 "purpose", "PURPOSE", .choice(["*", "transactional", "security", "alarm", "marketing"]),
-                environment: .none, fallback: "*", help: "For which mail; * is all of it."),
-            .single("reason", "TEXT", environment: .none, fallback: "by hand", help: "Why. It outlives the address."),
-            .toggle("remove", environment: .none, help: "Let it get mail again."),
-            .toggle("list", environment: .none, help: "List who is suppressed."),
-            .single("limit", "N", .integer(1...500), fallback: "50", help: "At most so many, with --list."),
-            .single("after", "HASH", environment: .none, help: "Only those behind it, with --list."),
+                environment: .none, fallback: "*", help: "The kind of mail; * is all."),
+            .single(
+                "reason", "TEXT", environment: .none, fallback: "by hand",
+                help: "The reason. It is kept even after the address is erased."),
+            .toggle("remove", environment: .none, help: "Allow mail to the address again."),
+            .toggle("list", environment: .none, help: "List the suppressed addresses."),
+            .single("limit", "N", .integer(1...500), fallback: "50", help: "With --list: show at most this many."),
+            .single("after", "HASH", environment: .none, help: "With --list: only entries after this one."),
         ],
         examples: [
             Example("millrace mail suppress ada@example.org --purpose marketing", "no more newsletters"),
@@ -172,13 +175,14 @@ extension Command {
 
     static let mailReconcile = Command(
         ["mail", "reconcile"],
-        summary: "Ask the providers about messages they took and have said nothing of since",
-        discussion: "Workers do so by themselves, every five minutes for what has been silent for an hour.",
+        summary: "Ask the providers about messages that they took and that have been silent since",
+        discussion:
+            "Workers do this by themselves: every five minutes, for messages that have been silent for an hour.",
         flags: [
             .single(
                 "older", "DURATION", .duration(.zero ... .seconds(2_592_000)), environment: .none, fallback: "1h",
-                help: "Silent for so long."),
-            .single("limit", "N", .integer(1...500), fallback: "100", help: "At most so many."),
+                help: "Only messages that have been silent for this long."),
+            .single("limit", "N", .integer(1...500), fallback: "100", help: "Ask about at most this many."),
         ],
         examples: [Example("millrace mail reconcile --older 10m", "without waiting for the workers")]
     ) { invocation in
@@ -187,7 +191,7 @@ extension Command {
         let pool = Pool(try invocation.connectionOptions(), size: 2)
         let composer = try invocation.composer()
         let mail = try composer.mail(pool: pool, supervisor: composer.supervisor(name: "reconcile"))
-        let sum = try await mail.post.reconcile(
+        let sum = try await mail.service.reconcile(
             olderThan: parsed.duration("older") ?? .seconds(3600), page: parsed.integer("limit") ?? 100)
         await pool.close()
         invocation.console.show([
@@ -201,15 +205,16 @@ extension Command {
 
     static let mailErase = Command(
         ["mail", "erase"],
-        summary: "Remove a person's address and messages everywhere",
+        summary: "Erase a person's address and messages everywhere",
         discussion: """
-            Contents, addresses, events, the arguments and logs of jobs. What stays says that something was sent, and not what or \
-            to whom; who was suppressed stays so by a hash. --dry-run does it and takes it back, and says what would go.
+            Erases contents, addresses, events, and the arguments and logs of jobs. The remaining records say that \
+            something was sent, but not what or to whom; a suppressed address stays suppressed through a hash. \
+            --dry-run runs the erasure, rolls it back, and prints what would be erased.
             """,
         arguments: [Argument("address", .one, help: "the address")],
         flags: [
-            .toggle("dry-run", environment: .none, help: "Only say what would go."),
-            .toggle("yes", environment: .none, help: "Do not ask; needed where nobody can be asked."),
+            .toggle("dry-run", environment: .none, help: "Print what would be deleted, and change nothing."),
+            .toggle("yes", environment: .none, help: "Do not ask for confirmation; needed without a terminal."),
         ],
         examples: [Example("millrace mail erase ada@example.org --dry-run", "how much there is")]
     ) { invocation in

@@ -81,7 +81,7 @@ extension Command {
         }
     }
 
-    /// For `--dry-run`, which needs no database: of one that can be reached it is said whether a migration would refuse it.
+    /// For `--dry-run`, which needs no database. If one can be reached, this reports whether a migration would refuse it.
     private static func objection(to invocation: Invocation) async -> ExitCode {
         do {
             let refusal = try await invocation.withConnection { try await Migrator.objection(on: $0) }

@@ -5,8 +5,8 @@ import Supervision
 extension Command {
     static let providersList = Command(
         ["providers", "list"],
-        summary: "List the providers and how they are doing, those that are not called first",
-        discussion: "Counts and times are those of the last 30 seconds, of all workers together.",
+        summary: "List the providers and their health; those that are not called come first",
+        discussion: "Counts and times cover the last 30 seconds and all workers.",
         examples: [Example("millrace providers list", "state, calls, times, pace")]
     ) { invocation in
         let rows = try await invocation.withSchema { try await Providers.list(on: $0) }
@@ -16,7 +16,7 @@ extension Command {
 
     static let providersShow = Command(
         ["providers", "show"],
-        summary: "Show a provider: its classes of calls, what each worker says, what has happened",
+        summary: "Show a provider: its classes of calls, each worker's view, its history",
         arguments: [Argument("name", .one, .provider, help: "the provider's name")],
         examples: [Example("millrace providers show resend", "everything about it")]
     ) { invocation in
@@ -42,9 +42,9 @@ extension Command {
 
     static let providersHistory = Command(
         ["providers", "history"],
-        summary: "List what has happened to a provider, the newest first",
+        summary: "List the history of a provider, newest first",
         arguments: [Argument("name", .one, .provider, help: "the provider's name")],
-        flags: [.single("limit", "N", .integer(1...10_000), fallback: "50", help: "At most so many.")],
+        flags: [.single("limit", "N", .integer(1...10_000), fallback: "50", help: "Show at most this many.")],
         examples: [Example("millrace providers history resend --limit 10", "who did what, when and why")]
     ) { invocation in
         let name = invocation.parsed.string("name") ?? ""
@@ -61,17 +61,17 @@ extension Command {
         "allow", summary: "Call a provider whatever its health is, until --for has passed", state: "closed",
         done: "is called whatever happens")
     static let providersOpen = forcing(
-        "open", summary: "The same as block: the circuit is open, and nothing gets through", state: "open",
+        "open", summary: "The same as block: the circuit is open, and no call goes through", state: "open",
         done: "is called no more")
     static let providersClose = forcing(
-        "close", summary: "The same as allow: the circuit is closed, and calls get through", state: "closed",
+        "close", summary: "The same as allow: the circuit is closed, and calls go through", state: "closed",
         done: "is called whatever happens")
     static let providersObserve = forcing(
         "observe",
-        summary: "Call a provider whatever its health is, and count the calls that would not have been let through",
+        summary: "Call a provider whatever its health is, and count the calls that would have been refused",
         state: "observe", done: "is called whatever happens, and observed")
     static let providersReset = forcing(
-        "reset", summary: "Let a provider's health decide again, beginning anew", state: "auto",
+        "reset", summary: "Let a provider's health decide again, from a fresh start", state: "auto",
         done: "goes by its health again")
 
     private static func forcing(_ verb: String, summary: String, state: String, done: String) -> Command {
@@ -81,11 +81,11 @@ extension Command {
                 ? "" : "Workers heed it within a second. millrace providers reset ends it at once.",
             arguments: [Argument("name", .one, .provider, help: "the provider's name")],
             flags: [
-                .single("class", "CLASS", environment: .none, fallback: "*", help: "One class of its calls; * is all."),
-                .single("reason", "TEXT", environment: .none, help: "Why; it stands in the history."),
+                .single("class", "CLASS", environment: .none, fallback: "*", help: "A class of its calls; * is all."),
+                .single("reason", "TEXT", environment: .none, help: "The reason; it is kept in the history."),
                 .single(
                     "for", "DURATION", .duration(.seconds(1) ... .seconds(366 * 86_400)), environment: .none,
-                    fallback: "1h", help: "How long it is to hold."),
+                    fallback: "1h", help: "How long it holds."),
             ] + (state == "auto" ? [] : [.create(.provider)]),
             examples: [Example("millrace providers \(verb) resend --reason 'their maintenance'", "all its calls")]
         ) { invocation in
@@ -108,7 +108,7 @@ extension Command {
 
     static let providersErrors = Command(
         ["providers", "errors"],
-        summary: "List the classes of errors: how grave, whether to try again, what the app's user is told",
+        summary: "List the classes of errors: how serious, whether to retry, what the app's user is told",
         examples: [Example("millrace providers errors", "without a database")]
     ) { invocation in
         var table = Table([

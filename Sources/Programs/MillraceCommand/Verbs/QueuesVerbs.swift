@@ -4,8 +4,8 @@ import Queues
 extension Command {
     static let queuesList = Command(
         ["queues", "list"],
-        summary: "List the queues and what stands in them",
-        flags: [.toggle("exact", help: "Count all, and not just up to 10,000.")],
+        summary: "List the queues and their jobs",
+        flags: [.toggle("exact", help: "Count all, not only up to 10,000.")],
         examples: [Example("millrace queues list", "depth, age, state of each")]
     ) { invocation in
         let cap = invocation.parsed.isOn("exact") ? nil : QueueDepth.cap
@@ -17,7 +17,7 @@ extension Command {
     }
 
     static let queuesPause = switching(
-        "pause", summary: "Stop claiming from queues; what runs goes on", done: "paused", already: "paused already"
+        "pause", summary: "Stop claiming from queues; running jobs continue", done: "paused", already: "paused already"
     ) { name, connection throws(PostgresError) in try await Queue.pause(name, on: connection) }
 
     static let queuesResume = switching(
@@ -65,11 +65,12 @@ extension Command {
 
     static let queuesRetention = Command(
         ["queues", "retention"],
-        summary: "Say how long a queue's ended jobs are kept",
+        summary: "Set how long a queue's ended jobs are kept",
         discussion: """
-            short is a day, standard 14 days, long a year. Without --state it is for all ended jobs; with it, dead or cancelled \
-            ones may be kept longer, or less long, than those that succeeded. What succeeds from now on is kept so; for dead \
-            and cancelled jobs it counts for those there are as well, as long as they are kept at all.
+            short is a day, standard 14 days, long a year. Without --state it applies to all ended jobs; with it, dead \
+            or cancelled ones may be kept longer or shorter than succeeded ones. For succeeded jobs it applies to \
+            those that end from now on; for dead and cancelled jobs also to existing ones, as long as they are still \
+            kept.
             """,
         arguments: [
             Argument("name", .one, .queueName, help: "the queue's name"),
@@ -127,8 +128,9 @@ extension Command {
         ["queues", "remove"],
         summary: "Remove queues that nothing uses",
         discussion: """
-            Only an empty queue can go: one with no jobs, no record of ended ones, no schedule, no kind whose jobs go there, and no \
-            worker that serves it by name. Its limit and its retention go with it. Anything else is refused with exit code 4.
+            Only an empty queue can be removed: one without jobs, without records of ended ones, without a schedule, \
+            without a kind whose jobs go there, and without a worker that serves it by name. Its limit and its \
+            retention are removed with it. Anything else is refused with exit code 4.
             """,
         arguments: [Argument("name", .many, .queueName, help: "the queues' names")],
         examples: [Example("millrace queues remove mial", "what a typing mistake has made")]

@@ -2,15 +2,15 @@ import Encryption
 import Postgres
 import Queues
 
-/// Encrypts anew, a batch at a time, what another key than the first encrypts.
+/// Encrypts, a batch at a time, with the first key what was encrypted with another one.
 struct Rotation {
     let keys: Keyring
     let invocation: Invocation
 
-    /// What became of the jobs of one pass.
+    /// The results of one pass.
     struct Pass {
         var changed = 0
-        /// Held by somebody's open transaction, or changed meanwhile: another pass may find them free.
+        /// Held by an open transaction, or changed meanwhile: another pass may find them free.
         var passedOver = 0
         /// Why they could not be opened, and how many for each reason.
         var unreadable: [String: Int] = [:]
@@ -38,7 +38,7 @@ struct Rotation {
         if shows { region.update([]) }
         let left = last.passedOver + last.unreadable.values.reduce(0, +)
         console.show(["key": .string(first.id), "changed": .int(total), "left": .int(left)]) {
-            console.print("\(Humane.count(total, "job")) encrypted anew with key \(first.id)")
+            console.print("\(Humane.count(total, "job")) encrypted with key \(first.id)")
         }
         if last.passedOver > 0 {
             console.failure("\(Humane.count(last.passedOver, "job")) were in use by open transactions: run this again")
@@ -55,7 +55,7 @@ struct Rotation {
         }
         let count = others.reduce(0) { $0 + $1.living + $1.ended }
         console.show(["would": "encrypt", "key": .string(first.id), "jobs": .int(count)]) {
-            console.print("would encrypt \(Humane.count(count, "job")) anew with key \(first.id)")
+            console.print("would encrypt \(Humane.count(count, "job")) with key \(first.id)")
         }
         return .done
     }

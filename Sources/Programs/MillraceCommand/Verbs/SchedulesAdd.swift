@@ -6,7 +6,7 @@ import Queues
 extension Command {
     static let schedulesAdd = Command(
         ["schedules", "add"],
-        summary: "Make a schedule, or change the one of that name",
+        summary: "Create a schedule, or change the one with this name",
         discussion: """
             The expression is cron's five fields (minute, hour, day of month, month, day of week; six with seconds in front), \
             with names, ranges, lists, steps, L (the last day), friL (the last Friday) and mon#2 (the second Monday); a word \
@@ -24,20 +24,20 @@ extension Command {
             .single("zone", "NAME", .zone, fallback: "UTC", help: "The time zone whose clocks count."),
             .single(
                 "catch-up", "WHAT", .choice(["none", "latest", "all"]), fallback: "latest",
-                help: "Times that passed while no worker looked: none is made good, the latest, or all."),
+                help: "Which times that passed while no worker looked are caught up: none, the latest, or all."),
             .single(
-                "catch-up-limit", "N", .integer(1...10_000), fallback: "1000", help: "With all: the newest N at most."),
+                "catch-up-limit", "N", .integer(1...10_000), fallback: "1000", help: "With all: at most the newest N."),
             .single(
                 "overlap", "WHAT", .choice(Schedule.Overlap.allCases.map(\.rawValue)), fallback: "allow",
-                help: "When its last job has not ended: allow another, skip the time, or replace (cancel) the last."),
+                help: "While its last job has not ended: allow another, skip the time, or replace (cancel) the last."),
             .single(
                 "jitter", "DURATION", .duration(.zero ... .days(1)), fallback: "0s",
-                help: "Each job runs up to so much later."),
-            .single("queue", "NAME", .queueName, help: "Its jobs' queue; the kind's own if not given."),
+                help: "Each job runs up to this much later."),
+            .single("queue", "NAME", .queueName, help: "The queue of its jobs; the kind's own if not given."),
             .single("priority", "N", .integer(0...9), help: "0 is first, 9 last; 4 if not given."),
-            .single("tenant", "NAME", help: "Whose jobs they are."),
-            .single("anchor", "TIME", .instant, environment: .none, help: "Where an interval begins to count."),
-            .toggle("paused", environment: .none, help: "Make it paused; --no-paused resumes it."),
+            .single("tenant", "NAME", help: "The tenant its jobs belong to."),
+            .single("anchor", "TIME", .instant, environment: .none, help: "The start of an interval's counting."),
+            .toggle("paused", environment: .none, help: "Create it paused; --no-paused resumes it."),
         ],
         examples: [
             Example("millrace schedules add nightly '0 2 * * *' report.build --zone Europe/Berlin", "every night"),

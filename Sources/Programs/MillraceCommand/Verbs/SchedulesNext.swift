@@ -6,17 +6,19 @@ import Queues
 extension Command {
     static let schedulesNext = Command(
         ["schedules", "next"],
-        summary: "Show the coming times of a schedule, or of any expression",
+        summary: "Show the next times of a schedule, or of any expression",
         discussion: """
-            With --cron no database is asked: try an expression before you add it. An interval then counts from now.
+            With --cron no database is needed: try an expression before you add it. An interval then counts from now.
             """,
         arguments: [Argument("name", .optional, .scheduleName, help: "the schedule's name; not with --cron")],
         flags: [
-            .single("count", "N", .integer(1...1000), environment: .none, fallback: "10", help: "So many times."),
-            .single("cron", "EXPRESSION", .timetable, environment: .none, help: "An expression of your own."),
-            .single("zone", "NAME", .zone, environment: .none, help: "With --cron: its time zone; UTC if not given."),
             .single(
-                "after", "TIME", .instant, environment: .none, help: "The first times after this one, not after now."),
+                "count", "N", .integer(1...1000), environment: .none, fallback: "10", help: "Show this many times."),
+            .single("cron", "EXPRESSION", .timetable, environment: .none, help: "An expression to try."),
+            .single("zone", "NAME", .zone, environment: .none, help: "With --cron: the time zone; UTC if not given."),
+            .single(
+                "after", "TIME", .instant, environment: .none,
+                help: "Show the first times after this one instead of now."),
         ],
         examples: [
             Example("millrace schedules next nightly --count 3", "when it will fire"),
@@ -49,7 +51,7 @@ extension Command {
     }
 }
 
-/// What is to be shown, from where on.
+/// The times to show, and their start.
 private struct PlanToShow {
     let timetable: Timetable
     let zone: Zone

@@ -14,9 +14,11 @@ extension Command {
 
     static let schedulesShow = Command(
         ["schedules", "show"],
-        summary: "Show everything about a schedule, and what became of its latest times",
+        summary: "Show everything about a schedule, and the results of its latest times",
         arguments: [Argument("name", .one, .scheduleName, help: "the schedule's name")],
-        flags: [.single("limit", "N", .integer(0...10_000), fallback: "10", help: "So many of its latest times.")],
+        flags: [
+            .single("limit", "N", .integer(0...10_000), fallback: "10", help: "Show this many of its latest times.")
+        ],
         examples: [Example("millrace schedules show nightly --limit 50", "fired, skipped, missed")]
     ) { invocation in
         let name = invocation.parsed.string("name") ?? ""
@@ -48,7 +50,7 @@ extension Command {
 
     static let schedulesPause = Command(
         ["schedules", "pause"],
-        summary: "Fire no more until resumed; the times of a pause are not made good",
+        summary: "Stop firing until resumed; times during the pause are not caught up",
         arguments: [Argument("name", .many, .scheduleName, help: "the schedules' names")],
         examples: [Example("millrace schedules pause nightly", "one schedule")]
     ) { invocation in
@@ -60,7 +62,7 @@ extension Command {
 
     static let schedulesResume = Command(
         ["schedules", "resume"],
-        summary: "Go on with paused schedules, from their next time on",
+        summary: "Resume paused schedules, from their next time on",
         arguments: [Argument("name", .many, .scheduleName, help: "the schedules' names")],
         examples: [Example("millrace schedules resume nightly", "one schedule")]
     ) { invocation in
@@ -72,7 +74,7 @@ extension Command {
 
     static let schedulesRun = Command(
         ["schedules", "run"],
-        summary: "Enqueue a schedule's job now, paused or not; what is planned stays",
+        summary: "Enqueue a schedule's job now, even if it is paused; its planned times stay",
         discussion: "The job's id is printed. It is recorded as fired by hand, and its metadata say so.",
         arguments: [Argument("name", .one, .scheduleName, help: "the schedule's name")],
         examples: [Example("millrace schedules run nightly", "once more, by hand")]

@@ -4,7 +4,7 @@ import Queues
 extension Command {
     static let status = Command(
         ["status"],
-        summary: "Show how the queues, the workers and the storage are",
+        summary: "Show the state of queues, workers and storage",
         discussion: """
             Exit 0 when all is well, 10 when degraded, 11 when critical. With --fail-if its conditions alone decide: exit 11 \
             when one holds or cannot be judged, else 0. Conditions are oldest (the oldest ready job's wait), failed (failed \
@@ -22,7 +22,7 @@ extension Command {
             important columns are left out.
             """,
         flags: [
-            .toggle("watch", environment: .none, help: "Draw it anew every second until Ctrl-C, or --timeout."),
+            .toggle("watch", environment: .none, help: "Refresh every second until Ctrl-C, or --timeout."),
             .single(
                 "fail-if", "CONDITIONS",
                 .custom(expects: FailIf.expectation) { text in
@@ -33,7 +33,7 @@ extension Command {
                         return error.complaint
                     }
                 }, help: "Exit with 11 when one holds, as in oldest>60s,failed>5%."),
-            .toggle("exact", help: "Count all, and not just up to 10,000."),
+            .toggle("exact", help: "Count all, not only up to 10,000."),
         ],
         examples: [
             Example("millrace status", "one screen"),

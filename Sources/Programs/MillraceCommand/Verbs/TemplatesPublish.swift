@@ -4,16 +4,17 @@ import Templates
 extension Command {
     static let templatesLint = Command(
         ["templates", "lint"],
-        summary: "Say what is wrong with mail templates before they are published",
+        summary: "Check mail templates before they are published",
         discussion: """
-            Of a folder <name>/<locale>/{subject.txt, body.html, body.txt, variables.json}, of a folder of such folders, or with --name of \
-            what is live. Every finding has its file and line and what to do about it; exit 1 when there is one.
+            Checks a folder <name>/<locale>/{subject.txt, body.html, body.txt, variables.json}, a folder of such \
+            folders, or with --name the live template. Every finding has its file, its line and what to do about it; \
+            exit 1 when there is one.
             """,
         arguments: [Argument("dir", .optional, .path, help: "the folder")],
         flags: [
             .single("name", "NAME", environment: .none, help: "The live template of that name instead."),
             .localeOfTemplate,
-            .single("version", "N", .integer(0...1_000_000), environment: .none, help: "This version of it."),
+            .single("version", "N", .integer(0...1_000_000), environment: .none, help: "This version of the template."),
             Setting.locale.flag,
         ],
         examples: [Example("millrace templates lint mails", "all templates below mails/")]
@@ -44,13 +45,13 @@ extension Command {
         ["templates", "publish"],
         summary: "Publish the mail templates of a folder; they are live at once",
         discussion: """
-            All of them or none. What lint has to say of them is said first, and then nothing is published. A template that is the same \
-            as the live one stays what it is. templates use goes back.
+            Publishes all of them or none. If lint has findings they are printed, and nothing is published. A template \
+            that equals the live one gets no new version. templates use goes back to an earlier version.
             """,
         arguments: [Argument("dir", .one, .path, help: "a folder as templates lint takes it")],
         flags: [
-            .toggle("dry-run", environment: .none, help: "Only say what would be published."),
-            .single("note", "TEXT", environment: .none, help: "Why, for templates list."),
+            .toggle("dry-run", environment: .none, help: "Print what would be published, and change nothing."),
+            .single("note", "TEXT", environment: .none, help: "The reason, for templates list."),
         ],
         examples: [Example("millrace templates publish mails --note 'new address'", "every template below mails/")]
     ) { invocation in

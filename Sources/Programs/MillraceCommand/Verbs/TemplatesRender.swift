@@ -6,21 +6,23 @@ extension Command {
         ["templates", "render"],
         summary: "Render a template: a file of Mustache, or a mail template by its name",
         discussion: """
-            A file is rendered without a database. One that ends in .html is escaped by context as in a mail, any other as a mail's \
-            text; a variables.json beside it says what it may be rendered with. With --plain it is Mustache as it is specified, and \
-            its partials are <dir>/<name>.mustache. The data are JSON: a text, @file, or - for standard input.
+            A file is rendered without a database. A file that ends in .html is escaped by context as in a mail, any \
+            other like a mail's text; a variables.json beside it declares its data. With --plain it is rendered as \
+            specified Mustache, and its partials are <dir>/<name>.mustache. The data are JSON: a text, @file, or - for \
+            standard input.
             """,
         arguments: [Argument("file", .optional, .path, help: "the file, or - for standard input")],
         flags: [
             .single("name", "NAME", environment: .none, help: "A mail template instead of a file."),
             .localeOfTemplate,
             .single(
-                "version", "N", .integer(0...1_000_000), environment: .none, help: "This version of it; 0 is built in."),
+                "version", "N", .integer(0...1_000_000), environment: .none,
+                help: "This version of the template; 0 is built in."),
             .single(
                 "part", "PART", .choice(["subject", "html", "text"]), environment: .none, help: "Only this part of it."),
-            .single("data", "JSON", environment: .none, fallback: "{}", help: "What to render it with."),
-            .single("partials", "DIR", .path, environment: .none, help: "Where --plain finds partials."),
-            .toggle("plain", environment: .none, help: "Mustache as it is specified, not as a mail has it."),
+            .single("data", "JSON", environment: .none, fallback: "{}", help: "The data to render it with."),
+            .single("partials", "DIR", .path, environment: .none, help: "The folder with the partials for --plain."),
+            .toggle("plain", environment: .none, help: "Plain Mustache, as specified, without the rules for mails."),
             Setting.locale.flag,
         ],
         examples: [

@@ -5,8 +5,8 @@ import Templates
 extension Command {
     static let templatesList = Command(
         ["templates", "list"],
-        summary: "List the mail templates, every version of them",
-        flags: [.single("name", "NAME", environment: .none, help: "Only the versions of this one.")],
+        summary: "List the mail templates with all versions",
+        flags: [.single("name", "NAME", environment: .none, help: "Only versions of this template.")],
         examples: [Example("millrace templates list", "names, locales, versions, and which is live")]
     ) { invocation in
         let rows = try await invocation.withSchema { connection in
@@ -20,13 +20,14 @@ extension Command {
         ["templates", "show"],
         summary: "Show a mail template, or write it to a folder",
         discussion: """
-            Without --version the one that is live for the locale, or for the nearest one: pt-BR, pt, MILLRACE_LOCALE, en. Version 0 \
-            is the one that is built in. With --to its files are written as publish reads them, to be changed and published.
+            Without --version it shows the live version for the locale, or for the nearest one: pt-BR, pt, \
+            MILLRACE_LOCALE, en. Version 0 is the built-in one. With --to its files are written as publish reads them, \
+            so that they can be changed and published.
             """,
         arguments: [Argument("name", .one, help: "the template's name")],
         flags: [
             .localeOfTemplate,
-            .single("version", "N", .integer(0...1_000_000), environment: .none, help: "This version of it."),
+            .single("version", "N", .integer(0...1_000_000), environment: .none, help: "This version of the template."),
             .single("to", "DIR", .path, environment: .none, help: "Write its files to DIR/<name>/<locale>."),
             Setting.locale.flag,
         ],
@@ -54,7 +55,7 @@ extension Command {
     static let templatesUse = Command(
         ["templates", "use"],
         summary: "Make another version of a mail template the live one",
-        discussion: "Version 0 is the one that is built in. Whoever sends sees it at once.",
+        discussion: "Version 0 is the built-in one. The next message already uses the new choice.",
         arguments: [
             Argument("name", .one, help: "the template's name"),
             Argument("version", .one, .integer(0...1_000_000), help: "the version"),
@@ -82,9 +83,10 @@ extension Command {
 
     static let templatesDiff = Command(
         ["templates", "diff"],
-        summary: "Compare two versions of a mail template, or a folder with what is live",
+        summary: "Compare two versions of a mail template, or a folder with the live templates",
         discussion: """
-            Without --from the live version is compared with the one before it; with --dir, what is live with the files of a folder.
+            Without --from the live version is compared with the one before it; with --dir, the live template with the \
+            files of a folder.
             """,
         arguments: [Argument("name", .one, help: "the template's name")],
         flags: [
@@ -92,8 +94,8 @@ extension Command {
             .single("from", "N", .integer(0...1_000_000), environment: .none, help: "The older version."),
             .single(
                 "to", "N", .integer(0...1_000_000), environment: .none,
-                help: "The newer one; the live one if not given."),
-            .single("dir", "DIR", .path, environment: .none, help: "Compare with the files in DIR."),
+                help: "The newer version; the live one if not given."),
+            .single("dir", "DIR", .path, environment: .none, help: "Compare the live version with the files in DIR."),
         ],
         examples: [Example("millrace templates diff welcome --dir mails", "what publishing would change")]
     ) { invocation in
@@ -154,7 +156,7 @@ extension Invocation {
             : try await TemplateStore.source(name, locales: [locale], version: version, on: connection)
     }
 
-    /// What --locale and --version ask for.
+    /// The template that --locale and --version select.
     func templateSource(named given: String? = nil) async throws -> MailSource {
         let name = given ?? parsed.string("name") ?? ""
         let fallback = settings.string(.locale)
@@ -219,7 +221,7 @@ extension TemplateRow {
 }
 
 extension MailSource {
-    /// With the columns of its row, where a database was asked. `version` is that of the document here.
+    /// With the columns of its row, if there is a database. `version` is the document's own.
     func json(_ row: TemplateRow?) -> JSONValue {
         [
             "name": .string(name), "locale": .string(locale), "template_version": .int(version),

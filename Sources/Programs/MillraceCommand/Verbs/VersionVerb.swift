@@ -1,6 +1,6 @@
 import Glibc
 
-/// What was built, with what, and where it runs.
+/// The version of the build, its toolchain, and the machine it runs on.
 enum Version {
     static let current = "0.1.0"
 

@@ -9,11 +9,11 @@ package import Workers
 extension Command {
     package static let worker = Command(
         ["worker"],
-        summary: "Run jobs until told to stop",
+        summary: "Run jobs until stopped",
         discussion: """
-            The first TERM or Ctrl-C stops claiming, hands back what has not started and lets the rest finish until the drain \
-            timeout; a second one stops at once. Either way no attempt is used up. The last line says how many jobs \
-            finished, were handed back, were abandoned; exit 0 when none was.
+            The first TERM or Ctrl-C stops claiming, hands back jobs that have not started, and lets the others finish \
+            until the drain timeout; a second one stops at once. Neither uses up an attempt. The last line says how \
+            many jobs finished, were handed back, were abandoned; exit 0 when none was abandoned.
             """,
         flags: [
             Setting.queues.flag, Setting.slots.flag, Setting.build.flag, Setting.drainTimeout.flag, Setting.poll.flag,
@@ -22,15 +22,15 @@ extension Command {
             Setting.encryptionKeys.flag, Setting.directURL.flag, Setting.logLevel.flag, Setting.logFormat.flag,
             .single(
                 "name", "NAME", environment: .named("MILLRACE_WORKER_NAME"),
-                help: "What to call this worker; host and process number if not given."),
+                help: "The worker's name; host and process number if not given."),
             .single(
                 "marks", "FILE", environment: .none, hidden: true, help: "Where practice.mark notes when it began."),
             .single(
                 "alarm-lease", "DURATION", .duration(.seconds(2) ... .seconds(60)), environment: .none, hidden: true,
-                help: "How long an alarm is left to whoever took it."),
+                help: "How long a worker that took an alarm may keep it."),
             .single(
                 "parent", "PID", .integer(0...Int(Int32.max)), environment: .none, hidden: true,
-                help: "End with this process."),
+                help: "End when this process ends."),
         ],
         examples: [
             Example("millrace worker --practice", "a worker for the practice kinds, on all queues"),

@@ -9,9 +9,9 @@ extension Command {
         ["webhooks", "test"],
         summary: "Send a webhook an event of type com.millrace.webhook.test, now and from here",
         discussion: """
-            Asks for consent as before a first event, sends one that is signed as all are, and says what came of both. Nothing is \
-            written down, and a webhook that is switched off stays so. Exit 1 when it was not taken. Needs the key with which its \
-            secret is encrypted.
+            Asks for consent as before a first event, sends a signed test event, and prints both results. Nothing is \
+            recorded, and a disabled webhook stays disabled. Exit 1 when the event was not taken. Needs the key with \
+            which the webhook's secret is encrypted.
             """,
         arguments: [Argument("id", .one, .eventID, help: "the webhook's id")],
         flags: [Setting.webhookAllow.flag, Setting.eventSource.flag, Setting.encryptionKeys.flag],

@@ -7,10 +7,11 @@ import Webhooks
 extension Command {
     static let webhooksList = Command(
         ["webhooks", "list"],
-        summary: "List who is told of events by HTTP, and how that goes",
+        summary: "List webhooks and the state of their deliveries",
         flags: [
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
-            .single("after", "ID", .eventID, environment: .none, help: "Only those behind this one."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
+            .single("after", "ID", .eventID, environment: .none, help: "Only entries after this one."),
         ],
         examples: [Example("millrace webhooks list", "where to, which types, what waits, what is switched off and why")]
     ) { invocation in
@@ -28,21 +29,21 @@ extension Command {
 
     static let webhooksAdd = Command(
         ["webhooks", "add"],
-        summary: "Tell an address of events",
+        summary: "Add a webhook: an address that gets events by HTTP",
         discussion: """
-            Prints the id and the secret that signs what is sent (Standard Webhooks): it is shown this once. Before the first \
-            event the address is asked with OPTIONS whether it wants any (CloudEvents' abuse protection); an address of your own \
-            that does not know how to answer is added with --trusted. Addresses that are not public, or are without TLS, \
-            have to be named in MILLRACE_WEBHOOK_ALLOW, here and where workers run.
+            Prints the id and the secret that signs all deliveries (Standard Webhooks); the secret is shown only this \
+            once. Before the first event the address is asked with OPTIONS whether it wants events (CloudEvents' abuse \
+            protection); add an address of your own that cannot answer with --trusted. Addresses that are not public, \
+            or that have no TLS, must be named in MILLRACE_WEBHOOK_ALLOW, here and where workers run.
             """,
         arguments: [Argument("url", .one, help: "https://…")],
         flags: [
             .repeated(
                 "type", "TYPE", environment: .none,
-                help: "A type of events; a * at its end stands for whatever follows. All if not given."),
+                help: "A type of events; a * at its end matches everything. All types if not given."),
             .single(
                 "mode", "MODE", .choice(["binary", "structured", "batch"]), environment: .none, fallback: "binary",
-                help: "How events are written; batch sends lists."),
+                help: "The format of events; batch sends lists."),
             .single("tenant", "TENANT", environment: .none, help: "Only this tenant's events."),
             .toggle("trusted", environment: .none, help: "The address is our own: do not ask for its consent."),
             Setting.webhookAllow.flag, Setting.encryptionKeys.flag,
@@ -72,7 +73,7 @@ extension Command {
         invocation.console.show(["id": .string(added.id), "secret": .string(added.secret)]) {
             invocation.console.print("\(added.id)  \(added.secret)")
         }
-        invocation.console.note("the secret is not shown again; give it to whoever checks the signatures")
+        invocation.console.note("the secret is not shown again; give it to the receiver, which checks the signatures")
         return .done
     }
 
@@ -80,14 +81,14 @@ extension Command {
         ["webhooks", "rotate"],
         summary: "Give a webhook another secret",
         discussion: """
-            Prints the new secret, this once. Until the overlap is over both sign everything, so that the receiver can be \
-            changed in between.
+            Prints the new secret, only this once. Until the overlap is over both secrets sign every delivery, so that \
+            the receiver can be changed in between.
             """,
         arguments: [Argument("id", .one, .eventID, help: "the webhook's id")],
         flags: [
             .single(
                 "overlap", "DURATION", .duration(.zero ... .seconds(30 * 86_400)), environment: .none, fallback: "1d",
-                help: "How long the old secret signs too."),
+                help: "How long the old secret signs as well."),
             Setting.encryptionKeys.flag,
         ],
         examples: [
@@ -109,7 +110,7 @@ extension Command {
 
     static let webhooksRemove = Command(
         ["webhooks", "remove"],
-        summary: "Tell an address of events no more, and forget it",
+        summary: "Remove a webhook",
         arguments: [Argument("id", .one, .eventID, help: "the webhook's id")],
         examples: [
             Example("millrace webhooks remove 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "with its secrets and deliveries")
@@ -127,7 +128,7 @@ extension Command {
 
     static let webhooksEnable = Command(
         ["webhooks", "enable"],
-        summary: "Switch a webhook on again",
+        summary: "Enable a webhook again",
         discussion:
             "It goes on where it was: events that it has missed and that are still kept (14 days) are sent now.",
         arguments: [Argument("id", .one, .eventID, help: "the webhook's id")],
@@ -146,7 +147,7 @@ extension Command {
     static let webhooksRedeliver = Command(
         ["webhooks", "redeliver"],
         summary: "Send an event again",
-        discussion: "To every webhook that it is for, or to one. It keeps its id, so that receivers know it.",
+        discussion: "To every webhook that wants it, or to one. It keeps its id, so that receivers recognise it.",
         arguments: [Argument("event", .one, .eventID, help: "the event's id")],
         flags: [.single("to", "ID", .eventID, environment: .none, help: "Only to this webhook.")],
         examples: [Example("millrace webhooks redeliver 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "workers send it now")]
@@ -162,11 +163,12 @@ extension Command {
 
     static let webhooksDeliveries = Command(
         ["webhooks", "deliveries"],
-        summary: "List what became of events, the newest first",
+        summary: "List the deliveries of events, newest first",
         flags: [
             .single("to", "ID", .eventID, environment: .none, help: "Only this webhook's."),
             .single("event", "ID", .eventID, environment: .none, help: "Only this event's."),
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "At most so many."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
         ],
         examples: [
             Example(

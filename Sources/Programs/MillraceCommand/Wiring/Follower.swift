@@ -6,9 +6,9 @@ import Queues
 struct Follower {
     enum Ending {
         case ended(JobDetail)
-        /// With what was last seen of it.
+        /// With its last seen state.
         case timedOut(JobDetail?)
-        /// There is no such job, or no more.
+        /// There is no such job, or no longer.
         case gone
     }
 
@@ -46,7 +46,7 @@ struct Follower {
                 }
                 last = job
                 draw(job, since: started, in: region)
-                // For long in line: say what it waits for.
+                // In line for long: say what it waits for.
                 if job.state == .ready || job.state == .blocked, pause >= Self.slowest,
                     let reason = try await reason(on: now), reason != told
                 {
@@ -109,7 +109,7 @@ extension Invocation {
 }
 
 extension ExitCode {
-    /// What the end of an awaited job means.
+    /// The exit code for the end of an awaited job.
     init(awaiting state: JobState) {
         switch state {
         case .succeeded: self = .done

@@ -4,7 +4,7 @@ package import Encryption
 package import Postgres
 
 extension Invocation {
-    /// Where the database is; a failure when nobody has said.
+    /// The database's address; a failure when none is set.
     package func connectionOptions() throws(Failure) -> ConnectionOptions {
         switch settings.database {
         case .text(let text): return options(at: text)

@@ -1,15 +1,15 @@
 package import Postgres
 import Queues
 
-/// What a name on the command line is the name of.
+/// What a name on the command line refers to.
 package enum Named: String, Sendable {
     case queue, kind, provider, flag, schedule
 }
 
 extension CommandFlag {
-    /// For verbs that would otherwise make what they cannot find.
+    /// For verbs that would otherwise create what they cannot find.
     package static func create(_ what: Named) -> CommandFlag {
-        .toggle("create", environment: .none, help: "Make the \(what.rawValue) if it is not known yet.")
+        .toggle("create", environment: .none, help: "Create the \(what.rawValue) if it does not exist yet.")
     }
 }
 
@@ -33,7 +33,7 @@ extension Invocation {
     /// Whether the verb has `--create`, and it was given.
     package var creates: Bool { parsed.command.flag(named: "create") != nil && parsed.isOn("create") }
 
-    /// The failure for the first of these that nobody knows, with the name that was probably meant.
+    /// The failure for the first unknown name, with the name that was probably meant.
     package static func unknown(
         _ what: Named, _ names: [String], on connection: Connection
     ) async throws(PostgresError) -> Failure? {
@@ -52,7 +52,7 @@ extension Invocation {
 }
 
 extension Named {
-    /// Rooms whose work is no jobs, as somebody might take them for queues.
+    /// Rooms whose work is not jobs, because somebody might take them for queues.
     fileprivate static let lanes: Set = ["notices", "notice", "webhooks", "webhook", "checkins", "checkin", "alarms"]
 
     package static let aboutLanes =

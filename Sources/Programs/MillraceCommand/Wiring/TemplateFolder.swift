@@ -46,7 +46,7 @@ struct TemplateFolder: Sendable {
             plain: try file("body.txt") ?? "", variables: Array((try file("variables.json") ?? "{}").utf8))
     }
 
-    /// The file behind a part, for messages.
+    /// The file of a part, for messages.
     func file(of part: String) -> String {
         let names = ["subject": "subject.txt", "html": "body.html", "text": "body.txt", "variables": "variables.json"]
         return "\(path)/\(names[part] ?? part)"
@@ -113,7 +113,7 @@ extension String {
     fileprivate var trimmedEnd: String { count > 1 && hasSuffix("/") ? String(dropLast()) : self }
 }
 
-/// What differs, line by line and part by part.
+/// The differences, line by line and part by part.
 enum TemplateDiff {
     static func lines(from old: MailSource, to new: MailSource) -> [String] {
         let parts: [(String, String, String)] = [
@@ -125,7 +125,7 @@ enum TemplateDiff {
             ("text", old.plain, new.plain), ("html", old.html ?? "", new.html ?? ""),
         ]
         return parts.flatMap { name, old, new in
-            // Documents that say the same are the same, however they are spaced.
+            // Documents with the same contents are equal, however they are spaced.
             name == "variables" && (try? Variables(json: Array(old.utf8))) == (try? Variables(json: Array(new.utf8)))
                 ? [] : part(name, split(old), split(new))
         }

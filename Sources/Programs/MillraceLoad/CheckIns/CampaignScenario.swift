@@ -45,7 +45,7 @@ struct CampaignScenario: Sendable {
         world.startWorkers()
         try await world.settle(on: connection)
         let due = try await fill(count, over: span, on: connection)
-        // From when the first expires until the last is told.
+        // From the first expiry until the last contact is told.
         let begin = due.values.min() ?? LedgerClock.now()
         try await Task.sleep(for: .seconds(max(0, begin - LedgerClock.now())))
         let before = try await sent(on: connection)

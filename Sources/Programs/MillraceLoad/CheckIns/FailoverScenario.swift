@@ -6,7 +6,7 @@ import Synchronization
 struct FailoverScenario: Sendable {
     let invocation: Invocation
 
-    /// What was answered to callers, each value as the database gave it.
+    /// The answers that callers got, with the database's values.
     private struct Answers: Sendable {
         /// By person, the expiries.
         var checkIns: [String: [Double]] = [:]
@@ -15,7 +15,7 @@ struct FailoverScenario: Sendable {
         var unanswered = 0
     }
 
-    private final class Book: Sendable {
+    private final class Notes: Sendable {
         private let answers = Mutex(Answers())
         var all: Answers { answers.withLock { $0 } }
         func note(_ change: (inout Answers) -> Void) { answers.withLock { change(&$0) } }
@@ -26,7 +26,7 @@ struct FailoverScenario: Sendable {
         var armings = 0
     }
 
-    /// More than there are calls: nobody checks in twice, which would cover up what was lost.
+    /// More people than calls: nobody checks in twice, because that would hide a loss.
     private static let regulars = 6000
     private static let newcomers = 5000
 
@@ -65,7 +65,7 @@ struct FailoverScenario: Sendable {
         judge.due = try await wave.fill(lead: 3, spread: 20 / Double(people), on: office)
         let (due, addresses) = (judge.due, try await wave.answering(on: office))
         await office.close()
-        let book = Book()
+        let notes = Notes()
         async let seen = wave.checkIn(due, in: world)
         let answering = Task { try await wave.answer(addresses, in: world) }
         defer { answering.cancel() }
@@ -77,9 +77,9 @@ struct FailoverScenario: Sendable {
                         let person = "regular-\((turn * 3 + caller) % Self.regulars)"
                         let expiry = try await Self.number(
                             "select extract(epoch from millrace.check_in($1, actor => $1))::float8", person, connection)
-                        book.note { $0.checkIns[person, default: []].append(expiry) }
+                        notes.note { $0.checkIns[person, default: []].append(expiry) }
                     } failed: {
-                        book.note { $0.unanswered += 1 }
+                        notes.note { $0.unanswered += 1 }
                     }
                 }
             }
@@ -90,9 +90,9 @@ struct FailoverScenario: Sendable {
                     _ = try await Self.number(
                         "select extract(epoch from millrace.check_in_arm($1, warnings => '{}', actor => $1))::float8",
                         person, connection)
-                    book.note { $0.armed.append(person) }
+                    notes.note { $0.armed.append(person) }
                 } failed: {
-                    book.note { $0.unanswered += 1 }
+                    notes.note { $0.unanswered += 1 }
                 }
             }
             group.addTask {
@@ -104,21 +104,21 @@ struct FailoverScenario: Sendable {
         judge.seen = try await seen
         judge.tablesRemember = failover.mode == .synchronous
         let after = try await world.connect()
-        // What an asynchronous primary took with it, such as an answer, nobody brings back.
+        // What an asynchronous primary has lost, for instance an answer, cannot come back.
         let limit = ContinuousClock.now + (failover.mode == .synchronous ? .seconds(180) : .seconds(45))
         while ContinuousClock.now < limit {
             if try await wave.isAtRest(on: after) { break }
             try await Task.sleep(for: .milliseconds(100))
         }
         try await judge.read(wave.stem, on: after)
-        let given = book.all
+        let given = notes.all
         let losses = try await count(given, on: after)
         await after.close()
         judge.entries = world.provider.entries.filter { judge.places[$0.to] != nil }
         return (judge, given, losses)
     }
 
-    /// Who checks in all the time, and who is about to be armed for the first time.
+    /// The people who check in all the time, and those who are armed for the first time.
     private func fill(on connection: Connection) async throws(PostgresError) {
         try await connection.execute(
             """
@@ -168,7 +168,7 @@ struct FailoverScenario: Sendable {
         await connection.close()
     }
 
-    /// What was answered and is not there any more.
+    /// Counts what was answered and is gone now.
     private func count(_ answers: Answers, on connection: Connection) async throws(PostgresError) -> Losses {
         let kept = try await connection.query(
             "select person, extract(epoch from expires_at)::float8 from millrace.watch where person like 'regular-%' or person like 'newcomer-%'",
@@ -195,7 +195,7 @@ struct FailoverScenario: Sendable {
         if losses.armings > 0 {
             findings.append(.init(rule: "an arming that was answered is kept", detail: "\(losses.armings) are not"))
         }
-        // Whoever was armed before and is missed is told of whatever was lost.
+        // A person who was armed before and missed a check-in must be alarmed about, whatever was lost.
         let never: Set<String> = [
             "every missed check-in raises an alarm", "every contact of a step is told", "no alarm before its time",
             "workers end well",

@@ -44,7 +44,7 @@ extension Command {
             .single(
                 "campaign", "N", .integer(1...1_000_000), environment: .none,
                 help:
-                    "With even, so many mails go out beside it at full speed; in a Postgres of its own, with a worker of its own."
+                    "With even, send this many mails beside it at full speed; in its own Postgres, with its own worker."
             ),
             .single(
                 "smtp", "HOST:PORT", .text, environment: .none,
@@ -112,9 +112,9 @@ struct CheckInScenario: Sendable {
         let count = invocation.parsed.integer("watches") ?? 10_000
         let lead = Duration.seconds(max(5, Double(count) / 5000))
         try await Self.fill(count, from: lead, over: span, on: connection)
-        let watchman = CheckInService(
+        let service = CheckInService(
             CheckInService.Options(database: options, name: "load"), log: invocation.settings.log)
-        let watching = Task { await watchman.run() }
+        let watching = Task { await service.run() }
         defer { watching.cancel() }
         let limit = ContinuousClock.now + lead + span + .seconds(120)
         var seen = Seen()
@@ -213,7 +213,7 @@ struct CheckInScenario: Sendable {
         }
     }
 
-    /// nil when nobody sends notices.
+    /// nil when no worker sends notices.
     private static func handedOver(
         atMost limit: Duration, on connection: Connection
     ) async throws -> Histogram? {
@@ -255,9 +255,9 @@ struct CheckInScenario: Sendable {
         let expiring = 1000
         try await fillMillion(count, on: connection)
         try await Self.fill(expiring, from: .seconds(5), over: span, on: connection)
-        let watchman = CheckInService(
+        let service = CheckInService(
             CheckInService.Options(database: options, name: "load"), log: invocation.settings.log)
-        let watching = Task { await watchman.run() }
+        let watching = Task { await service.run() }
         defer { watching.cancel() }
         let before = try await Self.written(on: connection)
         let pacer = try await Pacer.open(options, callers: 12)
@@ -304,7 +304,7 @@ struct CheckInScenario: Sendable {
             ])
     }
 
-    /// Armed long ago: each has checked in since its timer was set, so that 280 a second are looked at and set anew.
+    /// Armed long ago: each person has checked in since their timer was set, so 280 timers a second come up and are set again.
     private func fillMillion(_ count: Int, on connection: Connection) async throws(PostgresError) {
         let live = invocation.console.live()
         var tenths = Tenths()
@@ -323,7 +323,7 @@ struct CheckInScenario: Sendable {
         try await connection.execute("vacuum (analyze) millrace.watch", deadline: .seconds(600))
     }
 
-    /// What was written so far: rows of the queue, and of the watches.
+    /// How many rows of the queue and of the watches were written so far.
     private static func written(
         on connection: Connection
     ) async throws(PostgresError) -> (queue: Int, updates: Int, hot: Int) {

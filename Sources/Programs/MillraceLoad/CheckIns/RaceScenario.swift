@@ -2,7 +2,7 @@ import CheckIns
 import MillraceCommand
 import Postgres
 
-/// Check-ins that arrive at the very moment of expiry, while two watchmen look. Whoever has the row first decides, and both sides must
+/// Check-ins that arrive at the very moment of expiry, while two services look. The first to lock the row decides, and both sides must
 /// tell the same story: without an alarm the check-in was in time, with one it was late, by the clock read under the lock.
 struct RaceScenario: Sendable {
     let invocation: Invocation
@@ -15,7 +15,7 @@ struct RaceScenario: Sendable {
         var inTime = 0
         var late = 0
         var wrong = 0
-        /// Of the late: the timer had raised the alarm before.
+        /// Late check-ins for which the timer had raised the alarm before.
         var raisedBefore = 0
     }
 
@@ -26,8 +26,8 @@ struct RaceScenario: Sendable {
         let watching = (0..<2).map { number in
             var own = CheckInService.Options(database: options, name: "race-\(number)")
             own.poll = .milliseconds(2)
-            let watchman = CheckInService(own, log: invocation.settings.log)
-            return Task { await watchman.run() }
+            let service = CheckInService(own, log: invocation.settings.log)
+            return Task { await service.run() }
         }
         defer { for one in watching { one.cancel() } }
         let live = invocation.console.live()

@@ -1,14 +1,14 @@
 import MillraceCommand
 import Postgres
 
-/// What became of a wave, by the provider's ledger and the tables, held against what is promised. Reads nothing itself, so that it can be
-/// given wrong stories.
+/// The result of a wave, from the provider's ledger and the tables, compared with the promises. It makes no queries, so that tests can give
+/// it wrong stories.
 struct StrikeJudge: Sendable {
     struct Alarm: Sendable {
         var id: String
         var person: String
         var state: String
-        /// By the expiry that it stands for, seconds since 1970.
+        /// The expiry that it stands for, in seconds since 1970.
         var expired: Double
         var raised: Double
         var acknowledged: Double?
@@ -27,7 +27,7 @@ struct StrikeJudge: Sendable {
         var round: Int
         var at: Double
         var status: String
-        /// As often as the table says that it may have come twice.
+        /// How often the table says that it may have come twice.
         var duplicates: Int
     }
 
@@ -54,7 +54,7 @@ struct StrikeJudge: Sendable {
     }
 
     var due: [String: Double] = [:]
-    /// Who was to be missed.
+    /// The people who must be missed.
     var missed: [String] = []
     /// The answered check-ins of the others.
     var seen: [String: StrikeWave.Answered] = [:]
@@ -62,9 +62,9 @@ struct StrikeJudge: Sendable {
     var tellings: [Telling] = []
     var places: [String: Place] = [:]
     var entries: [StrikeProvider.Entry] = []
-    /// As many as were struck: more duplicates of one sending there may not be.
+    /// The number of faults: one sending may have no more duplicates than that.
     var faults = 1
-    /// False: the tables may have forgotten what a lost primary knew.
+    /// False: the tables may lack what a lost primary knew.
     var tablesRemember = true
 
     func check() -> Verdict {
@@ -140,7 +140,7 @@ struct StrikeJudge: Sendable {
 }
 
 extension StrikeJudge {
-    /// All that the tables know of people whose names are like this.
+    /// Reads everything in the tables about people whose names match.
     mutating func read(_ stem: String, on connection: Connection) async throws(PostgresError) {
         alarms = try await connection.query(
             """

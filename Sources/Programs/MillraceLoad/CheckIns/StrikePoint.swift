@@ -3,8 +3,8 @@ import Postgres
 
 /// Where on an alarm's path a fault strikes: from the expiry to the contact's answer, each step before it is written and at its commit.
 ///
-/// The harness's own Postgres has a trigger at each, which shares an advisory lock. While the harness holds that lock alone, whoever
-/// comes by stands still there, in the middle of its transaction, and is seen to.
+/// The harness's own Postgres has a trigger at each point, which shares an advisory lock. While the harness holds that lock alone, every
+/// transaction that reaches the point stops there, and the harness strikes.
 enum StrikePoint: String, CaseIterable, Sendable {
     /// The caller has the watch, and its check-in counts; it is not written yet.
     case checkIn = "check-in"
@@ -33,13 +33,13 @@ enum StrikePoint: String, CaseIterable, Sendable {
 
     static let lock = Int32(1_297_239_700)
 
-    /// Of its lock.
+    /// The number of its lock.
     var number: Int32 { Int32(Self.allCases.firstIndex(of: self) ?? 0) + 1 }
 
     /// The provider, not the database, stands still there.
     var isAtProvider: Bool { self == .handed }
 
-    /// What the harness's own database has on top of its schema.
+    /// The additions to the schema in the harness's own database.
     static func install(on connection: Connection) async throws(PostgresError) {
         try await connection.run(
             script: """
@@ -73,7 +73,7 @@ enum StrikePoint: String, CaseIterable, Sendable {
                 """)
     }
 
-    /// Who stands still there, by the name its connections go by; nil while nobody does.
+    /// The worker that is stopped there, by the name of its connections; nil while there is none.
     func caught(on connection: Connection) async throws(PostgresError) -> String? {
         try await connection.query(
             """
@@ -84,11 +84,11 @@ enum StrikePoint: String, CaseIterable, Sendable {
     }
 }
 
-/// What happens there.
+/// The fault that happens there.
 enum StrikeFault: String, CaseIterable, Sendable {
-    /// kill -9: what the worker has asked of the database is carried out all the same.
+    /// kill -9: statements that the worker has sent are still executed.
     case kill
-    /// Its machine is gone, and its connections with it: what was not committed is undone.
+    /// Its machine is gone, and its connections with it: everything uncommitted is rolled back.
     case vanish
     /// SIGSTOP for a second.
     case pause

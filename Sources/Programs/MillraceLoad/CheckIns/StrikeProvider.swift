@@ -3,16 +3,16 @@ import Glibc
 import MillraceCommand
 import Synchronization
 
-/// An honest provider of texts and calls on loopback: what it has taken over it has, whether its answer gets through or not, and it
-/// takes the same thing twice if it is given it twice. Its ledger is what the harness judges by.
+/// An honest provider of texts and calls on loopback: it keeps what it has taken, whether or not its answer arrives, and it takes the same
+/// notice twice if it gets it twice. The harness judges by its ledger.
 final class StrikeProvider: Sendable {
     struct Entry: Sendable {
-        /// What the sender calls it: the notice's id.
+        /// The sender's id: that of the notice.
         var id: String
         var channel: String
         var to: String
         var text: String
-        /// Who sent it, by the address it was given.
+        /// The worker that sent it, known by the address that it was given.
         var worker: String
         /// Seconds since 1970.
         var at: Double
@@ -39,7 +39,7 @@ final class StrikeProvider: Sendable {
         server.start("strike-call") { self.serve($0) }
     }
 
-    /// Where a worker of this name is to send to.
+    /// The address for a worker of this name.
     func url(for worker: String) -> String { "http://127.0.0.1:\(server.port)/\(worker)/{{channel}}" }
 
     var entries: [Entry] { state.withLock { $0.entries } }

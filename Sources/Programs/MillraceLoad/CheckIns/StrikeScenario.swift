@@ -2,14 +2,14 @@ import FoundationEssentials
 import MillraceCommand
 import Postgres
 
-/// Walks through every step of an alarm's path with every fault, and judges each wave by what the provider was given.
+/// Goes through every step of an alarm's path with every fault, and judges each wave by what the provider received.
 struct StrikeScenario: Sendable {
     let invocation: Invocation
 
     private struct Cell: Sendable {
         var point: StrikePoint
         var fault: StrikeFault
-        /// nil: nobody came by there.
+        /// nil: no worker reached the point.
         var worker: String?
         var verdict = StrikeJudge.Verdict()
     }
@@ -145,7 +145,7 @@ struct StrikeScenario: Sendable {
     }
 }
 
-/// Has whoever comes by a point stand still there, until it is opened.
+/// Stops every transaction that reaches a point, until the gate is opened.
 private final class StrikeGate: Sendable {
     private let point: StrikePoint
     private let world: StrikeWorld
@@ -165,7 +165,7 @@ private final class StrikeGate: Sendable {
         ) { row throws(PostgresError) in try row.bool(0) }
     }
 
-    /// Who stands there; nil when nobody came.
+    /// The stopped worker; nil when none came.
     func catches(within limit: Duration) async throws -> String? {
         let end = ContinuousClock.now + limit
         let connection = try await world.connect()
@@ -201,7 +201,7 @@ private actor GateHolder {
 
 /// Ways to break the alarm on purpose, which the harness must notice.
 enum StrikeBreak: String, CaseIterable, Sendable {
-    /// What somebody did not come back with is not sent again.
+    /// A sending whose worker did not report back is not sent again.
     case silence
     /// The timer does not look whether the deadline that it woke for has moved.
     case deaf

@@ -4,8 +4,8 @@ import Postgres
 import Synchronization
 import Transfers
 
-/// People of one wave: those whose check-in is missed, and those who check in shortly before it would be. Each has three contacts, two in
-/// the first step and, of those, one by two channels; the third is told when nobody has answered, and answers by the link it was sent.
+/// The people of one wave: those who miss their check-in, and those who check in shortly before the expiry. Each has three contacts: two in
+/// the first step, one of them with two channels; the third is told when nobody has answered, and answers by its link.
 struct StrikeWave: Sendable {
     struct Contact: Sendable {
         var name: String
@@ -19,16 +19,16 @@ struct StrikeWave: Sendable {
     ]
 
     let number: Int
-    /// How long before its expiry a person checks in who is seen.
+    /// How long before the expiry the second group checks in.
     static let margin = 0.6
-    /// Of each sort.
+    /// The number of people in each group.
     let people: Int
     /// How long the first step waits for an answer.
     let wait: Double
 
     var missed: [String] { (0..<people).map { "w\(number)-missed-\($0)" } }
     var seen: [String] { (0..<people).map { "w\(number)-seen-\($0)" } }
-    /// What the names of all begin with, for like.
+    /// The common beginning of all names, for like.
     var stem: String { "w\(number)-%" }
 
     /// Expiring `lead` seconds from now, one a hundredth of a second after the other. Returns when each is due, in seconds since 1970.
@@ -76,8 +76,8 @@ struct StrikeWave: Sendable {
         var wasInTime: Bool
     }
 
-    /// Checks everybody in who is to be seen, just before it would be missed, and asks until there is an answer.
-    /// A few may have their connection so many seconds ahead, for one that is opened on a busy machine may take longer than is left.
+    /// Checks in every person of this wave just before they would be missed, and retries until there is an answer.
+    /// A few may open their connection this many seconds ahead, because opening one on a busy machine may take longer than is left.
     func checkIn(
         _ due: [String: Double], ahead: Double = 0, in world: StrikeWorld
     ) async throws -> [String: Answered] {
@@ -120,7 +120,7 @@ struct StrikeWave: Sendable {
         if early > 0 { try await Task.sleep(for: .seconds(early)) }
     }
 
-    /// The third contacts answer by the links in what they were sent, each until one worker has taken the answer. Ends when cancelled.
+    /// The third contacts answer by the links that they got, each until a worker has taken the answer. Ends when cancelled.
     func answer(_ addresses: Set<String>, in world: StrikeWorld) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             var pressed: Set<String> = []
@@ -146,7 +146,7 @@ struct StrikeWave: Sendable {
         let client = HTTPClient()
         var turn = 0
         while true {
-            // Whoever is there: a contact tries again, and a front end would find the other worker.
+            // Either worker will do: a contact would try again, and a front end would find the other worker.
             let place = "http://127.0.0.1:\(world.ports[turn % world.ports.count])" + link[path.lowerBound...]
             turn += 1
             var request = HTTPRequest("POST", place, body: .bytes(Array("answer=acknowledged".utf8)))
@@ -154,7 +154,7 @@ struct StrikeWave: Sendable {
             request.limits.total = .seconds(10)
             request.wantsFreshConnection = true
             do throws(TransferError) {
-                // One that was told of by a database that is lost is known to nobody any more.
+                // A link from a lost database is not known to anybody any more.
                 let status = try await client.send(request).status
                 if status < 400 || status == 404 { return }
             } catch {
@@ -164,7 +164,7 @@ struct StrikeWave: Sendable {
         }
     }
 
-    /// Of the contacts who answer.
+    /// The addresses of the contacts who answer.
     func answering(on connection: Connection) async throws(PostgresError) -> Set<String> {
         Set(
             try await connection.query(
@@ -173,7 +173,7 @@ struct StrikeWave: Sendable {
             ) { row throws(PostgresError) in try row.string(0) })
     }
 
-    /// Nothing more will come of it: every alarm is looked after, and every notice has ended.
+    /// Nothing more will happen: every alarm is looked after, and every notice has ended.
     func isAtRest(on connection: Connection) async throws(PostgresError) -> Bool {
         try await connection.query(
             """

@@ -5,7 +5,7 @@ import MillraceCommand
 import Postgres
 import Queues
 
-/// A Postgres of its own, two workers that watch, send and answer links, and a provider with a ledger.
+/// A private Postgres, two workers that serve check-ins, send notices and answer links, and a provider with a ledger.
 final class StrikeWorld: Sendable {
     /// What a scenario needs of it.
     struct Plan: Sendable {
@@ -26,7 +26,7 @@ final class StrikeWorld: Sendable {
     let provider: StrikeProvider
     let names: [String]
     let plan: Plan
-    /// Of the workers' listeners, in the order of their names.
+    /// The ports of the workers' listeners, in the order of their names.
     let ports: [UInt16]
     private let invocation: Invocation
     private let kept: KeptWorkers
@@ -119,7 +119,7 @@ final class StrikeWorld: Sendable {
 
     func pid(of name: String) -> pid_t? { kept.pid(of: name) }
 
-    /// Until both workers are there, with the connections of their watchmen and lanes.
+    /// Until both workers are there, with the connections of their check-in services and lanes.
     func settle(on connection: Connection) async throws {
         let patience = ContinuousClock.now + .seconds(180)
         while true {
@@ -137,7 +137,7 @@ final class StrikeWorld: Sendable {
         }
     }
 
-    /// The end of what the workers have written.
+    /// The end of the workers' logs.
     private var said: String {
         names.map { name in
             "\(name): "
@@ -162,7 +162,7 @@ final class StrikeWorld: Sendable {
 
     // MARK: Faults
 
-    /// Strikes the worker of this name, or Postgres. `release` lets those go on who stand still; it comes when they should be let go.
+    /// Strikes the worker of this name, or Postgres. `release` lets stopped transactions continue; it is called at the right moment.
     func strike(
         _ fault: StrikeFault, worker name: String, release: @Sendable () async throws -> Void
     ) async throws {

@@ -6,7 +6,7 @@ import Pages
 import Postgres
 
 extension DocumentScenario {
-    /// Whether memory stays where it is, however many pages have been read.
+    /// Whether memory stays level, however many pages have been read.
     func flat(
         _ store: any BlobStore, _ connection: Connection, _ bars: inout [Bar], _ figures: inout [(String, JSONValue)]
     ) async throws {
@@ -97,7 +97,7 @@ struct MemoryCurve: Sendable {
     private var samples: [Sample] = []
     private var mostOfChildren = 0.0
 
-    /// Of the samples of each hundredth the first stands for all: more say no more.
+    /// Of the samples of each hundredth only the first is kept: more add nothing.
     mutating func add(pages: Int, _ workers: LoadWorkers) {
         var sample = Sample(pages: pages, worker: workers.usage().resident)
         for pid in ProcessTable.all() {
@@ -141,7 +141,7 @@ struct MemoryCurve: Sendable {
     private var engine: Double { Self.slope(samples.compactMap { sample in sample.engine.map { (sample.pages, $0) } }) }
 
     func bars(_ name: String) -> [Bar] {
-        // A slope over few pages says little; what has been added by the end of them is then what counts.
+        // A slope over few pages says little; then the growth until their end counts.
         let most = max(1, 10_000 / max(1, pages))
         return [
             .atMost("worker, for each 1,000 \(name) pages", most, measured: worker, unit: "MB"),

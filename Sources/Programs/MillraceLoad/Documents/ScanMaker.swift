@@ -5,10 +5,10 @@ import Pages
 import Postgres
 import Sandbox
 
-/// Scans of pages that nobody wrote: set, drawn, and put into a PDF as a scanner would.
+/// Makes scans of pages: typeset, drawn, and put into a PDF as a scanner would.
 struct ScanMaker: Sendable {
     let workshop: DocumentPrograms
-    private let spool = FileCache(directory: "/tmp")
+    private let fileCache = FileCache(directory: "/tmp")
 
     init(workshop: DocumentPrograms) {
         self.workshop = workshop
@@ -28,7 +28,7 @@ struct ScanMaker: Sendable {
             return Int(state >> 33)
         }
         let text = (0..<count * 700).map { _ in Self.words[next() % Self.words.count] }.joined(separator: " ")
-        let sheet = try await spool.blank()
+        let sheet = try await fileCache.blank()
         _ = try await workshop.report(
             Report(title: "Pages", facts: [], pages: [.init(heading: "Text", text: text)]), into: sheet.descriptor)
         let inspection = try await workshop.probe(sheet.descriptor).value
@@ -68,8 +68,8 @@ struct ScanMaker: Sendable {
     }
 
     func digits() async throws -> Digits {
-        let sheet = try await spool.blank()
-        try await spool.append(Self.plain(text: "0123456789", font: "Courier"), to: sheet)
+        let sheet = try await fileCache.blank()
+        try await fileCache.append(Self.plain(text: "0123456789", font: "Courier"), to: sheet)
         let inspection = try await workshop.probe(sheet.descriptor).value
         var coarse = workshop
         coarse.dpiCap = 100

@@ -1,7 +1,7 @@
 import MillraceCommand
 import Postgres
 
-/// A client's login that calls every door a client has, with whatever fits the parameters' types.
+/// A client's login that calls every door of clients, with arguments that fit the parameters' types.
 struct HostileCaller {
     struct Tally: Sendable {
         var calls = 0

@@ -1,6 +1,6 @@
 import MillraceCommand
 
-/// When calls are due that come at a steady rate, whatever became of the earlier ones. Pure; times are those of `Marks.now()`.
+/// When the calls of a steady rate are due, whatever happened to the earlier ones. Pure; times are those of `PracticeMarks.now()`.
 struct Cadence: Sendable, Equatable {
     /// When the first call is due, in nanoseconds.
     var began: Int64
@@ -27,7 +27,7 @@ struct Cadence: Sendable, Equatable {
         return min(calls, Int(Double(now - began) / 1e9 * perSecond) + 1)
     }
 
-    /// In which of so many equal parts a call lies.
+    /// The index of the equal part in which a call lies.
     func part(of call: Int, parts: Int) -> Int {
         min(parts - 1, max(0, call * parts / max(1, calls)))
     }

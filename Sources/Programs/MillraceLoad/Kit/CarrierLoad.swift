@@ -6,8 +6,8 @@ import MillraceCommand
 import Supervision
 import Telemetry
 
-/// Many letters through one carrier, so many at a time.
-struct CarrierLoad: Sendable {
+/// Many letters through one provider, with a fixed number at a time.
+struct ProviderLoad: Sendable {
     static let flags: [CommandFlag] = [
         .single("sessions", "N", .integer(1...1000), environment: .none, fallback: "8", help: "Messages at a time."),
         .single(
@@ -47,7 +47,7 @@ struct CarrierLoad: Sendable {
 
     /// - Parameter other: Another program's rate for the same; it goes first in one round and last in the next.
     func run(
-        _ carrier: some MailProvider, beside: (name: String, share: Double)? = nil,
+        _ provider: some MailProvider, beside: (name: String, share: Double)? = nil,
         _ other: (@Sendable () async throws -> Double)? = nil
     ) async throws -> ExitCode {
         var ours: [Double] = []
@@ -55,8 +55,8 @@ struct CarrierLoad: Sendable {
         for round in 1...rounds {
             for isOurs in round % 2 == 1 ? [false, true] : [true, false] {
                 if isOurs {
-                    ours.append(try await measure(carrier, round))
-                    note(round, carrier.name, ours)
+                    ours.append(try await measure(provider, round))
+                    note(round, provider.name, ours)
                 } else if let other {
                     others.append(try await other())
                     note(round, beside?.name ?? "", others)
@@ -81,7 +81,7 @@ struct CarrierLoad: Sendable {
                     measured: Double(peak) / 1e6, unit: "MB"))
         }
         return invocation.report(
-            carrier.name, bars,
+            provider.name, bars,
             figures: [
                 ("sessions", .init(sessions)), ("messages", .init(messages)), ("bytes", .init(bytes)),
                 ("attachment", attachment.map { .init($0) } ?? .null), ("rounds", .init(rounds)),
@@ -96,10 +96,10 @@ struct CarrierLoad: Sendable {
         invocation.console.note("round \(round) of \(rounds), \(name): \(Humane.count(Int(rates[rates.count - 1])))/s")
     }
 
-    private func measure(_ carrier: some MailProvider, _ round: Int) async throws -> Double {
+    private func measure(_ provider: some MailProvider, _ round: Int) async throws -> Double {
         let supervisor = Supervisor(Supervisor.Options(), log: Log(threshold: .error) { _ in })
         let began = ContinuousClock.now
-        try await supervisor.call(carrier.name) { call in
+        try await supervisor.call(provider.name) { call in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for worker in 0..<sessions {
                     let share = messages / sessions + (worker < messages % sessions ? 1 : 0)
@@ -107,7 +107,7 @@ struct CarrierLoad: Sendable {
                         for _ in 0..<share {
                             let letter = letter()
                             let key = letter.id.uuidString
-                            guard case .accepted = await carrier.send([letter], key: key, call: call)[0] else {
+                            guard case .accepted = await provider.send([letter], key: key, call: call)[0] else {
                                 throw Failure("the server did not take a message")
                             }
                         }

@@ -20,7 +20,7 @@ struct ClaimTimes: Sendable {
         self.init([])
     }
 
-    /// The queues take turns, claim by claim: what else the machine does meanwhile befalls all of them alike.
+    /// The queues take turns, claim by claim, so that everything else on the machine affects all of them alike.
     static func measure(
         _ places: [(queue: String, connection: Connection)], kind: String, batch: Int, rounds: Int
     ) async throws -> [ClaimTimes] {
@@ -67,18 +67,18 @@ private struct Claimer {
 
     mutating func turn() async throws {
         let isHurried = !times.isEmpty
-        var stretches = plan.stretches(
+        var ranges = plan.stretches(
             floors: floors, queues: queues, lines: shares, room: [:], wanted: batch,
             allowance: ClaimPlan.Allowance(suspects: 16, lone: true), hurried: isHurried)
-        if isHurried { stretches = plan.apart(stretches, floors: floors, limited: limited) }
-        let isLimited = stretches.contains { limited.contains($0.lane.queue) }
+        if isHurried { ranges = plan.apart(ranges, floors: floors, limited: limited) }
+        let isLimited = ranges.contains { limited.contains($0.lane.queue) }
         floors.planned()
         let began = ContinuousClock.now
         let found = try await Queue.claim(
-            on: connection, session: session, number: Int64(times.count + 1) * 8, kinds: kinds, from: stretches,
+            on: connection, session: session, number: Int64(times.count + 1) * 8, kinds: kinds, from: ranges,
             wanted: batch, shortQueues: [], longQueues: [], limited: isLimited)
         times.append(began.duration(to: .now) / .milliseconds(1))
-        floors.claimed(found.places, from: stretches, wanted: batch, heldBack: found.heldBack)
+        floors.claimed(found.places, from: ranges, wanted: batch, heldBack: found.heldBack)
         _ = plan.went(brought: found.places.count, heldBack: !found.heldBack.isEmpty)
         let numbers = Dictionary(grouping: found.jobs, by: \.number)
         _ = try await Queue.finish(

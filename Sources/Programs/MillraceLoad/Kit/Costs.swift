@@ -1,6 +1,6 @@
 import MillraceCommand
 
-/// What jobs have cost, measured from outside: processor time, WAL, memory.
+/// The costs of jobs, measured from outside: CPU time, WAL, memory.
 struct Costs: Sendable {
     var jobs: Int
     var seconds: Double

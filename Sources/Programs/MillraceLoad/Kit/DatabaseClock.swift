@@ -2,11 +2,11 @@ import MillraceCommand
 import Postgres
 import Workers
 
-/// How the database's clock stands to the monotonic one of this machine, wherever the database runs.
+/// The offset of the database's clock from this machine's monotonic clock, wherever the database runs.
 struct DatabaseClock: Sendable {
     /// Microseconds since 1970 on the database's clock, less microseconds of `Marks.now()`.
     let offset: Int64
-    /// By how many nanoseconds that can be wrong: half of the quickest question's time.
+    /// How wrong it can be, in nanoseconds: half of the fastest query's time.
     let error: Int64
 
     init(on connection: Connection) async throws {

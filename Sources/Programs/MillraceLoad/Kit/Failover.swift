@@ -23,7 +23,7 @@ struct Failover: Sendable {
             following: primary)
     }
 
-    /// Whoever of the two may be written to.
+    /// The one of the two that accepts writes now.
     var location: String {
         "host=\(primary.socketDirectory),\(standby.socketDirectory) port=\(primary.port),\(standby.port) "
             + "user=millrace dbname=millrace target_session_attrs=read-write"
@@ -50,8 +50,8 @@ struct Failover: Sendable {
         }
     }
 
-    /// The primary crashes and is gone for good; the standby is promoted. Returns when that was done. An asynchronous standby is
-    /// made to lag by a second, as a slow link would: what was committed in that second is lost with the primary.
+    /// The primary crashes and is gone for good; the standby is promoted. Returns when that was done. An asynchronous standby is made to
+    /// lag by a second, as over a slow link: what was committed in that second is lost with the primary.
     func strike() async throws -> Double {
         let receiver = mode == .asynchronous ? try await receiverProcess() : nil
         if let receiver {

@@ -7,7 +7,7 @@ import Synchronization
 import Threads
 
 extension Command {
-    /// A measurement never shares a database with other people's jobs and workers, and takes away what it made, also when it is stopped.
+    /// A measurement never shares a database with real jobs and workers, and removes what it made, even when it is stopped.
     var onItsOwnGround: Command {
         guard path.first == "load", settings != .unused else { return self }
         return Command(
@@ -30,7 +30,7 @@ extension Command {
             } catch {
                 outcome = .failure(error)
             }
-            // What was stopped fails as its database goes; the process ends when all is taken away.
+            // A stopped scenario fails when its database goes away; the process ends when everything is removed.
             while LoadGround.isStopped.withLock({ $0 }) { try? await Task.sleep(for: .seconds(1)) }
             await LoadGround.clear()
             return try outcome.get()
@@ -40,7 +40,7 @@ extension Command {
 
 /// Where a measurement takes place.
 enum LoadGround {
-    /// What is to be taken away at the end, the last first.
+    /// What to remove at the end, the last first.
     private static let leftovers = Mutex<[@Sendable () async -> Void]>([])
 
     static let isStopped = Mutex(false)
@@ -49,12 +49,12 @@ enum LoadGround {
         leftovers.withLock { $0.append(body) }
     }
 
-    /// Takes away what is left; each thing once.
+    /// Removes what is left; each thing once.
     static func clear() async {
         while let next = leftovers.withLock({ $0.popLast() }) { await next() }
     }
 
-    /// The given database if nobody else uses it, or one made beside it.
+    /// The given database if nobody else uses it, otherwise a new one beside it.
     static func choose(for invocation: Invocation, _ options: ConnectionOptions) async throws -> Invocation {
         do {
             let connection = try await Connection.open(options, name: "load")
@@ -126,7 +126,7 @@ enum LoadGround {
             try? await connection.run(script: .shipped(Array("drop database if exists \(name) with (force)".utf8)))
             await connection.close()
         }
-        // Nothing else of the name is at hand for a parameter to stand in; it is ours, and plain.
+        // create database takes no parameters; the name is our own, and plain.
         try await connection.run(script: .shipped(Array("create database \(name)".utf8)), deadline: .seconds(120))
         var settings = invocation.settings
         settings.point(.databaseURL, at: location(options.location, database: name))

@@ -21,10 +21,10 @@ struct LoadWorkers: Sendable {
     /// Where practice.mark writes when each run began; see `Marks`.
     var marksPath: String { directory + "/marks" }
 
-    /// Starts `count` workers and waits until each is at work.
+    /// Starts `count` workers and waits until each is running.
     /// - Parameters:
-    ///   - arguments: more for the command line, such as `--slots 1000`.
-    ///   - environment: over this process's own.
+    ///   - arguments: further arguments, such as `--slots 1000`.
+    ///   - environment: added to this process's own.
     static func start(
         _ count: Int, _ invocation: Invocation, arguments: [String] = [], environment: [String: String] = [:],
         on connection: Connection
@@ -62,7 +62,7 @@ struct LoadWorkers: Sendable {
         return workers
     }
 
-    /// Of all workers together; memory is that of the largest.
+    /// The usage of all workers together; memory is that of the largest.
     func usage() -> Usage {
         var whole = Usage()
         for pid in pids {

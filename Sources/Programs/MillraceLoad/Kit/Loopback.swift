@@ -3,7 +3,7 @@ import MillraceCommand
 import Synchronization
 import Threads
 
-/// As little of a server as a scenario's own needs, on 127.0.0.1.
+/// A minimal server on 127.0.0.1, for scenarios that need their own.
 enum Loopback {
     /// A thread for each connection, which is closed when it has been served.
     final class Server: Sendable {

@@ -24,7 +24,7 @@ struct MixedJobs: Sendable {
         }
     }
 
-    /// By how many microseconds a job is due after its call.
+    /// How many microseconds after its call a job is due.
     static func delay(_ sort: Sort) -> Int64 {
         switch sort {
         case .plain, .retried, .limited: 0
@@ -33,10 +33,10 @@ struct MixedJobs: Sendable {
         }
     }
 
-    /// Whether practice.mark tells of the job's start: the replaced one never starts, and practice.fail leaves no mark.
+    /// Whether practice.mark reports the job's start: the replaced job never starts, and practice.fail leaves no mark.
     static func marks(_ slot: Int) -> Bool { slot != 6 && slot != 8 }
 
-    /// The keys come round every two thousand tens.
+    /// The keys repeat every two thousand tens.
     static func key(_ ten: Int) -> String { "load.pinned.\(ten % 2000)" }
 
     /// For millrace.enqueue_many.

@@ -5,12 +5,12 @@ import Synchronization
 import Telemetry
 import Workers
 
-/// Calls at their intended times whatever the earlier ones do, on several connections: an open loop. A caller that is late takes
-/// the next call at once, and what waits for it is counted from the time it was meant for, not from when its turn came.
+/// Makes calls at their intended times, whatever the earlier ones do, on several connections: an open loop. A late caller makes the next
+/// call at once, and latencies count from the intended time, not from when the call's turn came.
 struct Pacer: Sendable {
     struct Outcome: Sendable {
         var calls = 0
-        /// From the intended time to the call: how far the callers were behind.
+        /// From the intended time to the call: how late the callers were.
         var behind = Histogram()
         /// From the intended time to the answer.
         var answered = Histogram()
@@ -83,7 +83,7 @@ struct Pacer: Sendable {
 }
 
 extension Connection {
-    /// On the connection's own thread, for it wakes within some microseconds; all but the end of a long wait can be cancelled.
+    /// On the connection's own thread, because it wakes within some microseconds. All but the end of a long wait can be cancelled.
     fileprivate func sleep(until time: Int64) async throws {
         let left = time - PracticeMarks.now()
         if left > 100_000_000 { try await Task.sleep(for: .nanoseconds(left - 50_000_000)) }

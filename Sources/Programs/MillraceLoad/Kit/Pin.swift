@@ -1,7 +1,7 @@
 import MillraceCommand
 import Postgres
 
-/// A repeatable-read transaction that stays open: what was visible when it began can not be cleaned up.
+/// A repeatable-read transaction that stays open: rows that were visible when it began cannot be cleaned up.
 struct Pin: Sendable {
     private let connection: Connection
     private let snapshot: String

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Glibc
 import MillraceCommand
 
-/// What /proc says of processes on this machine.
+/// Reads /proc for processes on this machine.
 enum ProcessTable {
     static let ticksPerSecond = Double(sysconf(Int32(_SC_CLK_TCK)))
 

@@ -3,7 +3,7 @@ import FoundationEssentials
 import Glibc
 import MillraceCommand
 
-/// What a scenario makes for itself and takes away again.
+/// What a scenario makes for itself and removes again.
 enum Scratch {
     /// - Parameter isOpen: to others too, such as the user that Postgres runs as.
     static func directory(_ name: String, in parent: String = "/tmp", isOpen: Bool = true) throws -> String {

@@ -2,7 +2,7 @@ import Glibc
 import MillraceCommand
 import Postgres
 
-/// What the database server has used: WAL, and processor time where it runs on this machine.
+/// The database server's usage: WAL, and CPU time if it runs on this machine.
 struct ServerMeter: Sendable {
     struct Reading: Sendable {
         var wal: Double

@@ -64,7 +64,7 @@ final class Starts: Sendable {
         }
     }
 
-    /// Waits until so many have begun, or the time is over; the caller sees the count ten times a second.
+    /// Waits until `wanted` jobs have begun, or the time is over; the caller sees the count ten times a second.
     func wait(forCount wanted: Int, atMost limit: Duration, watch: (Int) -> Void = { _ in }) async throws {
         let deadline = ContinuousClock.now + limit
         while true {

@@ -1,20 +1,20 @@
 import MillraceCommand
 import Postgres
 
-/// How large the queue's tables are, and their dead rows, at a moment.
+/// The sizes of the queue's tables, and their dead rows, at a moment.
 struct TableSizes: Sendable {
     struct Table: Sendable {
         var name: String
-        /// With what is stored beside it.
+        /// Including TOAST.
         var heap: Int
         var indexes: Int
-        /// As the statistics have it, about a second ago.
+        /// From the statistics, about a second old.
         var dead: Int
 
         var bytes: Int { heap + indexes }
     }
 
-    /// What lives only as long as a job waits or runs, or a worker lives.
+    /// Tables whose rows live only as long as a job waits or runs, or a worker lives.
     static let hotNames: Set = [
         "ready", "lease", "timer", "slot", "beat", "session", "cancel", "parked", "blocked", "edge", "ending",
         "unique_lock", "unique_key", "unique_ended", "progress",
@@ -22,7 +22,7 @@ struct TableSizes: Sendable {
 
     /// The largest first.
     let hot: [Table]
-    /// All others together: what is kept of jobs and runs.
+    /// All other tables together: the records of jobs and runs.
     let kept: Int
 
     static func read(on connection: Connection) async throws(PostgresError) -> TableSizes {

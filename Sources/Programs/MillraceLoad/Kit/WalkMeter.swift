@@ -1,9 +1,8 @@
 import MillraceCommand
 import Postgres
 
-/// What claims and promotions walk over, from the server's own counters: how many entries they read in the indexes they follow for
-/// each row they take, and how long the functions take. An entry of a row that is long gone is read like any other while a
-/// snapshot that could see it stays open.
+/// How far claims and promotions walk, from the server's own counters: how many index entries they read for each row that they take, and
+/// how long the functions take. The entry of a row that is long gone is read like any other while a snapshot that could see it stays open.
 struct WalkMeter: Sendable {
     /// Since the statistics began.
     struct Reading: Sendable {
@@ -56,7 +55,7 @@ struct WalkMeter: Sendable {
             }.first ?? false
     }
 
-    /// For workers whose functions are to be timed.
+    /// For workers whose functions are timed.
     func environment(_ given: [String: String]) -> [String: String] {
         guard timesFunctions else { return [:] }
         return ["PGOPTIONS": [given["PGOPTIONS"], "-c track_functions=pl"].compactMap { $0 }.joined(separator: " ")]

@@ -5,8 +5,8 @@ import Postgres
 import Synchronization
 
 extension Yardstick {
-    /// Milliseconds from the call of a hand-written insert with a notification to the row in the hands of a listener that claims
-    /// it. No worker may serve the line meanwhile.
+    /// Milliseconds from the call of a hand-written insert with a notification until a listener has claimed the row. No worker may serve
+    /// the line meanwhile.
     func wake(_ line: Line, tries: Int, on connection: Connection) async throws -> [Double] {
         let session = Int64.random(in: 1...Int64.max)
         try await connection.execute(

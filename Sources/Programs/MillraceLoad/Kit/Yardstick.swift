@@ -52,7 +52,7 @@ struct Yardstick: Sendable {
         return Line(queue: queue, lane: lane ?? 0, kind: kind)
     }
 
-    /// Takes and ends all that waits in a line, or so many on each connection.
+    /// Takes and ends all that waits in a line, or a given number on each connection.
     func drain(
         _ line: Line, batch: Int = 1000, threads: Int = 2, most: Int = .max, on connection: Connection
     ) async throws -> Result {

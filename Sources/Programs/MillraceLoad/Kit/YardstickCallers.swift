@@ -3,8 +3,8 @@ import Glibc
 import MillraceCommand
 import Threads
 
-/// Callers that stay, each on a connection of its own, where the hand-written enqueue and a call of ours are prepared and have been called some
-/// times before anything is measured. The two take short turns, so that what else the machine does befalls both alike.
+/// Callers with persistent connections, where the hand-written enqueue and a call of ours are prepared and have been called several times
+/// before the measurement. The two take short turns, so that everything else on the machine affects both alike.
 final class YardstickCallers: Sendable {
     enum Statement: Int32 {
         case byHand
@@ -22,7 +22,7 @@ final class YardstickCallers: Sendable {
     }
 
     private let yardstick: Yardstick
-    /// Used by one turn at a time: whoever takes turns waits for each.
+    /// Used by one turn at a time: each turn is awaited before the next begins.
     private nonisolated(unsafe) let handle: OpaquePointer
 
     private init(_ handle: OpaquePointer, of yardstick: Yardstick) {
@@ -52,8 +52,8 @@ final class YardstickCallers: Sendable {
         return callers
     }
 
-    /// All of them, over and over for so long.
-    /// - Parameter afterCall: one of them calls once before, as who wakes somebody.
+    /// All callers call again and again for this span.
+    /// - Parameter afterCall: one of them makes a call before, which wakes a worker.
     func turn(_ statement: Statement, for span: Duration, afterCall: Bool = false) async throws -> Yardstick.Result {
         try await yardstick.run { [self] _ in
             yardstick_callers_turn(

@@ -10,7 +10,7 @@ final class LedgerChaos: Sendable {
     enum Kind: String, CaseIterable {
         case kill, freeze, terminate, cut, stall, swallow, transaction, locks, exhaust, pooler, stop, disk, failover
 
-        /// What the seed draws from; a failover is asked for.
+        /// The faults that the seed draws from; a failover happens only on request.
         static var drawn: [Kind] { allCases.filter { $0 != .failover } }
     }
 
@@ -28,8 +28,8 @@ final class LedgerChaos: Sendable {
     private let longFreeze: ClosedRange<Double>
     private let state = Mutex(State())
 
-    /// Where a safeguard is missing, the faults are such as it is there for: workers that come back from the dead for the check of
-    /// tokens; and none that makes a worker begin anew, and so look everywhere, for the sweep.
+    /// Where a safeguard is missing, the faults are those that it guards against: for the check of tokens, workers that come back from the
+    /// dead; for the sweep, no fault that makes a worker start again and so look everywhere.
     init(world: LedgerWorld, broken: LedgerBreak?, only: Set<String>) {
         self.world = world
         let usual: [(Kind, Int)] =
@@ -64,7 +64,7 @@ final class LedgerChaos: Sendable {
         (.exhaust, 4), (.pooler, 4), (.stop, 3),
     ]
 
-    /// `count` faults spread over the time; each long one goes on beside the next.
+    /// `count` faults spread over the time; a long fault continues beside the next one.
     func run(seed: UInt64, faults count: Int, until end: ContinuousClock.Instant) async throws {
         var random = LedgerRandom(seed: seed)
         let pause = ContinuousClock.now.duration(to: end) / max(1, count)
@@ -192,7 +192,7 @@ final class LedgerChaos: Sendable {
             try await Task.sleep(for: .seconds(seconds))
             world.disk?.empty()
             do {
-                // It may have ended: without room for its log, Postgres does not go on, and does not always come back by itself.
+                // It may have ended: without room for its log Postgres stops, and does not always come back on its own.
                 _ = try await world.cluster.start(deadline: .seconds(120))
             } catch {
                 throw Failure("the private Postgres did not come back from a full disk: \(error)")

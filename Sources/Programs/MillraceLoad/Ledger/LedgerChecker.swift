@@ -9,7 +9,7 @@ struct LedgerChecker: Sendable {
     var jobs: [LedgerJob] = []
     var faults: [LedgerFault] = []
     var sessions: [Int64: LedgerSession] = [:]
-    /// How many may hold a limit key at once.
+    /// How many jobs may hold a limit key at once.
     var limit = 3
     /// The times for which the schedule made jobs, two seconds apart.
     var ticks: [Double] = []
@@ -21,13 +21,13 @@ struct LedgerChecker: Sendable {
 
     struct Verdict: Sendable {
         var findings: [Finding] = []
-        /// Runs beyond each job's first, by what they followed.
+        /// Runs beyond each job's first, by the event before them.
         var again: [String: Int] = [:]
         var ended: [String: Int] = [:]
         var committed = 0
         var rolledBack = 0
         var unknown = 0
-        /// Effects of runs whose end was not accepted: the duplicates of at-least-once, explained.
+        /// Effects of runs whose end was not accepted: the expected duplicates of at-least-once.
         var spentEffects = 0
     }
 

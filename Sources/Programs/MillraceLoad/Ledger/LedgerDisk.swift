@@ -18,7 +18,7 @@ struct LedgerDisk: Sendable {
             return nil
         }
         Glibc.close(file)
-        // No blocks kept back for root: what is full is full for everybody.
+        // No blocks are reserved for root, so the disk is full for everybody.
         guard Self.run(["/usr/sbin/mkfs.ext4", "-q", "-F", "-m", "0", image]),
             Self.run(["/usr/bin/mount", "-o", "loop", image, directory])
         else {

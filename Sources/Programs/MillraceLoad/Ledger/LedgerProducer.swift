@@ -4,7 +4,7 @@ import Postgres
 import Queues
 import Synchronization
 
-/// Enqueues jobs of every shape and remembers what it was told.
+/// Enqueues jobs of every shape and remembers the answers.
 struct LedgerProducer: Sendable {
     let options: ConnectionOptions
     let rate: Int
@@ -131,8 +131,8 @@ struct LedgerProducer: Sendable {
         if intent.outcome == .unknown { intent.outcome = .committed }
     }
 
-    /// Where it is running, the deletion is refused and the job ends as any other. One that took long to be answered may come behind a
-    /// rescue, whose first run goes on unheard: it proves nothing.
+    /// If the job is running, the deletion is refused and the job ends as usual. A late deletion may follow a rescue while the first run
+    /// goes on without a lease: it proves nothing.
     private func delete(_ intent: inout LedgerIntent, on connection: Connection) async throws {
         let ids = try await enqueue(intent.numbers, args: ["ms": 200], on: connection)
         var kept: [Int64] = []

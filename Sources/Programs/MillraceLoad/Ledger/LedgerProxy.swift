@@ -11,7 +11,7 @@ final class LedgerProxy: Sendable {
         var cut = false
         /// Nothing passes until then; connections stay open.
         var stalled = 0.0
-        /// What the connections of that moment say is swallowed until then, and they are closed.
+        /// Until then the data of the connections of that moment are dropped, and the connections are closed.
         var swallowed = 0.0
     }
 
@@ -108,7 +108,7 @@ final class LedgerProxy: Sendable {
         pairs.append(Pair(client: client, server: server))
     }
 
-    /// Reads while little waits to be written; writes what waits.
+    /// Reads while little waits to be written; writes waiting data.
     private static func events(_ incoming: [UInt8], _ outgoing: [UInt8]) -> Int16 {
         Int16(incoming.count < 1 << 18 ? POLLIN : 0) | Int16(outgoing.isEmpty ? 0 : POLLOUT)
     }

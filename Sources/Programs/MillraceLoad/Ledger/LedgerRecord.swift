@@ -1,11 +1,11 @@
 import MillraceCommand
 
-/// What the producers know of their own calls: kept by them, not by the database that is to be checked.
+/// What the producers know about their own calls; they keep it themselves, because the database is to be checked.
 struct LedgerIntent: Sendable {
     enum Shape: String, Sendable, CaseIterable {
         case plain, delayed, failing, snoozing, steps, unique, limited, flow, fan, cancelled, rolledBack = "rolled back"
         case late = "committed late"
-        /// Deleted as soon as they are there, beside the claims that want them.
+        /// Deleted as soon as they exist, beside the claims for them.
         case deleted
         /// A unique key's successor, cancelled, and a job that waits for its end.
         case successor
@@ -93,13 +93,13 @@ struct LedgerFault: Sendable {
     var what: String
     var from: Double
     var until: Double
-    /// How long after it a worker that it struck may still be taken for dead.
+    /// How long after it a struck worker may still be taken for dead.
     var aftermath = 0.0
     /// The names of the workers that it struck; nil: all.
     var workers: Set<String>?
 }
 
-/// Who opened a session, and when.
+/// Which worker opened a session, and when.
 struct LedgerSession: Sendable {
     var worker: String
     var started: Double

@@ -1,7 +1,7 @@
 import MillraceCommand
 import Postgres
 
-/// Takes a safeguard out of the database's functions, for the runs that must be caught. The others live in the worker.
+/// Takes a safeguard out of the database's functions, for runs that must be caught. Other safeguards are taken out of the worker.
 enum LedgerSabotage {
     static func apply(_ broken: LedgerBreak?, on connection: Connection) async throws {
         guard broken == .noTokenCheck else { return }

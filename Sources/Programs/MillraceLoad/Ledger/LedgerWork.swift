@@ -4,7 +4,7 @@ import MillraceCommand
 import Postgres
 import Workers
 
-/// What a job of the ledger is asked to do, step by step; each step is written down before it counts.
+/// The steps of a ledger's job; each is recorded before it counts.
 struct LedgerWork: Job {
     static let kind = "ledger.work"
     static let retries = RetryPolicy(attempts: 60, base: .milliseconds(100), cap: .seconds(1))
@@ -41,8 +41,9 @@ enum LedgerBreak: String, CaseIterable {
     case earlyRescue = "early-rescue"
 }
 
-/// The handlers of a worker under the ledger. Whatever a run does stands in ledger.entry, in a transaction of its own, with the
-/// run's token: nothing of that goes through the queue.
+/// The handlers of a worker under the ledger. Everything that a run does is recorded in ledger.entry, in its own transaction, with the
+/// run's
+/// token: nothing of that goes through the queue.
 struct LedgerHandlers: Sendable {
     let pool: Pool
     let broken: LedgerBreak?
@@ -97,7 +98,7 @@ struct LedgerHandlers: Sendable {
         return .done
     }
 
-    /// Again and again while the database is away: the ledger may not lack what was done.
+    /// Retries while the database is away: the ledger must not miss what was done.
     private func write(_ what: String, _ context: Context) async throws {
         try await persist { connection throws(PostgresError) in
             try await connection.execute(

@@ -6,7 +6,7 @@ import Postgres
 import Queues
 import Synchronization
 
-/// A Postgres of its own, a proxy and a pooler before it, and workers that are started again whenever they die.
+/// A private Postgres with a proxy and a pooler in front, and workers that are restarted whenever they die.
 final class LedgerWorld: Sendable {
     struct Worker: Sendable {
         var name: String
@@ -59,7 +59,7 @@ final class LedgerWorld: Sendable {
     var straight: ConnectionOptions { ConnectionOptions(location: straightLocation, applicationName: "ledger") }
     private var straightLocation: String { failover?.location ?? cluster.url() }
 
-    /// For the ledger's own words. What a fault has left behind, such as no room for one more connection, may take a while to go.
+    /// For the ledger's own statements. The effects of a fault, such as no free connection, may last a while.
     func office() async throws(PostgresError) -> Connection {
         let patience = ContinuousClock.now + .seconds(60)
         while true {

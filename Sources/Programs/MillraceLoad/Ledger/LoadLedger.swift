@@ -159,8 +159,8 @@ private struct LedgerScenario: Sendable {
 
     private var broken: LedgerBreak? { invocation.parsed.string("break").flatMap { LedgerBreak(rawValue: $0) } }
 
-    /// Until nothing is left to do. What gets no less for five minutes is lost, and the checker will say so; without a safeguard that
-    /// is what is waited for, and less will do.
+    /// Until no work is left. If the rest does not shrink for five minutes it is lost, and the checker reports it; without a safeguard that
+    /// is the expected result, and a shorter time is enough.
     private func settle(_ world: LedgerWorld, on connection: Connection, live: LiveRegion) async throws {
         let patience = Duration.seconds(broken == nil ? 300 : 40)
         var fewest = Int64.max

@@ -5,8 +5,8 @@ import MillraceCommand
 import Supervision
 import Synchronization
 
-/// A provider without a network: takes what it is given after a while, or refuses it, and keeps the times.
-final class LoadCarrier: MailProvider {
+/// A provider without a network: takes messages after a while, or refuses them, and keeps the times.
+final class LoadMailProvider: MailProvider {
     struct Seen: Sendable {
         /// When each message came, by its id.
         var came: [UUID: ContinuousClock.Instant] = [:]

@@ -82,10 +82,10 @@ struct MailLoad {
     let invocation: Invocation
 
     private func with(
-        _ carriers: [LoadCarrier], rate: Double?,
+        _ providers: [LoadMailProvider], rate: Double?,
         _ body: @Sendable @escaping (MailWorld, Connection) async throws -> Void
     ) async throws {
-        let world = try await MailWorld(invocation, carriers, rate: rate)
+        let world = try await MailWorld(invocation, providers, rate: rate)
         do {
             let connection = try await world.connect()
             try await body(world, connection)
@@ -97,7 +97,7 @@ struct MailLoad {
         }
     }
 
-    /// So many mails that nobody waits for.
+    /// This many mails that nobody waits for.
     static func campaign(
         _ count: Int, on connection: Connection, progress: (Int) -> Void = { _ in }
     ) async throws(PostgresError) {
@@ -114,16 +114,16 @@ struct MailLoad {
     }
 
     func fill(_ bars: inout [Bar], _ figures: inout [(String, JSONValue)]) async throws {
-        let carrier = LoadCarrier("resend", batch: 100, latency: .milliseconds(150))
+        let provider = LoadMailProvider("resend", batch: 100, latency: .milliseconds(150))
         let count = 2000
-        try await with([carrier], rate: 2) { world, connection in
+        try await with([provider], rate: 2) { world, connection in
             try await Self.campaign(count, on: connection)
             try await world.working {
                 await world.worker.hasStarted()
-                _ = try await MailWorld.wait(.seconds(60)) { carrier.count >= count }
+                _ = try await MailWorld.wait(.seconds(60)) { provider.count >= count }
             }
         }
-        let seen = carrier.seen
+        let seen = provider.seen
         let took = Self.span(seen.requests)
         bars.append(.atMost("2,000 messages at 2 requests a second leave in", 15, measured: took, unit: "s"))
         bars.append(
@@ -136,13 +136,13 @@ struct MailLoad {
     func lanes(
         messages: Int, resets: Int, _ bars: inout [Bar], _ figures: inout [(String, JSONValue)]
     ) async throws {
-        let carrier = LoadCarrier("resend", batch: 1, latency: .milliseconds(50))
+        let provider = LoadMailProvider("resend", batch: 1, latency: .milliseconds(50))
         let console = invocation.console
-        let (waits, before) = try await withCheckedWorld(carrier, messages: messages, resets: resets, console)
+        let (waits, before) = try await withCheckedWorld(provider, messages: messages, resets: resets, console)
         let sorted = waits.sorted()
         bars.append(
             .atMost("password resets handed over, p99", 1, measured: percentile(sorted, 0.99), unit: "s"))
-        let seen = carrier.seen
+        let seen = provider.seen
         let span = Self.span(seen.requests)
         bars.append(
             .atLeast(
@@ -155,16 +155,16 @@ struct MailLoad {
     }
 
     private func withCheckedWorld(
-        _ carrier: LoadCarrier, messages: Int, resets: Int, _ console: Console
+        _ provider: LoadMailProvider, messages: Int, resets: Int, _ console: Console
     ) async throws -> (waits: [Double], waiting: Int) {
-        let world = try await MailWorld(invocation, [carrier], rate: 10)
+        let world = try await MailWorld(invocation, [provider], rate: 10)
         do {
             let connection = try await world.connect()
             console.detail("handing in \(messages) messages")
             try await Self.campaign(messages, on: connection)
             let waits = try await world.working { () -> [Double] in
                 await world.worker.hasStarted()
-                _ = try await MailWorld.wait(.seconds(30)) { carrier.count >= 20 }
+                _ = try await MailWorld.wait(.seconds(30)) { provider.count >= 20 }
                 var waits: [Double] = []
                 for number in 0..<resets {
                     let next = ContinuousClock.now + .seconds(1)
@@ -173,16 +173,16 @@ struct MailLoad {
                     ) { row throws(PostgresError) in try row.string(0) }.first.flatMap { UUID(uuidString: $0) }
                     let committed = ContinuousClock.now
                     guard let id else { continue }
-                    let came = try await MailWorld.wait(.seconds(30)) { carrier.seen.came[id] != nil }
+                    let came = try await MailWorld.wait(.seconds(30)) { provider.seen.came[id] != nil }
                     waits.append(
-                        came ? (carrier.seen.came[id].map { $0 - committed } ?? .seconds(30)) / .seconds(1) : 30)
+                        came ? (provider.seen.came[id].map { $0 - committed } ?? .seconds(30)) / .seconds(1) : 30)
                     try await Task.sleep(until: next)
                 }
                 return waits
             }
             await connection.close()
             await world.close()
-            return (waits, messages - carrier.count)
+            return (waits, messages - provider.count)
         } catch {
             await world.close()
             throw error
@@ -190,8 +190,8 @@ struct MailLoad {
     }
 
     func down(_ bars: inout [Bar], _ figures: inout [(String, JSONValue)]) async throws {
-        let first = LoadCarrier("resend", batch: 1, latency: .milliseconds(20))
-        let second = LoadCarrier("smtp", batch: 1, latency: .milliseconds(20))
+        let first = LoadMailProvider("resend", batch: 1, latency: .milliseconds(20))
+        let second = LoadMailProvider("smtp", batch: 1, latency: .milliseconds(20))
         // A refusal that does not say whether another would fare better: it is tried again here until the circuit opens.
         first.fail(Fault(.unavailable, code: "503", "the service is down"))
         var switched = 0

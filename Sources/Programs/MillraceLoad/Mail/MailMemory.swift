@@ -5,7 +5,7 @@ import MillraceCommand
 import Postgres
 import Queues
 
-/// A worker of its own process, many large files in flight, and the most memory it ever had.
+/// A worker in its own process, many large files under way, and its peak memory.
 struct MailMemory: Sendable {
     let invocation: Invocation
     let port: Int

@@ -3,7 +3,7 @@ import MillraceCommand
 import Postgres
 import Supervision
 
-/// How a provider's traffic came back as the provider saw it, beside what our own ramp allows.
+/// How a provider's traffic came back as the provider saw it, compared with what our ramp allows.
 struct MailRamp {
     struct Step {
         var share: Double
@@ -27,7 +27,7 @@ struct MailRamp {
         ) { row throws(PostgresError) in try row.optionalDate(0) }.first ?? nil
     }
 
-    /// - Parameter length: Of a step.
+    /// - Parameter length: The length of a step.
     init(
         began: Date, length: Duration, first: [ContinuousClock.Instant], second: [ContinuousClock.Instant]
     ) {

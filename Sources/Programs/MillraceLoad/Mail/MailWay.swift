@@ -26,7 +26,7 @@ extension MailLoad {
             throw Failure(.misused, error.sentence)
         }
         let world = try await MailWorld(
-            invocation, [SMTPProvider(transport, blobs: CarrierLoad.blobs)], rate: nil,
+            invocation, [SMTPProvider(transport, blobs: ProviderLoad.blobs)], rate: nil,
             renderer: { TemplateWords(store: TemplateStore(pool: $0, defaultLocale: "en")) })
         do {
             let connection = try await world.connect()

@@ -10,7 +10,7 @@ import Supervision
 import Telemetry
 import Workers
 
-/// A Postgres of its own, a worker that knows mail, and providers without a network.
+/// A private Postgres, a worker with the mail kinds, and providers without a network.
 final class MailWorld: Sendable {
     struct Words: Rendering {
         func render(_ template: String, locale: String?, data: [UInt8]) async throws(Fault) -> Rendered {
@@ -28,7 +28,7 @@ final class MailWorld: Sendable {
 
     /// - Parameter renderer: Made once there is a database.
     init(
-        _ invocation: Invocation, _ carriers: [any MailProvider], rate: Double?,
+        _ invocation: Invocation, _ providers: [any MailProvider], rate: Double?,
         renderer: (Pool) -> any Rendering = { _ in Words() }
     ) async throws {
         directory = try Scratch.directory("mail")
@@ -47,21 +47,21 @@ final class MailWorld: Sendable {
         supervision.name = "load"
         supervision.breaker.open = .seconds(5)
         rampStep = supervision.breaker.rampStep
-        if let rate { supervision.providers[carriers[0].name] = .init(rate: rate) }
+        if let rate { supervision.providers[providers[0].name] = .init(rate: rate) }
         supervisor = Supervisor(supervision, log: .silent)
         pool = Pool(database, size: 8)
         var mail = MailOptions()
         mail.from = Mailbox(name: "Load", address: "load@example.net")
         mail.appName = "Load"
         mail.resetURL = "https://app.example/reset?token={token}"
-        mail.routes = Routes(chosen: carriers[0].name, fallbacks: carriers.dropFirst().map(\.name))
-        let post = MailService(
-            pool: pool, options: mail, carriers: carriers, renderer: renderer(pool), supervisor: supervisor,
+        mail.routes = Routes(chosen: providers[0].name, fallbacks: providers.dropFirst().map(\.name))
+        let service = MailService(
+            pool: pool, options: mail, providers: providers, renderer: renderer(pool), supervisor: supervisor,
             log: .silent)
         var options = JobWorker.Options(database: database, name: "load")
         options.slots = invocation.parsed.integer("slots") ?? options.slots
         options.bounds = MailHandlers.bounds(slots: options.slots)
-        worker = JobWorker(options: options, handlers: MailHandlers.of(post, slots: options.slots), log: .silent)
+        worker = JobWorker(options: options, handlers: MailHandlers.of(service, slots: options.slots), log: .silent)
     }
 
     func connect() async throws -> Connection {

@@ -57,7 +57,7 @@ private struct PushScenario: Sendable {
     private var pushes: Int { invocation.parsed.integer("pushes") ?? 20_000 }
     private var inFlight: Int { invocation.parsed.integer("in-flight") ?? 64 }
 
-    /// A token without a fleet: what is measured is the adapter.
+    /// A token without a fleet, because only the adapter is measured.
     private struct OneToken: TokenSource {
         let text: String
         func current(for call: Call) async throws -> String { text }
@@ -71,13 +71,13 @@ private struct PushScenario: Sendable {
         var configuration = HTTPClient.Configuration()
         configuration.loop.trust = Trust(certificates: invocation.parsed.string("certificates"))
         let client = HTTPClient(configuration)
-        // The server that is asked does not look at the token.
+        // The server does not check the token.
         var apns = APNsProvider.Configuration(
             key: SigningKey.newP256(), keyBytes: Array("load".utf8), keyID: "LOAD123456", team: "LOAD123456",
             topic: "com.example.app")
         apns.base = url
         let token = apns.token(at: Int64(Date().timeIntervalSince1970))
-        let courier = APNsProvider(apns, client: client, tokens: OneToken(text: token))
+        let provider = APNsProvider(apns, client: client, tokens: OneToken(text: token))
         var ours: [Double] = []
         var bare: [Double] = []
         let rounds = invocation.parsed.integer("rounds") ?? 5
@@ -85,7 +85,7 @@ private struct PushScenario: Sendable {
             // Each goes first as often as the other.
             for isOurs in round % 2 == 1 ? [true, false] : [false, true] {
                 let rate =
-                    isOurs ? try await measure(courier) : try await measureBare(courier, token: token, url: url)
+                    isOurs ? try await measure(provider) : try await measureBare(provider, token: token, url: url)
                 if isOurs { ours.append(rate) } else { bare.append(rate) }
                 invocation.console.note(
                     "round \(round) of \(rounds), \(isOurs ? "millrace" : "bare libcurl"): \(Humane.count(Int(rate)))/s"
@@ -103,7 +103,7 @@ private struct PushScenario: Sendable {
         ]
         if let notices = invocation.parsed.integer("notices"), notices > 0 {
             let way = try await PushWay(
-                invocation: invocation, courier: { [apns] in try APNsProvider(apns, client: client, pool: $0) }
+                invocation: invocation, provider: { [apns] in try APNsProvider(apns, client: client, pool: $0) }
             )
             .measure(notices: notices, alarms: invocation.parsed.integer("alarms") ?? 500)
             invocation.console.note(
@@ -130,7 +130,7 @@ private struct PushScenario: Sendable {
         NoticeWords(title: "Ben may need help", body: "Ben has not checked in as expected.")
     }
 
-    private func measure(_ courier: APNsProvider) async throws -> Double {
+    private func measure(_ provider: APNsProvider) async throws -> Double {
         let supervisor = Supervisor(Supervisor.Options(), log: .silent)
         let began = ContinuousClock.now
         try await withThrowingTaskGroup(of: Void.self) { [pushes, inFlight, words] group in
@@ -140,7 +140,7 @@ private struct PushScenario: Sendable {
                     for _ in 0..<share {
                         let sending = self.sending
                         let delivery = try await supervisor.call("apns", isVital: true) { call in
-                            await courier.send(sending, words, call: call)
+                            await provider.send(sending, words, call: call)
                         }
                         if let fault = delivery.fault { throw Failure("the server does not take pushes: \(fault)") }
                     }
@@ -151,8 +151,8 @@ private struct PushScenario: Sendable {
         return Double(pushes) / ((ContinuousClock.now - began) / .seconds(1))
     }
 
-    private func measureBare(_ courier: APNsProvider, token: String, url: String) async throws -> Double {
-        let request = courier.request(for: sending, words, token: token)
+    private func measureBare(_ provider: APNsProvider, token: String, url: String) async throws -> Double {
+        let request = provider.request(for: sending, words, token: token)
         guard case .bytes(let body) = request.body else { throw Failure("a push has a body") }
         let headers = request.headers.pairs.map { "\($0.name): \($0.value)" }.joined(separator: "\n")
         let text = String(decoding: body, as: UTF8.self)

@@ -7,10 +7,10 @@ import Queues
 import Supervision
 import Telemetry
 
-/// Notices from their rows to the recorded answer, in a Postgres of their own.
+/// Notices from their rows to the recorded answer, in a private Postgres.
 struct PushWay: Sendable {
     let invocation: Invocation
-    let courier: @Sendable (Pool) throws -> any NoticeProvider
+    let provider: @Sendable (Pool) throws -> any NoticeProvider
 
     struct Result: Sendable {
         var perSecond = 0.0
@@ -48,8 +48,8 @@ struct PushWay: Sendable {
         let pool = Pool(database, size: 2)
         var options = NoticeService.Options(database: database)
         options.slots = 64
-        let desk = NoticeService(
-            options, couriers: [try courier(pool)], supervisor: Supervisor(Supervisor.Options(), log: .silent),
+        let service = NoticeService(
+            options, providers: [try provider(pool)], supervisor: Supervisor(Supervisor.Options(), log: .silent),
             log: .standardError(threshold: .warning))
         try await connection.execute(
             """
@@ -61,7 +61,7 @@ struct PushWay: Sendable {
             insert into millrace.notice (id, person, kind, data, status, due_at, created_at)
             select gen_random_uuid(), 'p' || n, 'daily_reminder', '{}', 'pending', millrace.now(), millrace.now() from generate_series(1, $1) n
             """, [.int4(Int32(clamping: notices))], deadline: .seconds(120))
-        let running = Task { await desk.run() }
+        let running = Task { await service.run() }
         let began = ContinuousClock.now
         var result = Result()
         do {

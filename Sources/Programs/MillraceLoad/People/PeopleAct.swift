@@ -1,6 +1,6 @@
 import MillraceCommand
 
-/// What somebody does to a family, a contact or a watch, as an app's call.
+/// An action on a family, a contact or a watch, as an app's call.
 enum PeopleAct: Sendable, Equatable {
     case create(family: String)
     case join(family: String, person: String, role: String)
@@ -12,7 +12,7 @@ enum PeopleAct: Sendable, Equatable {
     case name(person: String, contact: String, channels: [String: String])
     case remove(person: String, contact: String)
     case ask(person: String, contact: String)
-    /// By whoever has the link: yes, no, never.
+    /// An answer through the link: yes, no, never.
     case link(person: String, contact: String, channel: String, answer: String)
     case accept(person: String, agrees: Bool)
     case arm(person: String)
@@ -23,7 +23,7 @@ enum PeopleAct: Sendable, Equatable {
     case wait(hours: Int)
 }
 
-/// What is looked at of a person.
+/// The data of a person that are read.
 enum PeopleSight: String, Sendable, CaseIterable {
     case points, weekly_stats, quest_history, moods, check_in_show
 }
@@ -118,7 +118,7 @@ struct PeopleChoices {
             one.person, .join(family: one.family, person: one.person, role: random.chance(0.9) ? role : "parent"))
     }
 
-    /// Often somebody about whom there is an alarm.
+    /// Often a person with an open alarm.
     private mutating func erasing(_ actor: String, _ other: String, _ model: PeopleModel) -> PeopleStep {
         let alarmed = model.alarms.filter { $0.value.isOpen && model.isReached($0.key) }.keys.sorted()
         if !alarmed.isEmpty, random.chance(0.5) {

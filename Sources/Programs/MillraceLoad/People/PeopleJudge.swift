@@ -1,11 +1,12 @@
 import MillraceCommand
 
-/// Whether what happened is what the rules say: nobody's watch ends by another's act, nobody reads another's, nobody is asked beyond the limits.
+/// Compares what happened with the rules: no watch ends by another person's action, nobody reads another's data, nobody is asked beyond the
+/// limits.
 struct PeopleJudge {
     struct Question: Sendable, Hashable {
         var id: String
         var asker: String
-        /// As consent is counted.
+        /// The address in the form in which consent counts it.
         var address: String
     }
 
@@ -13,7 +14,7 @@ struct PeopleJudge {
 
     private(set) var asks = 0
     private var seen: Set<String> = []
-    /// Of all questions that went out: by whom, where, in which hour. Counted apart from the model and from what the database counts.
+    /// All requests that were sent: by which asker, to which address, in which hour. Counted separately from the model and the database.
     private var sent: [(asker: String, address: String, hour: Int)] = []
 
     mutating func faults(

@@ -1,6 +1,6 @@
 import MillraceCommand
 
-/// What families, contacts and watches are, by the rules alone: no clock, no database. Hours are counted from a midnight.
+/// Families, contacts and watches by the rules alone: no clock, no database. Hours are counted from a midnight.
 struct PeopleModel: Sendable {
     struct Membership: Sendable, Equatable {
         var family: String
@@ -68,7 +68,7 @@ struct PeopleModel: Sendable {
     var askedToday: [String: Int] = [:]
     var never: Set<String> = []
 
-    /// Whether it is allowed; what changes has changed then.
+    /// Whether the step is allowed; if so, the model has changed.
     mutating func apply(_ step: PeopleStep) -> Bool {
         let me = step.actor
         switch step.act {
@@ -201,7 +201,7 @@ struct PeopleModel: Sendable {
 
     // MARK: contacts
 
-    /// As consent is counted: by mailbox, number, person.
+    /// The form in which consent counts an address: by mailbox, number, person.
     static func key(_ channel: String, _ address: String) -> String {
         switch channel {
         case "mail":

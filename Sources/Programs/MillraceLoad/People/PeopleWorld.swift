@@ -1,7 +1,7 @@
 import MillraceCommand
 import Postgres
 
-/// Families, contacts and watches in a real database, called as a gateway calls them, beside the model of what must come of it.
+/// Families, contacts and watches in a real database, called as a gateway calls them, and compared with the model.
 struct PeopleWorld {
     struct Tally: Sendable {
         var sequences = 0
@@ -11,7 +11,7 @@ struct PeopleWorld {
         var alarms = 0
         var endings = 0
         var byWhat: [String: Int] = [:]
-        /// What went against the rules, with the steps that led there.
+        /// Violations of the rules, with the steps that led there.
         var faults: [String] = []
 
         mutating func add(_ fault: String, _ kind: String) {
@@ -21,10 +21,10 @@ struct PeopleWorld {
     }
 
     private let connection: Connection
-    /// What the names of its roles begin with.
+    /// The common beginning of its roles' names.
     private let name: String
 
-    /// - Parameter connection: a superuser's, for it takes on the gateway's roles.
+    /// - Parameter connection: a superuser's, because it takes on the gateway's roles.
     init(_ connection: Connection, name: String) {
         self.connection = connection
         self.name = name
@@ -32,7 +32,7 @@ struct PeopleWorld {
 
     // MARK: roles
 
-    /// A gateway's login takes on a role that nobody logs in as; an app's server has a role of its own.
+    /// A gateway's login takes on a role that cannot log in; an app's server has its own role.
     func open() async throws {
         try await connection.run(script: Self.roles)
         _ = try await value("select pg_temp.people_open($1)::text", [name])
@@ -139,12 +139,12 @@ struct PeopleWorld {
         try await run("rollback")
     }
 
-    /// What the database has, as the model spells it; and the questions that were sent.
+    /// The database's contents in the model's terms; and the requests that were sent.
     struct Sight {
         var state: [String] = []
         var questions: [PeopleJudge.Question] = []
 
-        /// Who is watched over, and how.
+        /// The watches, with their persons.
         var watches: [String] { state.filter { $0.hasPrefix("watch ") } }
     }
 
@@ -185,7 +185,7 @@ struct PeopleWorld {
             let ref = try await value(
                 "select ref::text from millrace.watch_address where person = $1 and contact = $2 and channel = $3",
                 [person, contact, channel])
-            // A worker answers links, whoever opens them.
+            // A worker handles the link's page, so the caller's role is the worker's.
             return try await value(
                 "select pg_temp.call_as(session_user, session_user, '', $1)",
                 [
@@ -218,12 +218,12 @@ struct PeopleWorld {
 
     // MARK: endings
 
-    /// Of the alarms of whoever is erased.
+    /// About the alarms of the person that is erased.
     private struct Told {
         var alarms: String
-        /// That were told of one, and are still somebody's who is to be told.
+        /// Addresses that were told of an alarm, and still belong to a contact.
         var addresses: Int
-        /// Ends that were told to contacts who had been removed meanwhile.
+        /// Ends that contacts were told who had been removed meanwhile.
         var before: Int
     }
 

@@ -124,7 +124,7 @@ private struct QuestScenario: Sendable {
             .first ?? 0
     }
 
-    /// The first `wave` families are a day behind; answers the number of the first that is not, and how many offsets there are.
+    /// The first `wave` families are a day behind. Returns the number of the first that is not, and how many offsets there are.
     private func fill(on connection: Connection) async throws(PostgresError) -> (first: Int, offsets: Int) {
         try await connection.execute(
             """
@@ -193,7 +193,7 @@ private struct QuestScenario: Sendable {
     }
 
     private func completeOne(_ n: inout Int, _ times: inout Histogram, on connection: Connection) async throws {
-        // Of those outside the wave, each in its turn; a prime apart, so that they lie all over the table.
+        // Families outside the wave, each in its turn; a prime apart, so that they are spread over the whole table.
         let outside = max(1, families - wave)
         let family = "load-\(wave + (n &* 7919) % outside)"
         n += 1

@@ -2,7 +2,7 @@ import MillraceCommand
 import Postgres
 import Synchronization
 
-/// Set once, seen by whoever looks.
+/// A flag that is set once and can be read from everywhere.
 final class Signalled: Sendable {
     private let state = Mutex(false)
 
@@ -11,7 +11,7 @@ final class Signalled: Sendable {
     func fire() { state.withLock { $0 = true } }
 }
 
-/// What each function of an app takes, one call after the other, each for another family.
+/// The time of each of an app's functions, one call after the other, each for another family.
 struct QuestFunctions {
     var calls: Int
     var families: Int

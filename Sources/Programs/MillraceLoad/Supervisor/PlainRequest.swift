@@ -4,7 +4,7 @@ import MillraceCommand
 import Supervision
 import Threads
 
-/// One request to the scripted provider, on a thread of its own: as little HTTP as that one speaks.
+/// One request to the scripted provider, on its own thread, with the little HTTP that the provider speaks.
 enum PlainRequest {
     static func send(to port: UInt16, as call: Call) async throws(Fault) {
         let answer = await Thread.run(name: "plain-request") { ask(port) }

@@ -3,12 +3,12 @@ import MillraceCommand
 import Supervision
 import Synchronization
 
-/// A provider on loopback that does as it is told: well, failing, refusing, slow, or with a pace that its headers tell.
+/// A provider on loopback with scripted behaviour: well, failing, refusing, slow, or with a pace in its headers.
 final class ScriptedProvider: Sendable {
     struct Script: Sendable {
         var status = 200
         var latency = Duration.milliseconds(20)
-        /// So many in any second; more are answered with 429.
+        /// Requests allowed in any second; further ones are answered with 429.
         var pace: Int?
     }
 
@@ -58,7 +58,7 @@ final class ScriptedProvider: Sendable {
             if status == 429 { answer += "Retry-After: 1\r\n" }
         }
         let bytes = Array((answer + "\r\n").utf8)
-        // Before the answer: whoever has it finds it on record.
+        // Recorded before the answer goes out, so a client that has its answer finds the request on record.
         state.withLock { $0.requests.append(Request(began: began, ended: .now, status: status)) }
         _ = send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL))
     }

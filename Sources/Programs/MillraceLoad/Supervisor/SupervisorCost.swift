@@ -2,7 +2,7 @@ import MillraceCommand
 import Supervision
 import Telemetry
 
-/// What asking and recording adds to a call that does nothing.
+/// The time that permission and recording add to a call that does nothing.
 struct SupervisorCost {
     let calls: Int
 

@@ -29,7 +29,7 @@ struct SupervisorOutage: Sendable {
         }
         var bars = try await failForAll(connection)
         bars += try await comeBack(connection)
-        // One more, whose way to the provider is cut: nobody listens at its port.
+        // One more process, which is cut off from the provider: nobody listens at its port.
         let broken = try await world.start("cut-off", port: 1, rate: 20, Self.settings)
         pids.append(broken)
         bars.append(try await oneAlone(connection))
@@ -46,7 +46,7 @@ struct SupervisorOutage: Sendable {
         let began = Moment.now
         try await come("the fleet opens") { try await state(connection) != "closed" }
         let opened = Moment.now - began
-        // What was under way comes to an end, and every process has heard.
+        // Calls under way end, and every process hears of the state.
         try await Task.sleep(for: .milliseconds(500))
         let quiet = Moment.now
         try await Task.sleep(for: .seconds(8))
@@ -69,7 +69,7 @@ struct SupervisorOutage: Sendable {
         try await come("all traffic is back", within: .seconds(60)) { try await state(connection) == "closed" }
         let ramp = Moment.now - began
         let requests = world.provider.requests.filter { $0.ended >= began }
-        // At most what the step allows in each process; a process may be a moment ahead of what we saw.
+        // At most what the step allows in each process; a process may be a moment ahead of our observation.
         var worst = 0.0
         var perSecond = [Int](repeating: 0, count: Ramp.steps.count)
         for request in requests {

@@ -7,7 +7,7 @@ import Queues
 import Supervision
 import Threads
 
-/// A Postgres of its own, a scripted provider, and processes that call it through their supervisors.
+/// A private Postgres, a scripted provider, and processes that call it through their supervisors.
 final class SupervisorWorld: Sendable {
     static let name = "scripted"
 
@@ -35,7 +35,7 @@ final class SupervisorWorld: Sendable {
         try await Connection.open(ConnectionOptions(location: cluster.url()), name: "load")
     }
 
-    /// A process that calls `port` through its supervisor, so many times a second, or in so many loops.
+    /// A process that calls `port` through its supervisor, either at a fixed rate a second or in a fixed number of loops.
     func start(
         _ name: String, port: UInt16, rate: Int = 0, loops: Int = 0, _ settings: [String: String]
     ) async throws -> pid_t {
@@ -83,7 +83,7 @@ final class SupervisorWorld: Sendable {
     }
 }
 
-/// What such a process does until it is killed.
+/// The work of such a process until it is killed.
 struct SupervisorMember: Sendable {
     let supervisor: Supervisor
     let port: UInt16

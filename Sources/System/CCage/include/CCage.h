@@ -22,7 +22,7 @@ struct millrace_cage {
     uint64_t cpu_seconds;            ///< 0: as it is
     uint64_t file_size;              ///< of what it writes, bytes
     uint64_t descriptors;
-    int32_t parent;                  ///< who started it: it dies with that thread, and at once if that is gone; 0: whoever it is
+    int32_t parent;                  ///< who started it: it dies with that thread, and at once if that is gone; 0: any parent
     int niceness;                    ///< 0: as it is; never less than it is; 20: only when nobody else wants to
     bool opens_files;                ///< else no file can be opened at all
     bool starts_threads;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// poppler's C++ interface in C: its exceptions stay inside, and what it gives is owned by whoever asked for it.
+// poppler's C++ interface in C: its exceptions stay inside, and the caller owns what it gets.
 
 #ifdef __cplusplus
 extern "C" {
@@ -40,7 +40,7 @@ int millrace_document_pages(millrace_document_ref _Nonnull document);
 bool millrace_document_draw(millrace_document_ref _Nonnull document, int page, double dpi, struct millrace_picture *_Nonnull picture);
 void millrace_picture_free(struct millrace_picture *_Nonnull picture);
 
-/// Its words in the order of reading, at most so many; the number of them, or -1.
+/// The page's words in the order of reading, at most `most`; returns their number, or -1.
 int millrace_document_words(millrace_document_ref _Nonnull document, int page, int most, void (*_Nonnull each)(void *_Nullable context, const struct millrace_word *_Nonnull word), void *_Nullable context);
 
 /// Its text as pdftotext has it, handed over once; false if it has too much.

@@ -5,8 +5,8 @@ import Testing
 @testable import Mail
 @testable import Postgres
 
-@Suite struct GatheringTests {
-    /// What each statement was made of; the first waits to be let go.
+@Suite struct StatementBatcherTests {
+    /// The contents of each statement; the first waits until it is released.
     private final class Statements: Sendable {
         private let made = Mutex<[[Int]]>([])
         private let isLetGo = Mutex(false)

@@ -6,19 +6,19 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite struct PostTests {
+@Suite struct MailServiceTests {
     @Test func `a message is frozen, handed over under a key, and told with all its attempts`() async throws {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("resend", batch: 100)
+            let provider = ScriptedMailProvider("resend", batch: 100)
             let id =
                 try await bench.connection.value(
                     "select millrace.mail_welcome('Ada <ada@example.org>', 'Ada', '{\"tags\": {\"a\": \"b\"}}')") ?? ""
-            let post = bench.post([carrier]) { $0.appName = "Shop" }
-            #expect(try await post.run(try await bench.errands()) == [.done])
-            #expect(post.tally.counts == ["resend": [.accepted: 1]])
+            let service = bench.service([provider]) { $0.appName = "Shop" }
+            #expect(try await service.run(try await bench.jobs()) == [.done])
+            #expect(service.tally.counts == ["resend": [.accepted: 1]])
             #expect(try await bench.status(id) == "accepted")
             #expect(try await bench.outcomes(id) == ["resend accepted"])
-            let letter = try #require(carrier.seen.letters[id])
+            let letter = try #require(provider.seen.letters[id])
             #expect(letter.to == [Mailbox(name: "Ada", address: "ada@example.org")])
             #expect(letter.from.address == "shop@example.net" && letter.subject == "About welcome")
             #expect(letter.tags.map(\.name) == ["a"])
@@ -27,23 +27,23 @@ import Testing
             #expect(
                 try await bench.connection.column("select type from millrace.mail_analytics order by type")
                     == ["emailSent", "templateLoaded"])
-            #expect(try await post.run(try await bench.errands()).isEmpty)
+            #expect(try await service.run(try await bench.jobs()).isEmpty)
         }
     }
 
     @Test func `a job that was enqueued by itself makes one message, however often it runs`() async throws {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("resend")
-            let post = bench.post([carrier])
-            func errand(_ job: Int64, _ args: String) -> MailJob {
+            let provider = ScriptedMailProvider("resend")
+            let service = bench.service([provider])
+            func job(_ job: Int64, _ args: String) -> MailJob {
                 MailJob(job: job, kind: "mail.welcome", args: Array(args.utf8), session: 7, isLast: false)
             }
-            let good = errand(41, #"{"recipient": "ada@example.org", "user_name": "Ada"}"#)
-            for _ in 0..<2 { #expect(try await post.run([good]) == [.done]) }
-            #expect(carrier.seen.taken.count == 1)
+            let good = job(41, #"{"recipient": "ada@example.org", "user_name": "Ada"}"#)
+            for _ in 0..<2 { #expect(try await service.run([good]) == [.done]) }
+            #expect(provider.seen.taken.count == 1)
             #expect(try await bench.connection.int("select count(*) from millrace.mail") == 1)
-            let bad = errand(42, #"{"recipient": "ada@example.org\nBcc: eve@example.org", "user_name": "Ada"}"#)
-            guard case .dead(let why) = try await post.run([bad])[0] else {
+            let bad = job(42, #"{"recipient": "ada@example.org\nBcc: eve@example.org", "user_name": "Ada"}"#)
+            guard case .dead(let why) = try await service.run([bad])[0] else {
                 Issue.record("it is not refused")
                 return
             }
@@ -53,8 +53,8 @@ import Testing
 
     @Test func `an alarm goes though every breaker is open, by the other way while there is one`() async throws {
         try await withMail { bench in
-            let first = ScriptedCarrier("resend")
-            let second = ScriptedCarrier("smtp")
+            let first = ScriptedMailProvider("resend")
+            let second = ScriptedMailProvider("smtp")
             let supervisor = bench.supervisor()
             func open(_ provider: String) async throws {
                 do {
@@ -62,17 +62,17 @@ import Testing
                 } catch is Fault {}
                 #expect(supervisor.isOpen(provider))
             }
-            let post = bench.post([first, second], supervisor: supervisor)
+            let service = bench.service([first, second], supervisor: supervisor)
             try await open("resend")
             let around = try await bench.send("purpose => 'alarm', on_unknown => 'again', priority => 'urgent'")
-            #expect(try await post.run(try await bench.errands()) == [.done])
+            #expect(try await service.run(try await bench.jobs()) == [.done])
             #expect(try await bench.outcomes(around).last == "smtp accepted")
             try await open("smtp")
             let anyway = try await bench.send("purpose => 'alarm', on_unknown => 'again', priority => 'urgent'")
-            #expect(try await post.run(try await bench.errands()) == [.done])
+            #expect(try await service.run(try await bench.jobs()) == [.done])
             #expect(try await bench.outcomes(anyway).last == "smtp accepted")
             let waits = try await bench.send()
-            _ = try await post.run(try await bench.errands())
+            _ = try await service.run(try await bench.jobs())
             #expect(try await bench.status(waits) != "accepted")
         }
     }
@@ -82,16 +82,16 @@ import Testing
         async throws
     {
         try await withMail { bench in
-            let first = ScriptedCarrier("resend") { _, letters in
+            let first = ScriptedMailProvider("resend") { _, letters in
                 .refuse(Fault(letters[0].subject == "bad" ? .invalid : .authentication, code: "x", "no"))
             }
-            let second = ScriptedCarrier("smtp")
-            // One after the other: what befalls the good one shuts the first provider for whoever comes then.
-            let post = bench.post([first, second])
+            let second = ScriptedMailProvider("smtp")
+            // One after the other: the good one's bad answer shuts the first provider for later mail.
+            let service = bench.service([first, second])
             let bad = try await bench.send(subject: "bad")
-            #expect(try await post.run(try await bench.errands()) == [.dead("no")])
+            #expect(try await service.run(try await bench.jobs()) == [.dead("no")])
             let good = try await bench.send(subject: "good")
-            #expect(try await post.run(try await bench.errands()) == [.done])
+            #expect(try await service.run(try await bench.jobs()) == [.done])
             #expect(try await bench.status(bad) == "failed")
             #expect(try await bench.status(good) == "accepted")
             #expect(try await bench.outcomes(good) == ["resend refused", "smtp accepted"])
@@ -101,13 +101,13 @@ import Testing
 
     @Test func `a refused batch is taken apart, so that one bad message fails alone`() async throws {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("resend", batch: 100) { _, letters in
+            let provider = ScriptedMailProvider("resend", batch: 100) { _, letters in
                 letters.contains { $0.subject == "bad" } ? .refuse(Fault(.invalid, "422")) : .accept
             }
             for subject in ["one", "bad", "two"] { try await bench.send(subject: subject) }
-            let endings = try await bench.post([carrier]).run(try await bench.errands())
+            let endings = try await bench.service([provider]).run(try await bench.jobs())
             #expect(endings == [.done, .dead("422"), .done])
-            #expect(carrier.seen.calls.map(\.messages.count).sorted() == [1, 1, 1, 3])
+            #expect(provider.seen.calls.map(\.messages.count).sorted() == [1, 1, 1, 3])
             #expect(
                 try await bench.connection.column("select state from millrace.mail_batch order by id") == [
                     "split", "settled", "settled", "settled",
@@ -118,14 +118,14 @@ import Testing
     @Test func `the switch to the second provider is told once, and so is the way back`() async throws {
         try await withMail { bench in
             let isDown = Mutex(true)
-            let first = ScriptedCarrier("resend") { _, _ in
+            let first = ScriptedMailProvider("resend") { _, _ in
                 isDown.withLock { $0 } ? .refuse(Fault(.unavailable, "refused")) : .accept
             }
-            let second = ScriptedCarrier("smtp")
-            let post = bench.post([first, second])
+            let second = ScriptedMailProvider("smtp")
+            let service = bench.service([first, second])
             for number in 0..<6 {
                 let id = try await bench.send(to: "a\(number)@example.org")
-                #expect(try await post.run(try await bench.errands()) == [.done])
+                #expect(try await service.run(try await bench.jobs()) == [.done])
                 #expect(try await bench.status(id) == "accepted")
             }
             #expect(first.seen.calls.count == 3 && second.seen.taken.count == 6)
@@ -134,9 +134,9 @@ import Testing
                     "select type || ' ' || service from millrace.mail_analytics where type = 'serviceSwitched'")
                     == ["serviceSwitched smtp"])
             isDown.withLock { $0 = false }
-            let other = bench.post([first, second])  // as a worker that has not seen it fail
+            let other = bench.service([first, second])  // as a worker that has not seen it fail
             try await bench.send()
-            #expect(try await other.run(try await bench.errands()) == [.done])
+            #expect(try await other.run(try await bench.jobs()) == [.done])
             #expect(
                 try await bench.connection.column(
                     "select service from millrace.mail_analytics where type = 'serviceSwitched' order by at")

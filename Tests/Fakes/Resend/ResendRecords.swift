@@ -1,7 +1,7 @@
 import FoundationEssentials
 
-/// What the fake remembers. Pure but for the ids it makes up.
-struct ResendBook {
+/// The fake's memory. Pure, except for the ids that it makes.
+struct ResendRecords {
     struct Answer: Sendable {
         var status: Int
         var body: String

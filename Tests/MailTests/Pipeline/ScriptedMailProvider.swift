@@ -4,8 +4,8 @@ import Mail
 import Supervision
 import Synchronization
 
-/// A provider that does what it is told, and remembers what it took.
-final class ScriptedCarrier: MailProvider {
+/// A provider with scripted answers, which records what it took.
+final class ScriptedMailProvider: MailProvider {
     enum Act: Sendable {
         case accept
         /// Takes it, and the answer is lost.
@@ -22,7 +22,7 @@ final class ScriptedCarrier: MailProvider {
 
     struct State: Sendable {
         var calls: [(key: String, messages: [String])] = []
-        /// What was answered under a key: once is enough.
+        /// The answers under each key: a key works once.
         var known: [String: [String]] = [:]
         /// How often each message was taken.
         var taken: [String: Int] = [:]

@@ -9,7 +9,7 @@ import Transfers
 
 /// Against aiosmtpd with scripted replies. Addresses decide: gone@ is refused, later@ is at first, big@ after the data, drop@ loses the
 /// connection after the final dot.
-@Suite struct RelayTests {
+@Suite struct SMTPProviderTests {
     private static let program = """
         import asyncio, base64, json, socket, ssl, sys, time
         from aiosmtpd.controller import Controller
@@ -116,7 +116,7 @@ import Transfers
 
     @Test func `letters arrive as they were written, over one connection`() async throws {
         try await withServer { configuration, kept in
-            let relay = SMTPProvider(try MailTransport(configuration), blobs: Shelf().source)
+            let relay = SMTPProvider(try MailTransport(configuration), blobs: SampleBlobs().source)
             let letter = Letter.sample {
                 $0.cc = [Mailbox(address: "cc@reader.example")]
                 $0.bcc = [Mailbox(address: "bcc@reader.example"), $0.to[0]]
@@ -135,7 +135,7 @@ import Transfers
     @Test func `each recipient has its answer, and a letter that anybody got is accepted`() async throws {
         try await withServer { configuration, kept in
             let told = Locked<[SMTPProvider.Answer]>([])
-            let relay = SMTPProvider(try MailTransport(configuration), blobs: Shelf().source) { _, answers in
+            let relay = SMTPProvider(try MailTransport(configuration), blobs: SampleBlobs().source) { _, answers in
                 told.withLock { $0 += answers }
             }
             let handovers = try await handOver(relay, [letter("gone", "ada", "later")])
@@ -159,7 +159,7 @@ import Transfers
 
     @Test func `what the server does not take for now is taken later`() async throws {
         try await withServer { configuration, kept in
-            let relay = SMTPProvider(try MailTransport(configuration), blobs: Shelf().source)
+            let relay = SMTPProvider(try MailTransport(configuration), blobs: SampleBlobs().source)
             let first = try await handOver(relay, [letter("later", "gone")])
             #expect(first[0].verdict == "refused" && first[0].kind == .transient && first[0].kind?.retry == .after)
             let second = try await handOver(relay, [letter("later", "gone")])
@@ -170,7 +170,7 @@ import Transfers
 
     @Test func `a connection that is lost after the final dot leaves it unknown`() async throws {
         try await withServer { configuration, kept in
-            let relay = SMTPProvider(try MailTransport(configuration), blobs: Shelf().source)
+            let relay = SMTPProvider(try MailTransport(configuration), blobs: SampleBlobs().source)
             let handover = try await handOver(relay, [letter("drop")])[0]
             #expect(handover.verdict == "unknown" && handover.kind?.retry == .sameKey)
             #expect(try kept().count == 1)
@@ -182,22 +182,22 @@ import Transfers
         try await withServer(tls: true) { configuration, kept in
             var configuration = configuration
             (configuration.user, configuration.password) = ("user", "word")
-            let relay = SMTPProvider(try MailTransport(configuration), blobs: Shelf().source)
+            let relay = SMTPProvider(try MailTransport(configuration), blobs: SampleBlobs().source)
             #expect(try await handOver(relay, [letter("ada")])[0].verdict == "accepted")
             configuration.password = "wrong"
             let wrong = try await handOver(
-                SMTPProvider(try MailTransport(configuration), blobs: Shelf().source), [letter("ada")])[0]
+                SMTPProvider(try MailTransport(configuration), blobs: SampleBlobs().source), [letter("ada")])[0]
             #expect(wrong.verdict == "refused" && wrong.kind == .authentication && wrong.kind?.retry == .elsewhere)
             (configuration.user, configuration.password, configuration.security) = (nil, nil, .none)
             let plain = try await handOver(
-                SMTPProvider(try MailTransport(configuration), blobs: Shelf().source), [letter("ada")])[0]
+                SMTPProvider(try MailTransport(configuration), blobs: SampleBlobs().source), [letter("ada")])[0]
             #expect(plain.verdict == "refused")
             #expect(try kept().count == 1)
         }
         try await withServer { configuration, kept in
             var configuration = configuration
             configuration.security = .required
-            let relay = SMTPProvider(try MailTransport(configuration), blobs: Shelf().source)
+            let relay = SMTPProvider(try MailTransport(configuration), blobs: SampleBlobs().source)
             let handover = try await handOver(relay, [letter("ada")])[0]
             #expect(handover.verdict == "refused" && handover.kind == .unavailable)
             #expect(try kept().isEmpty)
@@ -208,15 +208,17 @@ import Transfers
         let content = (0..<700_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         let letter = Letter.sample {
             $0.attachments = [
-                .init(filename: "a.pdf", contentType: "application/pdf", blob: Shelf.id(1), size: content.count)
+                .init(filename: "a.pdf", contentType: "application/pdf", blob: SampleBlobs.id(1), size: content.count)
             ]
         }
-        let (good, short) = (Shelf([Shelf.id(1): content]), Shelf([Shelf.id(1): content.dropLast(50)]))
+        let (good, short) = (
+            SampleBlobs([SampleBlobs.id(1): content]), SampleBlobs([SampleBlobs.id(1): content.dropLast(50)])
+        )
         try await withServer { configuration, kept in
             let transport = try MailTransport(configuration)
-            for shelf in [good, short, Shelf(), good] {
-                let handover = try await handOver(SMTPProvider(transport, blobs: shelf.source), [letter])[0]
-                if shelf === good {
+            for blobs in [good, short, SampleBlobs(), good] {
+                let handover = try await handOver(SMTPProvider(transport, blobs: blobs.source), [letter])[0]
+                if blobs === good {
                     #expect(handover.verdict == "accepted")
                 } else {
                     #expect(handover.verdict == "refused" && handover.kind == .internal)
@@ -233,7 +235,7 @@ import Transfers
         server.stop()
         var configuration = MailTransport.Configuration(host: "127.0.0.1", port: server.port)
         configuration.limits.connect = .seconds(2)
-        let relay = SMTPProvider(try MailTransport(configuration), blobs: Shelf().source)
+        let relay = SMTPProvider(try MailTransport(configuration), blobs: SampleBlobs().source)
         let handover = try await handOver(relay, [.sample()])[0]
         #expect(handover.verdict == "refused" && handover.kind == .unavailable && handover.kind?.retry == .elsewhere)
     }

@@ -2,9 +2,9 @@ import CCage
 package import ChildProtocol
 import Glibc
 
-/// A child's side: what it shuts itself in with, and how it is spoken to. A child does nothing with foreign bytes before `enter`.
+/// The child's side: its sandbox and its protocol. A child reads no foreign bytes before `enter`.
 package struct ChildSandbox: Sendable {
-    /// Where a child finds what it is given.
+    /// The descriptors that a child gets.
     package enum Descriptor {
         package static let requests: Int32 = 0
         package static let answers: Int32 = 1
@@ -27,7 +27,7 @@ package struct ChildSandbox: Sendable {
         self.fileSize = fileSize
     }
 
-    /// As its parent wrote it into the arguments: `memory=… cpu=… file=… nice=… parent=…`.
+    /// From the arguments that the parent wrote: `memory=… cpu=… file=… nice=… parent=…`.
     package init(arguments: [String] = CommandLine.arguments) {
         func number(_ name: String) -> UInt64 {
             arguments.lazy.filter { $0.hasPrefix("\(name)=") }.compactMap { UInt64($0.dropFirst(name.utf8.count + 1)) }
@@ -45,18 +45,18 @@ package struct ChildSandbox: Sendable {
         let words = readable.map { strdup($0) }
         let refused = words.map { $0.map { UnsafePointer($0) } }.withUnsafeBufferPointer { pointers in
             pointers.withMemoryRebound(to: UnsafePointer<CChar>.self) { folders in
-                var cage = millrace_cage()
-                cage.address_space = memory
-                cage.cpu_seconds = cpuSeconds
-                cage.file_size = fileSize
-                cage.descriptors = descriptors
-                cage.niceness = Int32(niceness)
-                cage.parent = parent
-                cage.opens_files = !readable.isEmpty
-                cage.starts_threads = startsThreads
-                cage.readable = folders.baseAddress
-                cage.readable_count = Int32(folders.count)
-                return millrace_cage_enter(&cage)
+                var layers = millrace_cage()
+                layers.address_space = memory
+                layers.cpu_seconds = cpuSeconds
+                layers.file_size = fileSize
+                layers.descriptors = descriptors
+                layers.niceness = Int32(niceness)
+                layers.parent = parent
+                layers.opens_files = !readable.isEmpty
+                layers.starts_threads = startsThreads
+                layers.readable = folders.baseAddress
+                layers.readable_count = Int32(folders.count)
+                return millrace_cage_enter(&layers)
             }
         }
         Self.answer(.hello, withUnsafeBytes(of: refused.littleEndian, Array.init))
@@ -84,7 +84,7 @@ package struct ChildSandbox: Sendable {
         }
     }
 
-    /// Says why it can not be done; the sentence is for an operator.
+    /// Reports why the request failed; the sentence is for an operator.
     package static func fail(_ reason: String, _ sentence: String) {
         answer(.failure, Array("\(reason)\n\(sentence)".utf8))
     }

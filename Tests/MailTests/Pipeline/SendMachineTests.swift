@@ -3,8 +3,8 @@ import Mail
 import Supervision
 import Testing
 
-/// A request against a provider that may lose, refuse or forget, and what it really took.
-@Suite struct CourseTests {
+/// A request to a provider that may lose, refuse or forget, and what the provider really took.
+@Suite struct SendMachineTests {
     struct Provider {
         let holds: Duration?
         var taken = 0
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    /// For each random life of a request: what it means is never more than what can be known.
+    /// For each random life of a request: its resolution never claims more than can be known.
     @Test func `nobody else is asked in doubt, and nothing is sent twice that must not be`() {
         var random = SplitMix(seed: 7)
         var counts: [String: Int] = [:]
@@ -44,32 +44,34 @@ import Testing
             let holds: Duration? = random.next(3) == 0 ? nil : .seconds(86_400)
             let mayRepeat = random.next(4) == 0
             var provider = Provider(holds: holds)
-            var course = SendMachine(
+            var machine = SendMachine(
                 rules: .init(), count: 1, holds: holds, canAsk: false, mayRepeat: mayRepeat, isDoubtful: false)
             var wasUnknown = false
             var age = Duration.zero
             life: for _ in 0..<30 {
                 age += .seconds([1, 60, 4000, 40_000][random.next(4)])
-                if let step = course.begin(age: age) {
-                    guard case .rest(let fates) = step else { Issue.record("asked what cannot be asked"); break }
+                if let step = machine.begin(age: age) {
+                    guard case .rest(let resolutions) = step else { Issue.record("asked what cannot be asked"); break }
                     #expect(wasUnknown)
                     #expect(
-                        mayRepeat ? fates == [.anew] : fates.allSatisfy { if case .parked = $0 { true } else { false } }
+                        mayRepeat
+                            ? resolutions == [.resend]
+                            : resolutions.allSatisfy { if case .parked = $0 { true } else { false } }
                     )
                     counts["given up", default: 0] += 1
                     break
                 }
                 let step: SendMachine.Step
                 if random.next(6) == 0 {
-                    step = course.notCalled(CallRefusal(provider: "p", why: [.open, .pace, .ramping][random.next(3)]))
+                    step = machine.notCalled(CallRefusal(provider: "p", why: [.open, .pace, .ramping][random.next(3)]))
                 } else {
                     let answer = provider.answer(random.next(10), age: age)
                     if case .unknown = answer { wasUnknown = true }
-                    step = course.answered([answer], age: age, left: .seconds(60))
+                    step = machine.answered([answer], age: age, left: .seconds(60))
                 }
-                #expect(course.isDoubtful == wasUnknown)
-                guard case .rest(let fates) = step else { continue }
-                switch fates[0] {
+                #expect(machine.isDoubtful == wasUnknown)
+                guard case .rest(let resolutions) = step else { continue }
+                switch resolutions[0] {
                 case .accepted:
                     #expect(provider.taken >= 1)
                     counts["accepted", default: 0] += 1
@@ -84,9 +86,9 @@ import Testing
                     counts["free", default: 0] += 1
                     break life
                 case .alone: Issue.record("a single message cannot be split")
-                case .anew:
+                case .resend:
                     #expect(mayRepeat && wasUnknown)
-                    counts["anew", default: 0] += 1
+                    counts["resent", default: 0] += 1
                     break life
                 case .parked:
                     #expect(wasUnknown && !mayRepeat)
@@ -98,38 +100,38 @@ import Testing
             // Within the key's time the provider itself takes it once.
             if holds != nil, age < .seconds(80_000) { #expect(provider.taken <= 1) }
         }
-        for what in ["accepted", "failed", "free", "parked", "given up", "anew"] {
+        for what in ["accepted", "failed", "free", "parked", "given up", "resent"] {
             #expect(counts[what, default: 0] > 100, "\(what)")
         }
     }
 
     @Test func `a batch that is refused as a whole is taken apart, one that was refused in part is not`() {
-        var course = SendMachine(
+        var machine = SendMachine(
             rules: .init(), count: 2, holds: .seconds(9), canAsk: false, mayRepeat: false, isDoubtful: false)
         let no = SendOutcome.refused(Fault(.invalid, "no"))
-        #expect(course.answered([no, no], age: .zero, left: .seconds(9)) == .rest([.alone, .alone]))
+        #expect(machine.answered([no, no], age: .zero, left: .seconds(9)) == .rest([.alone, .alone]))
         #expect(
-            course.answered([.accepted(id: "a"), no], age: .zero, left: .seconds(9))
+            machine.answered([.accepted(id: "a"), no], age: .zero, left: .seconds(9))
                 == .rest([.accepted(id: "a"), .failed(Fault(.invalid, "no"))]))
     }
 
     @Test func `what throttles waits as it is told, while there is time`() {
-        var course = SendMachine(
+        var machine = SendMachine(
             rules: .init(), count: 1, holds: nil, canAsk: false, mayRepeat: false, isDoubtful: false)
         let busy = Fault(.throttled, "busy", wait: .seconds(3))
-        #expect(course.answered([.throttled(busy)], age: .zero, left: .seconds(9)) == .again(after: .seconds(3)))
+        #expect(machine.answered([.throttled(busy)], age: .zero, left: .seconds(9)) == .again(after: .seconds(3)))
         #expect(
-            course.answered([.throttled(busy)], age: .zero, left: .seconds(2)) == .rest([.later(busy, uses: false)]))
+            machine.answered([.throttled(busy)], age: .zero, left: .seconds(2)) == .rest([.later(busy, uses: false)]))
     }
 
     @Test func `a provider that can be asked is asked once its key is forgotten`() {
-        var course = SendMachine(
+        var machine = SendMachine(
             rules: .init(), count: 1, holds: .seconds(86_400), canAsk: true, mayRepeat: false, isDoubtful: true)
-        #expect(course.begin(age: .seconds(10)) == nil)
-        #expect(course.begin(age: .seconds(86_000)) == .ask)
-        #expect(course.answered([.unknown(Fault(.unknown, ""))], age: .seconds(86_000), left: .seconds(9)) == .ask)
-        #expect(course.asked(found: "x") == .rest([.accepted(id: "x")]))
-        guard case .rest(let fates) = course.asked(found: nil), case .parked = fates[0] else {
+        #expect(machine.begin(age: .seconds(10)) == nil)
+        #expect(machine.begin(age: .seconds(86_000)) == .ask)
+        #expect(machine.answered([.unknown(Fault(.unknown, ""))], age: .seconds(86_000), left: .seconds(9)) == .ask)
+        #expect(machine.asked(found: "x") == .rest([.accepted(id: "x")]))
+        guard case .rest(let resolutions) = machine.asked(found: nil), case .parked = resolutions[0] else {
             Issue.record("it is not parked")
             return
         }

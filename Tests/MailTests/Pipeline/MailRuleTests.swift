@@ -5,40 +5,40 @@ import Signatures
 import TestSupport
 import Testing
 
-/// Who gets what, and how much of it.
-@Suite struct PostRuleTests {
+/// Which recipients get a message, and how many.
+@Suite struct MailRuleTests {
     @Test func `who is suppressed gets nothing, by purpose, and it is looked up when the request is made`() async throws
     {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("resend", batch: 100)
-            let post = bench.post([carrier]) { $0.links = Links(publicURL: "https://x.example", secrets: ["s"]) }
+            let provider = ScriptedMailProvider("resend", batch: 100)
+            let service = bench.service([provider]) { $0.links = Links(publicURL: "https://x.example", secrets: ["s"]) }
             let security = try await bench.send("purpose => 'security'")
             let marketing = try await bench.send("purpose => 'marketing'")
             let several = try await bench.connection.refusal(
                 of: "select millrace.mail_send(array['a@b.example', 'c@d.example'], 's', 't', purpose => 'marketing')")
             #expect(several?.sqlState == "22023")
-            let errands = try await bench.errands()
+            let jobs = try await bench.jobs()
             try await bench.connection.run("select millrace.mail_suppress('Ada@Example.org', 'asked', 'marketing')")
-            #expect(try await post.run(errands) == [.done, .done])
+            #expect(try await service.run(jobs) == [.done, .done])
             #expect(try await bench.status(security) == "accepted")
             #expect(try await bench.status(marketing) == "suppressed")
             try await bench.connection.run("select millrace.mail_suppress('ada@example.org', 'asked')")
             let both =
                 try await bench.connection.value(
                     "select millrace.mail_send(array['ADA@example.org', 'bob@example.org'], 's', 't')") ?? ""
-            #expect(try await post.run(try await bench.errands()) == [.done])
-            #expect(carrier.seen.letters[both]?.to.map(\.address) == ["bob@example.org"])
+            #expect(try await service.run(try await bench.jobs()) == [.done])
+            #expect(provider.seen.letters[both]?.to.map(\.address) == ["bob@example.org"])
             #expect(try await bench.connection.bool("select millrace.mail_unsuppress('ada@example.org', '*')"))
         }
     }
 
     @Test func `marketing mail carries a link that unsubscribes with one click`() async throws {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("resend")
+            let provider = ScriptedMailProvider("resend")
             let links = Links(publicURL: "https://x.example/", secrets: ["new", "old"])
             let id = try await bench.send("purpose => 'marketing'")
-            _ = try await bench.post([carrier]) { $0.links = links }.run(try await bench.errands())
-            let headers = try #require(carrier.seen.letters[id]?.headers)
+            _ = try await bench.service([provider]) { $0.links = links }.run(try await bench.jobs())
+            let headers = try #require(provider.seen.letters[id]?.headers)
             let link = try #require(headers.first { $0.name == "List-Unsubscribe" }?.value)
             #expect(headers.contains(Letter.Header("List-Unsubscribe-Post", "List-Unsubscribe=One-Click")))
             let token = String(link.dropFirst("<https://x.example/v1/unsubscribe/".count).dropLast())
@@ -52,22 +52,22 @@ import Testing
             }
             #expect(unsubscribed == [true])
             let next = try await bench.send("purpose => 'marketing'")
-            _ = try await bench.post([carrier]) { $0.links = links }.run(try await bench.errands())
+            _ = try await bench.service([provider]) { $0.links = links }.run(try await bench.jobs())
             #expect(try await bench.status(next) == "suppressed")
             let without = try await bench.send("purpose => 'marketing'", to: "bob@example.org")
-            _ = try await bench.post([carrier]).run(try await bench.errands())
+            _ = try await bench.service([provider]).run(try await bench.jobs())
             #expect(try await bench.status(without) == "failed")
         }
     }
 
     @Test func `what is late is not sent, and what is early waits`() async throws {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("resend")
+            let provider = ScriptedMailProvider("resend")
             let late = try await bench.send("expires_at => millrace.now() + interval '1 hour'")
             let early = try await bench.send("scheduled_at => millrace.now() + interval '1 hour'")
             try await bench.connection.run(
                 "update millrace.mail set expires_at = now() - interval '1 s' where id = '\(late)'")
-            let endings = try await bench.post([carrier]).run(try await bench.errands())
+            let endings = try await bench.service([provider]).run(try await bench.jobs())
             #expect(endings[0] == .done)
             guard case .later(let wait) = endings[1] else {
                 Issue.record("it does not wait")
@@ -76,7 +76,7 @@ import Testing
             #expect(wait > .seconds(3500))
             #expect(try await bench.status(late) == "expired")
             #expect(try await bench.status(early) == "scheduled")
-            #expect(carrier.seen.calls.isEmpty)
+            #expect(provider.seen.calls.isEmpty)
             #expect(try await bench.connection.bool("select millrace.mail_reschedule('\(early)', millrace.now())"))
             #expect(try await bench.connection.bool("select millrace.mail_cancel('\(early)')"))
             #expect(try await bench.connection.bool("select not millrace.mail_cancel('\(early)')"))
@@ -89,41 +89,41 @@ import Testing
 
     @Test func `a sender and a domain are held to their rates`() async throws {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("resend", batch: 100)
+            let provider = ScriptedMailProvider("resend", batch: 100)
             for number in 0..<5 { try await bench.send("sender => 'u1'", to: "a\(number)@d\(number).example") }
             for number in 0..<5 { try await bench.send(to: "b\(number)@same.example") }
-            let post = bench.post([carrier]) {
+            let service = bench.service([provider]) {
                 $0.senderRate = .init(count: 2, span: .seconds(60))
                 $0.domainRate = .init(count: 3, span: .seconds(60))
             }
-            let endings = try await post.run(try await bench.errands())
+            let endings = try await service.run(try await bench.jobs())
             #expect(endings.map { $0 == .done } == [true, true, false, false, false, true, true, true, false, false])
-            #expect(carrier.seen.taken.count == 5)
+            #expect(provider.seen.taken.count == 5)
         }
     }
 
     @Test func `the last tenth of a quota is for what somebody waits for`() async throws {
         try await withMail { bench in
-            let first = ScriptedCarrier("resend")
-            let second = ScriptedCarrier("smtp")
-            let alone = bench.post([first]) { $0.quota = 10 }
+            let first = ScriptedMailProvider("resend")
+            let second = ScriptedMailProvider("smtp")
+            let alone = bench.service([first]) { $0.quota = 10 }
             for _ in 0..<9 {
                 try await bench.send()
-                #expect(try await alone.run(try await bench.errands()) == [.done])
+                #expect(try await alone.run(try await bench.jobs()) == [.done])
             }
             let late = try await bench.send()
-            guard case .later = try await alone.run(try await bench.errands())[0] else {
+            guard case .later = try await alone.run(try await bench.jobs())[0] else {
                 Issue.record("the tenth went")
                 return
             }
             #expect(try await bench.status(late) == "sending", "a request was made ready, and not made")
             #expect(try await bench.outcomes(late).isEmpty)
-            // Where there is another way it takes that, and nobody is told of a switch.
-            let both = bench.post([first, second]) { $0.quota = 10 }
+            // If there is another provider the message takes it, and no switch is logged.
+            let both = bench.service([first, second]) { $0.quota = 10 }
             let urgent = try await bench.send("priority => 'urgent'")
-            #expect(try await both.run(Array(try await bench.errands().suffix(1))) == [.done])
+            #expect(try await both.run(Array(try await bench.jobs().suffix(1))) == [.done])
             #expect(first.seen.taken[urgent] == 1)
-            #expect(try await both.run(try await bench.errands()) == [.done])
+            #expect(try await both.run(try await bench.jobs()) == [.done])
             #expect(second.seen.taken[late] == 1)
             #expect(
                 try await bench.connection.int(

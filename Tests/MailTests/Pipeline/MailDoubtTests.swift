@@ -5,16 +5,16 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Requests of which nobody knows whether they arrived.
-@Suite struct PostDoubtTests {
+/// Requests whose arrival is unknown.
+@Suite struct MailDoubtTests {
     @Test func `after a lost answer the very same request is made again, and nobody else is asked`() async throws {
         try await withMail { bench in
-            let first = ScriptedCarrier("resend", batch: 100) { call, _ in call < 3 ? .acceptAndLose : .accept }
-            let second = ScriptedCarrier("smtp")
+            let first = ScriptedMailProvider("resend", batch: 100) { call, _ in call < 3 ? .acceptAndLose : .accept }
+            let second = ScriptedMailProvider("smtp")
             var ids: [String] = []
             for number in 0..<5 { ids.append(try await bench.send(to: "a\(number)@example.org")) }
-            let post = bench.post([first, second])
-            #expect(try await post.run(try await bench.errands()) == Array(repeating: .done, count: 5))
+            let service = bench.service([first, second])
+            #expect(try await service.run(try await bench.jobs()) == Array(repeating: .done, count: 5))
             #expect(Set(first.seen.calls.map(\.key)).count == 1 && first.seen.calls.count == 3)
             #expect(Set(first.seen.calls.map(\.messages)).count == 1)
             #expect(first.seen.taken.values.allSatisfy { $0 == 1 } && first.seen.taken.count == 5)
@@ -25,37 +25,38 @@ import Testing
 
     @Test func `when the worker is lost in between, another goes on with the same request`() async throws {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("resend", batch: 100) { call, _ in call == 1 ? .acceptAndLose : .accept }
+            let provider = ScriptedMailProvider("resend", batch: 100) { call, _ in call == 1 ? .acceptAndLose : .accept
+            }
             let id = try await bench.send()
-            let gone = bench.post([carrier]) { $0.course.tries = 1 }
-            // Its answer never comes back, and its books are not written: the row stands as it was opened.
-            let errands = try await bench.errands(session: 7)
-            guard case .later = try await gone.run(errands)[0] else {
+            let gone = bench.service([provider]) { $0.sendRules.tries = 1 }
+            // Its answer never comes back, and no result is written: the row stays as it was opened.
+            let jobs = try await bench.jobs(session: 7)
+            guard case .later = try await gone.run(jobs)[0] else {
                 Issue.record("it is not in doubt")
                 return
             }
             try await bench.connection.run(
                 "update millrace.mail_batch set recorded = 0, held_until = now() + interval '1 hour', holder = 99")
-            let next = bench.post([carrier])
-            #expect(try await next.run(try await bench.errands(session: 8)) == [.done])
-            #expect(carrier.seen.taken[id] == 1 && Set(carrier.seen.calls.map(\.key)).count == 1)
+            let next = bench.service([provider])
+            #expect(try await next.run(try await bench.jobs(session: 8)) == [.done])
+            #expect(provider.seen.taken[id] == 1 && Set(provider.seen.calls.map(\.key)).count == 1)
             #expect(try await bench.outcomes(id).last == "resend accepted")
         }
     }
 
     @Test func `a request that a living worker holds is left to it`() async throws {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("resend") { _, _ in .lose }
+            let provider = ScriptedMailProvider("resend") { _, _ in .lose }
             try await bench.send()
-            _ = try await bench.post([carrier]) { $0.course.tries = 1 }.run(try await bench.errands(session: 7))
+            _ = try await bench.service([provider]) { $0.sendRules.tries = 1 }.run(try await bench.jobs(session: 7))
             try await bench.connection.run(
                 "select millrace.session_open(7, 'w', 'h', 1, '0', null, array[1], 10, false)")
             try await bench.connection.run("update millrace.mail_batch set held_until = now() + interval '1 hour'")
-            guard case .later = try await bench.post([carrier]).run(try await bench.errands(session: 8))[0] else {
+            guard case .later = try await bench.service([provider]).run(try await bench.jobs(session: 8))[0] else {
                 Issue.record("it was taken up")
                 return
             }
-            #expect(carrier.seen.calls.count == 1)
+            #expect(provider.seen.calls.count == 1)
         }
     }
 
@@ -63,19 +64,19 @@ import Testing
         async throws
     {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("smtp", keyHolds: nil) { call, letters in
+            let provider = ScriptedMailProvider("smtp", keyHolds: nil) { call, letters in
                 letters[0].subject == "alarm" && call > 1 ? .accept : .acceptAndLose
             }
-            let other = ScriptedCarrier("supabase")
+            let other = ScriptedMailProvider("supabase")
             let careful = try await bench.send(subject: "careful")
-            let post = bench.post([carrier, other])
-            #expect(try await post.run(try await bench.errands()) == [.done])
+            let service = bench.service([provider, other])
+            #expect(try await service.run(try await bench.jobs()) == [.done])
             #expect(try await bench.status(careful) == "parked")
             let alarm = try await bench.send("purpose => 'alarm', on_unknown => 'again'", subject: "alarm")
-            #expect(try await post.run(try await bench.errands()) == [.done])
+            #expect(try await service.run(try await bench.jobs()) == [.done])
             #expect(try await bench.status(alarm) == "accepted")
             #expect(other.seen.calls.isEmpty)
-            #expect(carrier.seen.calls.count == 2)
+            #expect(provider.seen.calls.count == 2)
             #expect(try await bench.connection.bool("select millrace.mail_resolve('\(careful)', 'accepted')"))
             #expect(try await bench.status(careful) == "accepted")
             #expect(
@@ -86,39 +87,40 @@ import Testing
 
     @Test func `a parked message that a human wants again goes as a new request`() async throws {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("smtp", keyHolds: nil) { call, _ in call == 1 ? .lose : .accept }
+            let provider = ScriptedMailProvider("smtp", keyHolds: nil) { call, _ in call == 1 ? .lose : .accept }
             let id = try await bench.send()
-            let post = bench.post([carrier])
-            _ = try await post.run(try await bench.errands())
+            let service = bench.service([provider])
+            _ = try await service.run(try await bench.jobs())
             #expect(try await bench.status(id) == "parked")
             #expect(try await bench.connection.bool("select millrace.mail_resolve('\(id)', 'again')"))
-            #expect(try await post.run(try await bench.errands()) == [.done])
+            #expect(try await service.run(try await bench.jobs()) == [.done])
             #expect(try await bench.status(id) == "accepted")
-            #expect(Set(carrier.seen.calls.map(\.key)).count == 2)
+            #expect(Set(provider.seen.calls.map(\.key)).count == 2)
         }
     }
 
     @Test func `a worker that begins with nothing but what is in doubt may ask again`() async throws {
         try await withMail { bench in
-            let carrier = ScriptedCarrier("resend", batch: 100) { call, _ in call == 1 ? .acceptAndLose : .accept }
+            let provider = ScriptedMailProvider("resend", batch: 100) { call, _ in call == 1 ? .acceptAndLose : .accept
+            }
             let id = try await bench.send()
-            _ = try await bench.post([carrier]) { $0.course.tries = 1 }.run(try await bench.errands(session: 7))
+            _ = try await bench.service([provider]) { $0.sendRules.tries = 1 }.run(try await bench.jobs(session: 7))
             #expect(try await bench.status(id) == "unknown")
             try await bench.connection.run("update millrace.mail_batch set held_until = now() - interval '1 s'")
             // With the budget that workers have, of which nothing was earned yet.
-            let post = bench.post([carrier], retryShare: 0.2)
+            let service = bench.service([provider], retryShare: 0.2)
             try await eventually("it is asked again") {
-                try await post.run(try await bench.errands(session: 8)) == [.done]
+                try await service.run(try await bench.jobs(session: 8)) == [.done]
             }
             #expect(try await bench.outcomes(id) == ["resend unknown", "resend accepted"])
-            #expect(carrier.seen.taken[id] == 1)
+            #expect(provider.seen.taken[id] == 1)
         }
     }
 
     @Test func `nothing that a provider lost is lost, whatever goes wrong`() async throws {
         try await withMail { bench in
             let chance = Mutex(SplitMix(seed: 3))
-            let script: @Sendable (Int, [Letter]) -> ScriptedCarrier.Act = { _, _ in
+            let script: @Sendable (Int, [Letter]) -> ScriptedMailProvider.Act = { _, _ in
                 switch chance.withLock({ $0.next(12) }) {
                 case 0: .acceptAndLose
                 case 1: .lose
@@ -127,16 +129,16 @@ import Testing
                 default: .accept
                 }
             }
-            let first = ScriptedCarrier("resend", batch: 10, script)
-            let second = ScriptedCarrier("smtp", script)
+            let first = ScriptedMailProvider("resend", batch: 10, script)
+            let second = ScriptedMailProvider("smtp", script)
             try await bench.connection.run(
                 "select millrace.mail_send(array['a' || n || '@example.org'], 's', 't') from generate_series(1, 150) n")
             for session in 1...60 {
-                let errands = try await bench.errands(session: Int64(session))
-                if errands.isEmpty { break }
-                let post = bench.post([first, second])
-                for start in stride(from: 0, to: errands.count, by: 40) {
-                    _ = try await post.run(Array(errands[start..<min(start + 40, errands.count)]))
+                let jobs = try await bench.jobs(session: Int64(session))
+                if jobs.isEmpty { break }
+                let service = bench.service([first, second])
+                for start in stride(from: 0, to: jobs.count, by: 40) {
+                    _ = try await service.run(Array(jobs[start..<min(start + 40, jobs.count)]))
                 }
                 try await bench.connection.run("update millrace.mail_batch set held_until = now() where state = 'open'")
             }

@@ -1,5 +1,5 @@
-/// What one run knows of its job's steps. Pure; the context puts a lock around it.
-struct StepBook: Sendable {
+/// What one run knows about its job's steps. Pure; the context puts a lock around it.
+struct RecordedSteps: Sendable {
     enum State {
         /// Nobody has asked yet. Next: known.
         case unread
@@ -8,11 +8,11 @@ struct StepBook: Sendable {
     }
 
     enum Turn: Equatable {
-        /// The record is to be read first.
+        /// Read the record first.
         case read
         /// An earlier run, or this one, has recorded it.
         case recorded([UInt8])
-        /// It is this caller's to do; `settle` or `leave` follows.
+        /// This caller does it; `settle` or `leave` follows.
         case begin
         case overlaps
         case full
@@ -30,7 +30,7 @@ struct StepBook: Sendable {
         return .begin
     }
 
-    /// Two steps that begin together may both have read: what was settled meanwhile stays.
+    /// Two steps that begin together may both have read the record; a value that was settled meanwhile stays.
     mutating func read(_ values: [String: [UInt8]]) {
         guard case .unread = state else { return }
         state = .known(values)
@@ -44,7 +44,7 @@ struct StepBook: Sendable {
         state = .known(values)
     }
 
-    /// It failed: nothing is recorded, and it may be tried again.
+    /// The step failed: nothing is recorded, and it may be tried again.
     mutating func leave(_ name: String) {
         underWay.remove(name)
     }

@@ -9,8 +9,8 @@ import Testing
 @testable import Notices
 
 /// The lanes at work.
-@Suite struct DeskTests {
-    /// Those of this database: the others of the same server have desks too.
+@Suite struct NoticeServiceTests {
+    /// Only this database's sessions: other databases of the same server have notice services, too.
     private let locks = """
         select count(*) from pg_locks where locktype = 'advisory' and classid = 1297239640 and granted
             and database = (select oid from pg_database where datname = current_database())
@@ -18,8 +18,8 @@ import Testing
 
     @Test func `an alarm is taken when it is committed, not when somebody looks`() async throws {
         try await withNotices { bench in
-            let courier = ScriptedCourier("sms")
-            try await bench.withDesk([courier]) { options in
+            let provider = ScriptedNoticeProvider("sms")
+            try await bench.withService([provider]) { options in
                 options.floor = .seconds(86_400)
             } _: { _ in
                 try await eventually("the lanes sleep, and the doorman is at his door") {
@@ -33,9 +33,9 @@ import Testing
                 try await bench.connection.run(
                     "select millrace.notice_put('ada', 'alarm.raised', 'sms', '+4930' || n, '{}', 'n' || n, millrace.now(), null, true) from generate_series(100001, 100300) n"
                 )
-                try await eventually("all are taken") { courier.sendings.count == 302 }
+                try await eventually("all are taken") { provider.sendings.count == 302 }
             }
-            #expect(Set(courier.sendings.map(\.id)).count == 302)
+            #expect(Set(provider.sendings.map(\.id)).count == 302)
         }
     }
 
@@ -47,16 +47,16 @@ import Testing
             try await other.run(
                 "select millrace.notice_put('ada', 'alarm.raised', 'sms', '+4930123456', '{}', 'early', millrace.now(), null, true)"
             )
-            let courier = ScriptedCourier("sms")
-            try await bench.withDesk([courier]) { options in
+            let provider = ScriptedNoticeProvider("sms")
+            try await bench.withService([provider]) { options in
                 options.floor = .seconds(86_400)
             } _: { _ in
                 try await eventually("the doorman waits for who writes") {
                     try await bench.connection.int(locks + " and objid = 0") == 1
                 }
-                #expect(courier.sendings.isEmpty)
+                #expect(provider.sendings.isEmpty)
                 try await other.run("commit")
-                try await eventually("it is found") { courier.sendings.count == 1 }
+                try await eventually("it is found") { provider.sendings.count == 1 }
             }
             await other.close()
         }
@@ -65,7 +65,7 @@ import Testing
     @Test func `an alarm waits for no reminder, no breaker, no pace and no operator`() async throws {
         try await withNotices { bench in
             let gate = Gate()
-            let courier = ScriptedCourier("sms") { sending, _ in
+            let provider = ScriptedNoticeProvider("sms") { sending, _ in
                 if !sending.isAlarm { await gate.wait() }
                 return .accepted(id: "1")
             }
@@ -73,12 +73,12 @@ import Testing
                 options.providers["sms"] = .init(slots: 2, rate: 0.01)
                 options.breaker.failures = 1
             }
-            try await bench.withDesk([courier], supervisor: supervisor) { _ in
+            try await bench.withService([provider], supervisor: supervisor) { _ in
                 // All slots of the lane are taken by what does not come back.
                 try await bench.connection.run(
                     "select millrace.notice_put('ada', 'note', 'sms', '+4930' || n, '{}', 'n' || n, millrace.now(), null, false) from generate_series(100001, 100100) n"
                 )
-                try await eventually("the plain lane is stuck") { !courier.sendings.isEmpty }
+                try await eventually("the plain lane is stuck") { !provider.sendings.isEmpty }
                 let held = try await bench.put("sms", "+4930123456", key: "a")
                 try await bench.settled(held, as: "accepted")
                 // The breaker opens.
@@ -92,16 +92,16 @@ import Testing
                 try await bench.settled(open, as: "accepted")
                 await gate.open()
             }
-            #expect(courier.sendings.filter(\.isAlarm).count == 2)
+            #expect(provider.sendings.filter(\.isAlarm).count == 2)
         }
     }
 
     @Test func `what fails is tried again, and the error is told`() async throws {
         try await withNotices { bench in
-            let courier = ScriptedCourier("sms") { _, number in
+            let provider = ScriptedNoticeProvider("sms") { _, number in
                 number < 3 ? .failed(unavailable) : .accepted(id: "ok")
             }
-            try await bench.withDesk([courier]) { desk in
+            try await bench.withService([provider]) { service in
                 let id = try await bench.put("sms", "+4930123456", key: "a")
                 try await eventually("the third try is taken") {
                     try await bench.connection.run("select millrace.test_clock_advance('1 second')")
@@ -113,24 +113,24 @@ import Testing
                 try await eventually("it says that there is nobody to call") {
                     try await bench.look(nobody, "error") == "voice is not configured"
                 }
-                try await eventually("the desk counts") {
-                    let alarms = desk.standing.alarms
-                    return alarms.accepted == 1 && alarms.failed >= 3 && desk.standing.state != nil
+                try await eventually("the service counts") {
+                    let alarms = service.standing.alarms
+                    return alarms.accepted == 1 && alarms.failed >= 3 && service.standing.state != nil
                 }
             }
         }
     }
 
-    @Test func `a desk that stops brings home what is under way`() async throws {
+    @Test func `a service that stops brings home what is under way`() async throws {
         try await withNotices { bench in
             let gate = Gate()
-            let courier = ScriptedCourier("sms") { _, _ in
+            let provider = ScriptedNoticeProvider("sms") { _, _ in
                 await gate.wait()
                 return .accepted(id: "1")
             }
-            let opening = try await bench.withDesk([courier]) { _ in
+            let opening = try await bench.withService([provider]) { _ in
                 try await bench.put("sms", "+4930123456", key: "a")
-                try await eventually("it is under way") { courier.sendings.count == 1 }
+                try await eventually("it is under way") { provider.sendings.count == 1 }
                 return Task {
                     try await Task.sleep(for: .milliseconds(50))
                     await gate.open()
@@ -144,15 +144,15 @@ import Testing
     @Test func `two workers and a lost one send each notice, and count what was sent twice`() async throws {
         try await withNotices { bench in
             let gate = Gate()
-            let first = ScriptedCourier("sms") { _, _ in
+            let first = ScriptedNoticeProvider("sms") { _, _ in
                 await gate.wait()  // as if the process were gone: it does not come back with these
                 return .accepted(id: "1")
             }
-            let second = ScriptedCourier("sms")
+            let second = ScriptedNoticeProvider("sms")
             var options = NoticeService.Options(database: bench.database.options)
             options.alarmLease = .seconds(86_400 * 4)
             options.floor = .seconds(86_400 * 4)
-            let lost = NoticeService(options, couriers: [first], supervisor: NoticeBench.supervisor(), log: .silent)
+            let lost = NoticeService(options, providers: [first], supervisor: NoticeBench.supervisor(), log: .silent)
             let losing = Task { await lost.run() }
             try await bench.connection.run(
                 "select millrace.notice_put('ada', 'alarm.raised', 'sms', '+4930' || n, '{}', 'n' || n, millrace.now(), null, true) from generate_series(100001, 100005) n"
@@ -170,7 +170,7 @@ import Testing
             }
             losing.cancel()
             try await bench.connection.run("select millrace.test_clock_advance('5 days')")
-            try await bench.withDesk([second]) { _ in
+            try await bench.withService([second]) { _ in
                 try await eventually("all are told") {
                     try await bench.connection.int(
                         "select count(*) from millrace.notices where status = 'accepted'") == 5

@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite struct HearingTests {
+@Suite struct NotificationHubTests {
     /// What one room was told, in order.
     private final class Room: Sendable {
         private let news = Mutex<[NotificationHub.News]>([])

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Mail
 
-@Suite struct HandingTests {
+@Suite struct PiecePipeTests {
     @Test func `pieces come in order, and the end after the last`() async throws {
         for _ in 0..<50 {
             let handing = PiecePipe()
@@ -30,7 +30,7 @@ import Testing
         #expect(handing.failure is Broken)
     }
 
-    @Test func `whoever waits is let go when the other side has gone`() async throws {
+    @Test func `a waiting side is released when the other side has gone`() async throws {
         let handing = PiecePipe()
         try await handing.put([1])
         let waiting = Task { try await handing.put([2]) }

@@ -5,8 +5,8 @@ import Testing
 
 @testable import CheckIns
 
-@Suite struct WatchmanTests {
-    /// So many, expired in the past and in the next second.
+@Suite struct CheckInServiceTests {
+    /// Adds `count` watches, of which some expired in the past and some expire within the next second.
     private func fill(_ count: Int, on connection: Connection) async throws {
         try await connection.run(
             """
@@ -19,18 +19,18 @@ import Testing
             """)
     }
 
-    @Test func `two watchmen share the work, are cut off again and again, and tell each contact once`() async throws {
+    @Test func `two services share the work, are cut off again and again, and tell each contact once`() async throws {
         try await withDatabase { database in
             let owner = try await database.connect()
             try await fill(300, on: owner)
-            let watchmen = (0..<2).map { number in
+            let services = (0..<2).map { number in
                 var options = CheckInService.Options(database: database.options, name: "w\(number)")
                 options.batch = 7
                 options.poll = .milliseconds(50)
                 return CheckInService(options)
             }
             try await withThrowingTaskGroup(of: Void.self) { group in
-                for watchman in watchmen { group.addTask { await watchman.run() } }
+                for service in services { group.addTask { await service.run() } }
                 try await eventually("all are raised") {
                     try await owner.run(
                         "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query like '%watch_step%' and pid <> pg_backend_pid() and random() < 0.02"
@@ -41,7 +41,7 @@ import Testing
             }
             #expect(try await owner.int("select count(distinct person) from millrace.alarms") == 300)
             #expect(try await owner.int("select count(*) from millrace.notice") == 300)
-            #expect(watchmen.map(\.gauge.expired).reduce(0, +) <= 300)
+            #expect(services.map(\.gauge.expired).reduce(0, +) <= 300)
             #expect(try await owner.bool("select beat < 60 and overdue = 0 from millrace.check_in_state()"))
             await owner.close()
         }
@@ -56,9 +56,9 @@ import Testing
             options.glance = {
                 try await pool.withConnection { connection in try await CheckInAdmin.isWanted(on: connection) }
             }
-            let watchman = CheckInService(options)
-            let running = Task { await watchman.run() }
-            try await eventually("it has looked") { watchman.gauge.lastStep != nil }
+            let service = CheckInService(options)
+            let running = Task { await service.run() }
+            try await eventually("it has looked") { service.gauge.lastStep != nil }
             #expect(try await owner.int("select count(*) from millrace.watchman") == 0)
             try await owner.befriend()
             try await owner.arm("anna", "warnings => '{}',")
@@ -77,16 +77,16 @@ import Testing
             let owner = try await database.connect()
             try await owner.befriend()
             try await owner.arm("anna", "warnings => '{}',")
-            let watchman = CheckInService(CheckInService.Options(database: database.options, name: "w"))
-            let running = Task { await watchman.run() }
-            try await eventually("it has looked") { watchman.gauge.lastStep != nil }
+            let service = CheckInService(CheckInService.Options(database: database.options, name: "w"))
+            let running = Task { await service.run() }
+            try await eventually("it has looked") { service.gauge.lastStep != nil }
             #expect(try await owner.alarmState().isEmpty)
             try await owner.advance(by: "61 min")
             try await eventually("the alarm is there") { try await owner.alarmState() == ["open"] }
-            // Back again: what is raised stays raised, and nothing new comes.
+            // The clock goes back: raised alarms stay raised, and nothing new comes.
             try await owner.advance(by: "-3 hours")
-            let seen = watchman.gauge.lastStep
-            try await eventually("it has looked again") { watchman.gauge.lastStep != seen }
+            let seen = service.gauge.lastStep
+            try await eventually("it has looked again") { service.gauge.lastStep != seen }
             #expect(try await owner.told() == ["alarm.raised mum mail"])
             running.cancel()
             await running.value
@@ -96,11 +96,11 @@ import Testing
 
     @Test func `an outside service hears of us while all is well, and only then`() async throws {
         try await withDatabase { database in
-            let watchman = CheckInService(CheckInService.Options(database: database.options, name: "w"))
+            let service = CheckInService(CheckInService.Options(database: database.options, name: "w"))
             let pings = Mutex(0)
             struct Deaf: Error {}
             let reporting = Task {
-                await watchman.report(every: .milliseconds(5)) {
+                await service.report(every: .milliseconds(5)) {
                     let count = pings.withLock { count in
                         count += 1
                         return count
@@ -109,7 +109,7 @@ import Testing
                 }
             }
             #expect(pings.withLock { $0 } == 0)
-            let watching = Task { await watchman.run() }
+            let watching = Task { await service.run() }
             try await eventually("it was told several times") { pings.withLock { $0 } > 4 }
             watching.cancel()
             reporting.cancel()
