@@ -44,7 +44,7 @@ import Testing
             shortQueues: [], longQueues: [], limited: limited, loose: apart, carry: carry)
         guard apart else { return found.jobs }
         #expect(found.jobs.isEmpty)
-        return try await Queue.readLeases(on: connection, session: 1, of: found.parcels, carry: carry)
+        return try await Queue.readLeases(on: connection, session: 1, of: found.unreadLeases, carry: carry)
     }
 
     enum Way: String, CaseIterable {

@@ -49,10 +49,10 @@ import Testing
             from: queues.map { ClaimRange(lane: Lane(queue: $0, code: 17), floor: 0, limit: 2000) }, wanted: 2000,
             shortQueues: [], longQueues: [], limited: true, loose: apart)
         var result = Result()
-        #expect(apart ? catched.jobs.isEmpty : catched.parcels.isEmpty)
+        #expect(apart ? catched.jobs.isEmpty : catched.unreadLeases.isEmpty)
         let jobs =
             apart
-            ? try await Queue.readLeases(on: connection, session: 1, of: catched.parcels) : catched.jobs
+            ? try await Queue.readLeases(on: connection, session: 1, of: catched.unreadLeases) : catched.jobs
         #expect(jobs.count == catched.count)
         result.jobs = jobs.map { job in
             "\(job.id) \(job.number) \((job.gates + [job.gate].compactMap { $0 } + catched.gates).sorted())"

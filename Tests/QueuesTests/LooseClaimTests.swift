@@ -67,15 +67,16 @@ import Testing
                 longQueues: [], limited: true, loose: true)
             let lane = Lane(queue: queue, code: 17)
             let id = Int64(try await connection.int("select id from millrace.job"))
-            #expect(found.parcels == [UnreadLease(number: 9, lane: lane, ids: [id], seqs: [id])] && found.jobs.isEmpty)
+            #expect(
+                found.unreadLeases == [UnreadLease(number: 9, lane: lane, ids: [id], seqs: [id])] && found.jobs.isEmpty)
             let forgotten = UnreadLease(number: 17, lane: lane, ids: [id + 1], seqs: [id + 1])
             let written = try await connection.value("pg_current_wal_insert_lsn()") ?? ""
-            let jobs = try await Queue.readLeases(on: connection, session: 1, of: found.parcels + [forgotten])
+            let jobs = try await Queue.readLeases(on: connection, session: 1, of: found.unreadLeases + [forgotten])
             #expect(jobs.map(\.id) == [id] && jobs.map(\.number) == [9])
             #expect(try await connection.bool("select pg_current_wal_flush_lsn() >= '\(written)'"))
-            #expect(try await Queue.readLeases(on: connection, session: 2, of: found.parcels).isEmpty)
+            #expect(try await Queue.readLeases(on: connection, session: 2, of: found.unreadLeases).isEmpty)
             // And again, because an answer may be lost.
-            #expect(try await Queue.readLeases(on: connection, session: 1, of: found.parcels).map(\.id) == [id])
+            #expect(try await Queue.readLeases(on: connection, session: 1, of: found.unreadLeases).map(\.id) == [id])
         }
     }
 
@@ -113,8 +114,9 @@ import Testing
                     on: connection, session: 1, number: 8, kinds: kinds, from: ranges, wanted: 20, shortQueues: [],
                     longQueues: [queues[0]], limited: true, loose: isApart)
                 let jobs =
-                    isApart ? try await Queue.readLeases(on: connection, session: 1, of: found.parcels) : found.jobs
-                #expect(jobs.count == 9 && found.parcels.isEmpty == !isApart)
+                    isApart
+                    ? try await Queue.readLeases(on: connection, session: 1, of: found.unreadLeases) : found.jobs
+                #expect(jobs.count == 9 && found.unreadLeases.isEmpty == !isApart)
                 answers.append(
                     jobs.sorted { $0.id < $1.id }.map { job in
                         Mirror(reflecting: job).children.filter {

@@ -1,6 +1,7 @@
 import Fakes
-import func TestSupport.eventually
 import Testing
+
+import func TestSupport.eventually
 
 @testable import Transfers
 

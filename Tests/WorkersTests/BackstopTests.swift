@@ -53,7 +53,7 @@ import Testing
     @Test func `pieces come to take what is enough, where the ground is even and where it changes`() {
         var backstop = BelowFloorScan(firstReach: 10_000, end: 0)
         backstop.lookedWhole(took: .seconds(2))
-        // Half a microsecond for each place, and ten times as much in a stretch.
+        // Half a microsecond for each place, and ten times as much in a range.
         let pieces = Self.round(of: &backstop, below: 5_000_000) { above, upTo in
             .nanoseconds(Int((upTo - above) * (upTo < 2_000_000 && above > 1_000_000 ? 5000 : 500)))
         }

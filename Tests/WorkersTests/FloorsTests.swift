@@ -67,30 +67,30 @@ import Testing
 
         /// A claim sees one moment; what happens until its answer is taken in is not in it.
         mutating func claim(wanted: Int, limit: Int32 = 1000, meanwhile: (inout World) -> Void = { _ in }) {
-            var stretches: [ClaimRange] = []
+            var ranges: [ClaimRange] = []
             floors.planned()
             for lane in [FloorsTests.lane, FloorsTests.other] {
                 if let sweep = floors.pendingSweep(of: lane) {
-                    stretches.append(ClaimRange(lane: lane, floor: sweep.lower, ceiling: sweep.upper, limit: limit))
+                    ranges.append(ClaimRange(lane: lane, floor: sweep.lower, ceiling: sweep.upper, limit: limit))
                     if sweep.upper > sweep.lower {
                         for number in (sweep.lower + 1)...sweep.upper {
                             walks[lane, default: [:]][number, default: 0] += 1
                         }
                     }
                 }
-                stretches.append(ClaimRange(lane: lane, floor: floors.floor(of: lane), limit: limit))
+                ranges.append(ClaimRange(lane: lane, floor: floors.floor(of: lane), limit: limit))
             }
             var jobs: [Claimed] = []
-            for stretch in stretches {
-                let rows = (visible[stretch.lane] ?? []).filter { $0 > stretch.floor && $0 <= stretch.ceiling }
-                for row in rows.sorted().prefix(min(Int(stretch.limit), wanted - jobs.count)) {
-                    visible[stretch.lane]?.remove(row)
+            for range in ranges {
+                let rows = (visible[range.lane] ?? []).filter { $0 > range.floor && $0 <= range.ceiling }
+                for row in rows.sorted().prefix(min(Int(range.limit), wanted - jobs.count)) {
+                    visible[range.lane]?.remove(row)
                     taken.insert(row)
-                    jobs.append(claimed(row, lane: stretch.lane))
+                    jobs.append(claimed(row, lane: range.lane))
                 }
             }
             meanwhile(&self)
-            floors.claimed(jobs.places, from: stretches, wanted: wanted)
+            floors.claimed(jobs.places, from: ranges, wanted: wanted)
         }
     }
 
@@ -208,7 +208,7 @@ import Testing
             world.claim(wanted: 1000)
         }
         #expect(world.mostWalks <= 1)
-        // Only when it ends is its stretch walked again, once.
+        // Only when it ends is its range walked again, once.
         world.writers = []
         for _ in 0..<5 {
             world.sample()
@@ -219,8 +219,8 @@ import Testing
 
     @Test func `after a reset everything is looked at from the bottom`() {
         var floors = Floors()
-        let stretch = ClaimRange(lane: Self.lane, floor: 0, limit: 10)
-        floors.claimed([claimed(7)].places, from: [stretch], wanted: 10)
+        let range = ClaimRange(lane: Self.lane, floor: 0, limit: 10)
+        floors.claimed([claimed(7)].places, from: [range], wanted: 10)
         #expect(floors.floor(of: Self.lane) == 7)
         floors.reset()
         #expect(floors.floor(of: Self.lane) == 0)
@@ -230,10 +230,10 @@ import Testing
     @Test func `a lane that gives nothing for long is no longer looked at, until somebody calls`() {
         var floors = Floors()
         floors.hint(Self.lane)
-        let stretch = ClaimRange(lane: Self.lane, floor: 0, limit: 10)
-        for _ in 1..<Floors.patience { floors.claimed([], from: [stretch], wanted: 10) }
+        let range = ClaimRange(lane: Self.lane, floor: 0, limit: 10)
+        for _ in 1..<Floors.patience { floors.claimed([], from: [range], wanted: 10) }
         #expect(floors.liveLanes == [Self.lane])
-        floors.claimed([], from: [stretch], wanted: 10)
+        floors.claimed([], from: [range], wanted: 10)
         #expect(floors.liveLanes.isEmpty)
         floors.hint(Self.lane)
         #expect(floors.liveLanes == [Self.lane])
@@ -246,14 +246,14 @@ import Testing
         let sweep = try #require(floors.pendingSweep(of: Self.lane))
         #expect(sweep == (9, 90))
         floors.planned()
-        let stretches = [ClaimRange(lane: Self.lane, floor: 9, ceiling: 90, limit: 2)]
-        floors.claimed([claimed(10), claimed(20)].places, from: stretches, wanted: 2)
+        let ranges = [ClaimRange(lane: Self.lane, floor: 9, ceiling: 90, limit: 2)]
+        floors.claimed([claimed(10), claimed(20)].places, from: ranges, wanted: 2)
         let rest = try #require(floors.pendingSweep(of: Self.lane))
         #expect(rest == (20, 90))
         #expect(floors.floor(of: Self.lane) == 100)
     }
 
-    @Test func `a full claim says nothing of the stretches it did not reach`() throws {
+    @Test func `a full claim says nothing of the ranges it did not reach`() throws {
         var floors = Floors()
         floors.claimed(
             [claimed(100), claimed(100, lane: Self.other)].places,
@@ -261,11 +261,11 @@ import Testing
             wanted: 9)
         floors.found(Self.other, first: 5, last: 50)
         floors.planned()
-        let stretches = [
+        let ranges = [
             ClaimRange(lane: Self.lane, floor: 100, limit: 2),
             ClaimRange(lane: Self.other, floor: 4, ceiling: 50, limit: 2),
         ]
-        floors.claimed([claimed(101), claimed(102)].places, from: stretches, wanted: 2)
+        floors.claimed([claimed(101), claimed(102)].places, from: ranges, wanted: 2)
         let sweep = try #require(floors.pendingSweep(of: Self.other))
         #expect(sweep == (4, 50))
     }

@@ -20,15 +20,15 @@ import Testing
         _ plan: inout ClaimPlan, _ lanes: [Lane], queues: [Int32] = [1], room: [Int32: Int] = [:], wanted: Int = 100,
         allowance: ClaimPlan.Allowance = free, hurried: Bool = false
     ) -> [ClaimRange] {
-        plan.stretches(
+        plan.ranges(
             floors: floors(lanes), queues: queues, room: room, wanted: wanted, allowance: allowance, hurried: hurried)
     }
 
     @Test func `priority 0 is visited first, and what was put back before the rest of its priority`() {
         var plan = ClaimPlan()
-        let stretches = Self.look(&plan, [Self.lane(9), Self.lane(0), Self.lane(4)])
-        #expect(stretches.first?.lane == Self.lane(0, .putBack))
-        let places = stretches.map { ($0.lane.priority, $0.lane.line.rawValue) }
+        let ranges = Self.look(&plan, [Self.lane(9), Self.lane(0), Self.lane(4)])
+        #expect(ranges.first?.lane == Self.lane(0, .putBack))
+        let places = ranges.map { ($0.lane.priority, $0.lane.line.rawValue) }
         #expect(zip(places, places.dropFirst()).allSatisfy { $0 <= $1 })
     }
 
@@ -106,9 +106,9 @@ import Testing
     @Test func `two who claim from one lane wait for their turn at that one, whatever else they look at`() {
         var plan = ClaimPlan()
         let firsts = (0..<40).map { _ in
-            let stretches = Self.look(&plan, [Self.lane(5), Self.lane(7)], hurried: true)
-            let turn = ClaimPlan.turn(among: stretches, floors: Self.floors([Self.lane(5), Self.lane(7)]))
-            return (turn: stretches[turn].lane, looked: stretches[0].lane)
+            let ranges = Self.look(&plan, [Self.lane(5), Self.lane(7)], hurried: true)
+            let turn = ClaimPlan.turn(among: ranges, floors: Self.floors([Self.lane(5), Self.lane(7)]))
+            return (turn: ranges[turn].lane, looked: ranges[0].lane)
         }
         // Every sixteenth claim begins with the last priority.
         #expect(firsts.count { $0.turn == Self.lane(5) } == 38 && firsts.count { $0.turn == Self.lane(7) } == 2)
@@ -136,16 +136,16 @@ import Testing
 
     @Test func `a queue with a bound gives no more than it has room for`() {
         var plan = ClaimPlan()
-        let stretches = Self.look(&plan, [Self.lane(4), Self.lane(4, queue: 2)], queues: [1, 2], room: [1: 3, 2: 0])
-        #expect(stretches.filter { $0.lane.queue == 1 }.allSatisfy { $0.limit == 3 })
-        #expect(stretches.allSatisfy { $0.lane.queue != 2 })
+        let ranges = Self.look(&plan, [Self.lane(4), Self.lane(4, queue: 2)], queues: [1, 2], room: [1: 3, 2: 0])
+        #expect(ranges.filter { $0.lane.queue == 1 }.allSatisfy { $0.limit == 3 })
+        #expect(ranges.allSatisfy { $0.lane.queue != 2 })
     }
 
     @Test func `one lane of suspects at a time, and no more than the process may take`() {
         var plan = ClaimPlan()
         let lanes = [Self.lane(4, .suspect), Self.lane(5, .suspect), Self.lane(4)]
-        let stretches = Self.look(&plan, lanes, allowance: ClaimPlan.Allowance(suspects: 3, lone: true))
-        let suspects = stretches.filter { $0.lane.line == .suspect }
+        let ranges = Self.look(&plan, lanes, allowance: ClaimPlan.Allowance(suspects: 3, lone: true))
+        let suspects = ranges.filter { $0.lane.line == .suspect }
         #expect(suspects.map(\.lane) == [Self.lane(4, .suspect)])
         #expect(suspects.map(\.limit) == [3])
         #expect(
@@ -158,8 +158,8 @@ import Testing
     @Test func `a lone suspect is claimed by itself, and no other suspect with it`() {
         var plan = ClaimPlan()
         let lanes = [Self.lane(4, .suspect), Self.lane(5, .lone), Self.lane(6, .lone)]
-        let stretches = Self.look(&plan, lanes)
-        let suspects = stretches.filter { $0.lane.line == .lone || $0.lane.line == .suspect }
+        let ranges = Self.look(&plan, lanes)
+        let suspects = ranges.filter { $0.lane.line == .lone || $0.lane.line == .suspect }
         #expect(suspects.map(\.lane) == [Self.lane(5, .lone)])
         #expect(suspects.map(\.limit) == [1])
         let none = Self.look(&plan, lanes, allowance: ClaimPlan.Allowance(suspects: 16, lone: false))
@@ -171,11 +171,11 @@ import Testing
         var floors = Self.floors([Self.lane(4)])
         floors.claimed([claimed(50)].places, from: [ClaimRange(lane: Self.lane(4), floor: 0, limit: 9)], wanted: 9)
         floors.found(Self.lane(4), first: 20, last: 30)
-        let stretches = plan.stretches(
+        let ranges = plan.ranges(
             floors: floors, queues: [1], room: [:], wanted: 10, allowance: Self.free, hurried: true
         ).filter { $0.lane == Self.lane(4) }
         #expect(
-            stretches == [
+            ranges == [
                 ClaimRange(lane: Self.lane(4), floor: 19, ceiling: 30, limit: 10),
                 ClaimRange(lane: Self.lane(4), floor: 50, limit: 10),
             ])
@@ -185,16 +185,16 @@ import Testing
         let free = Self.lane(4, queue: 1)
         let bounded = Self.lane(4, queue: 2)
         let probed = Self.lane(5, queue: 2)
-        let stretches = [free, bounded, probed].map { ClaimRange(lane: $0, floor: 0, limit: 9) }
-        func apart(_ stretches: [ClaimRange], live: [Lane], limited: Set<Int32> = [2]) -> [Lane] {
+        let ranges = [free, bounded, probed].map { ClaimRange(lane: $0, floor: 0, limit: 9) }
+        func apart(_ ranges: [ClaimRange], live: [Lane], limited: Set<Int32> = [2]) -> [Lane] {
             var plan = ClaimPlan()
-            return plan.apart(stretches, floors: Self.floors(live), limited: limited).map(\.lane)
+            return plan.apart(ranges, floors: Self.floors(live), limited: limited).map(\.lane)
         }
-        #expect(apart(stretches, live: [free, bounded]) == [free])
-        #expect(apart(stretches.reversed(), live: [free, bounded]) == [bounded])
-        #expect(apart(stretches, live: [bounded]) == [bounded])
-        #expect(apart(stretches, live: []) == [free, bounded, probed])
-        #expect(apart(stretches, live: [free], limited: []) == [free, bounded, probed])
+        #expect(apart(ranges, live: [free, bounded]) == [free])
+        #expect(apart(ranges.reversed(), live: [free, bounded]) == [bounded])
+        #expect(apart(ranges, live: [bounded]) == [bounded])
+        #expect(apart(ranges, live: []) == [free, bounded, probed])
+        #expect(apart(ranges, live: [free], limited: []) == [free, bounded, probed])
     }
 
     @Test func `a full queue in front does not keep jobs without limits waiting`() {
@@ -226,9 +226,9 @@ import Testing
         let bounded = ClaimRange(lane: Self.lane(4, queue: 2), floor: 0, limit: 9)
         let free = ClaimRange(lane: Self.lane(4, queue: 1), floor: 0, limit: 9)
         let urgent = ClaimRange(lane: Self.lane(1, queue: 2), floor: 0, limit: 9)
-        func look(_ stretches: [ClaimRange]) -> [ClaimRange] {
+        func look(_ ranges: [ClaimRange]) -> [ClaimRange] {
             defer { _ = plan.went(brought: 1, heldBack: false) }
-            return plan.apart(stretches, floors: Self.floors(stretches.map(\.lane)), limited: [2])
+            return plan.apart(ranges, floors: Self.floors(ranges.map(\.lane)), limited: [2])
         }
         #expect(look([bounded, free]) == [bounded])
         #expect(look([bounded, free]) == [free])

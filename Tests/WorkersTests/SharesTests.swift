@@ -18,16 +18,16 @@ import Testing
         for _ in 0..<count {
             var floors = Floors()
             for (queue, jobs) in left where jobs > 0 { floors.hint(Lane(queue: queue, priority: 4, line: .normal)) }
-            let stretches = plan.stretches(
+            let ranges = plan.ranges(
                 floors: floors, queues: lines.keys.sorted(), lines: lines, room: [:], wanted: wanted,
                 allowance: .init(suspects: 16, lone: true), hurried: true)
             var places: [QueuePosition] = []
-            for stretch in stretches where stretch.lane.priority == 4 && stretch.lane.line == .normal {
-                let most = min(Int(stretch.limit), left[stretch.lane.queue] ?? 0, wanted - places.count)
+            for range in ranges where range.lane.priority == 4 && range.lane.line == .normal {
+                let most = min(Int(range.limit), left[range.lane.queue] ?? 0, wanted - places.count)
                 guard most > 0 else { continue }
-                left[stretch.lane.queue]? -= most
-                given[stretch.lane.queue, default: 0] += most
-                places += Array(repeating: QueuePosition(lane: stretch.lane, seq: 1), count: most)
+                left[range.lane.queue]? -= most
+                given[range.lane.queue, default: 0] += most
+                places += Array(repeating: QueuePosition(lane: range.lane, seq: 1), count: most)
             }
             plan.given(places, lines: lines)
         }
@@ -81,10 +81,10 @@ import Testing
             lines: Self.lines)
         var floors = Floors()
         for queue in Int32(1)...2 { floors.hint(Lane(queue: queue, priority: 4, line: .normal)) }
-        let stretches = plan.stretches(
+        let ranges = plan.ranges(
             floors: floors, queues: [1, 2], lines: Self.lines, room: [:], wanted: 10,
             allowance: .init(suspects: 16, lone: true), hurried: true)
-        let order = stretches.map(\.lane).filter { $0.priority == 4 && $0.line == .normal }.map(\.queue)
+        let order = ranges.map(\.lane).filter { $0.priority == 4 && $0.line == .normal }.map(\.queue)
         #expect(order == [1, 2])
     }
 }

@@ -32,7 +32,7 @@ package struct UnreadLease: Sendable, Equatable {
 package struct ClaimResult: Sendable {
     package var jobs: [Claimed] = []
     /// Leases that it took without bringing their jobs.
-    package var parcels: [UnreadLease] = []
+    package var unreadLeases: [UnreadLease] = []
     /// Places that were emptied without a claim: their jobs are parked, or back in line.
     package var turnedAway: [QueuePosition] = []
     /// The gates that jobs were parked at.
@@ -45,11 +45,11 @@ package struct ClaimResult: Sendable {
     package init() {}
 
     /// How many it took.
-    package var count: Int { parcels.reduce(jobs.count) { $0 + $1.ids.count } }
+    package var count: Int { unreadLeases.reduce(jobs.count) { $0 + $1.ids.count } }
     /// Every place that is empty now.
     package var places: [QueuePosition] {
         jobs.map { QueuePosition(lane: $0.lane, seq: $0.seq) }
-            + parcels.flatMap { lease in lease.seqs.map { QueuePosition(lane: lease.lane, seq: $0) } } + turnedAway
+            + unreadLeases.flatMap { lease in lease.seqs.map { QueuePosition(lane: lease.lane, seq: $0) } } + turnedAway
     }
 }
 
@@ -111,7 +111,7 @@ extension Queue {
         for row in rows {
             switch row {
             case .claimed(let job): found.jobs.append(job)
-            case .unread(let lease): found.parcels.append(lease)
+            case .unread(let lease): found.unreadLeases.append(lease)
             case .turnedAway(let place, let gate):
                 found.turnedAway.append(place)
                 if let gate { found.parkedAt.insert(gate) }

@@ -23,8 +23,8 @@ extension JobWorker {
         package var watch = Watch.Limits()
         /// Whether it looks for what its floors may hide. Without that jobs are lost: only for the proof that this is noticed.
         package var sweeps = true
-        /// What a claim's answer may take, and one that brings the contents of large jobs; what the contents of such jobs may take here
-        /// altogether; what one job may: whoever has more ends without a run; and what any answer may, which is more than any should. In bytes.
+        /// Limits in bytes: of a claim's answer; of an answer with the contents of large jobs; of all such contents in this worker; of one job,
+        /// which ends without a run if it has more; and of any answer, which is more than any should need.
         package var bytes = (claim: 8 << 20, read: 16 << 20, held: 64 << 20, job: 16 << 20, answer: 48 << 20)
         /// How long after its cancellation a handler counts as stuck.
         package var stuckGrace = Duration.seconds(5)

@@ -112,11 +112,11 @@ package struct WorkerState: Sendable {
 
     /// What a loose claim has taken: its leases are ours from now on, its jobs when they have been read.
     package mutating func expect(_ taken: [UnreadLease], gates: [Int64] = []) {
-        for parcel in taken {
-            leases[parcel.number, default: LeaseEntry(total: 0, gates: gates)].gates = gates
-            unreadLeases[parcel.number, default: []].append(parcel)
-            unreadInLeases += parcel.ids.count
-            count(parcel.lane, parcel.ids.count)
+        for lease in taken {
+            leases[lease.number, default: LeaseEntry(total: 0, gates: gates)].gates = gates
+            unreadLeases[lease.number, default: []].append(lease)
+            unreadInLeases += lease.ids.count
+            count(lease.lane, lease.ids.count)
         }
     }
 
@@ -124,9 +124,9 @@ package struct WorkerState: Sendable {
 
     private mutating func unpack(_ number: Int64) -> Bool {
         guard let lost = unreadLeases.removeValue(forKey: number) else { return false }
-        for parcel in lost {
-            unreadInLeases -= parcel.ids.count
-            count(parcel.lane, -parcel.ids.count)
+        for lease in lost {
+            unreadInLeases -= lease.ids.count
+            count(lease.lane, -lease.ids.count)
         }
         return true
     }

@@ -5,7 +5,7 @@ package struct BatchSize: Sendable {
     package private(set) var size: Int
     private var successes = 0
 
-    /// So many have to succeed until the next may ask for twice as much.
+    /// After this number of successes the next statement may ask for twice as much.
     private static let patience = 8
 
     package init(_ whole: Int, least: Int) {

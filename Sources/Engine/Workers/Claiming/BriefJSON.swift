@@ -1,8 +1,8 @@
 import FoundationEssentials
 
-/// Reads short arguments without what `JSONDecoder` spends on any document before its first field. It declines whatever it would have to
-/// think about (an error, an escape, a date, a fraction of many digits), and then counts for nothing, whatever the type
-/// made of it: `JSONDecoder` reads the text anew. So all that is said here about JSON is what both agree on.
+/// Reads short arguments without the fixed cost that `JSONDecoder` has for each document. It declines everything difficult (an error, an
+/// escape, a date, a fraction of many digits); then its result is dropped, and `JSONDecoder` reads the text from the start. So both always
+/// agree on what a text means.
 enum BriefJSON {
     /// Longer ones are read by `JSONDecoder`: a key is looked for from the front each time.
     static let most = 512

@@ -15,14 +15,15 @@ package struct ClaimDemand: Sendable {
     /// Not less, for jobs that began together end together.
     private static let youth = 0.05
     package static let most = 2000
-    /// A claim of so many is loose whatever is at hand.
+    /// A claim of this many jobs is always loose.
     static let many = 500
     /// Jobs a second from which on they are a stream, of which a claim takes several.
     private static let stream = 1000.0
     /// What a job of a stream may wait for others: longer where more of them come, for there the processor is what is scarce.
     private static let longestGathering = Duration.milliseconds(4)
     private static let gatheringPerJob = Duration.nanoseconds(800)
-    /// A claim of so many was worth it; between them, it depends on the rate. One that found more was cut short by others who claim.
+    /// A claim that found this many was worth it; between the two numbers, the rate decides. A claim that found fewer was cut short by other
+    /// workers.
     private static let enough = (least: 12, most: 64)
 
     package init() {}
@@ -59,7 +60,7 @@ package struct ClaimDemand: Sendable {
         rate >= Self.stream ? min(Self.gatheringPerJob * rate, Self.longestGathering) : nil
     }
 
-    /// A claim of so many followed a stall, and the next should not wait.
+    /// A claim of this many jobs followed a stall, and the next one should not wait.
     package var enough: Int {
         let gathered = Int(2 * rate * ((gathering ?? .zero) / .seconds(1)))
         return min(max(gathered, Self.enough.least), Self.enough.most)

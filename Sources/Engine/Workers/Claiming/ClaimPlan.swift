@@ -38,7 +38,7 @@ package struct ClaimPlan: Sendable {
     /// `room` is how many jobs of a queue may be taken, for the queues that have a bound of their own. A hurried claim follows
     /// one that came back full: it looks at the lanes known to hold work, and at a few others in turn. Lines of one queue share
     /// what is wanted by their weights. `narrow`: of which lines no more than that may be taken, for they wait to be read.
-    package mutating func stretches(
+    package mutating func ranges(
         floors: Floors, queues: [Int32], lines: [Int32: FairShares.Line] = [:], room: [Int32: Int],
         narrow: [Int32: Int] = [:], wanted: Int, allowance: Allowance, hurried: Bool
     ) -> [ClaimRange] {
@@ -49,7 +49,7 @@ package struct ClaimPlan: Sendable {
         let portion = portions(ordered.filter(floors.isLive), lines: lines)
         let lone = ordered.first { $0.line == .lone }
         let suspect = hasLone ? nil : ordered.first { $0.line == .suspect }
-        var stretches: [ClaimRange] = []
+        var ranges: [ClaimRange] = []
         for lane in ordered.prefix(Self.mostLanes) {
             let main = lines[lane.queue]?.main ?? lane.queue
             var limit = min(wanted, room[main] ?? wanted)
@@ -65,18 +65,18 @@ package struct ClaimPlan: Sendable {
             }
             guard limit > 0 else { continue }
             if let sweep = floors.pendingSweep(of: lane) {
-                stretches.append(ClaimRange(lane: lane, floor: sweep.lower, ceiling: sweep.upper, limit: Int32(limit)))
-                if lane.line == .lone || lane.line == .suspect { continue }  // one stretch, or the limit counts twice
+                ranges.append(ClaimRange(lane: lane, floor: sweep.lower, ceiling: sweep.upper, limit: Int32(limit)))
+                if lane.line == .lone || lane.line == .suspect { continue }  // one range, or the limit counts twice
             }
-            stretches.append(ClaimRange(lane: lane, floor: floors.floor(of: lane), limit: Int32(limit)))
+            ranges.append(ClaimRange(lane: lane, floor: floors.floor(of: lane), limit: Int32(limit)))
         }
-        return stretches
+        return ranges
     }
 
-    /// The stretch at which a claim waits for its turn, where another claims too: the first where something is known to be. One that is
+    /// The range at which a claim waits for its turn, where another claims too: the first where something is known to be. One that is
     /// only looked at is another with each claim.
-    package static func turn(among stretches: [ClaimRange], floors: Floors) -> Int {
-        stretches.firstIndex { floors.isLive($0.lane) } ?? 0
+    package static func turn(among ranges: [ClaimRange], floors: Floors) -> Int {
+        ranges.firstIndex { floors.isLive($0.lane) } ?? 0
     }
 
     /// Where to take a job from that somebody has woken us for, when it is plain which: all others were looked at before we slept. `room` as
@@ -92,26 +92,26 @@ package struct ClaimPlan: Sendable {
         return ClaimRange(lane: lane, floor: floors.floor(of: lane), limit: 1)
     }
 
-    /// Jobs with limits and jobs without are claimed apart, each in the statement that suits them: whoever comes first among the
-    /// lanes known to hold work decides, and of one priority they take turns. Lanes with limits that are only probed would make the
+    /// Jobs with limits and jobs without are claimed apart, each in the statement that suits them. The first of the lanes known
+    /// to hold work decides which; lanes of one priority take turns. Lanes with limits that are only probed would make the
     /// dearer statement of every claim. A full queue in front does not keep the others waiting: what brought nothing is followed by the
     /// other part, and if that brings nothing either, or a claim was held back, by a whole one.
-    package mutating func apart(_ stretches: [ClaimRange], floors: Floors, limited: Set<Int32>) -> [ClaimRange] {
+    package mutating func apart(_ ranges: [ClaimRange], floors: Floors, limited: Set<Int32>) -> [ClaimRange] {
         isPart = false
-        guard !limited.isEmpty, !goesWhole else { return stretches }
+        guard !limited.isEmpty, !goesWhole else { return ranges }
         let live = Set(floors.liveLanes)
-        guard let first = stretches.first(where: { live.contains($0.lane) }) else { return stretches }
+        guard let first = ranges.first(where: { live.contains($0.lane) }) else { return ranges }
         var isLimited = limited.contains(first.lane.queue)
-        let other = stretches.first { live.contains($0.lane) && limited.contains($0.lane.queue) != isLimited }
+        let other = ranges.first { live.contains($0.lane) && limited.contains($0.lane.queue) != isLimited }
         if let last, last.isLimited == isLimited, let other,
             last.wasVain || other.lane.priority == first.lane.priority
         {
             isLimited.toggle()
         }
-        let part = stretches.filter {
+        let part = ranges.filter {
             limited.contains($0.lane.queue) == isLimited && (!isLimited || live.contains($0.lane))
         }
-        isPart = part.count < stretches.count
+        isPart = part.count < ranges.count
         last = (isLimited, other == nil || last?.wasVain ?? false)
         return part
     }

@@ -69,7 +69,7 @@ actor Claiming: SharingPart {
             }
         }
 
-        /// What a job may add to the answer of a claim of so many.
+        /// The bytes that each job may add to the answer of a claim of `wanted` jobs.
         func carry(_ wanted: Int) -> Int { bytes.size / max(1, wanted) }
     }
 
@@ -161,27 +161,27 @@ actor Claiming: SharingPart {
         let known = catalog.kindIDs
         let isLasting = !links.claim.isReplaced(within: Self.strictness) && !link.isReplaced(within: Self.strictness)
         if !claims.pace.careful, news.filled.isEmpty,
-            let stretch = claims.plan.pickUp(
+            let range = claims.plan.pickUp(
                 news.lanes, floors: now, queues: table.open, lines: table.lines, limited: table.limited,
                 room: state.roomPerQueue, narrow: state.narrow),
-            try await pickUp(from: stretch, by: link, &claims, for: order, of: table, kinds: known, isLoose: isLasting)
+            try await pickUp(from: range, by: link, &claims, for: order, of: table, kinds: known, isLoose: isLasting)
         {
             claims.pace.worked()
             askForLateOnes(&claims.pace)
             return .few
         }
         askForLateOnes(&claims.pace)
-        var stretches = claims.plan.stretches(
+        var ranges = claims.plan.ranges(
             floors: now, queues: table.open, lines: table.lines, room: state.roomPerQueue, narrow: state.narrow,
             wanted: order.wanted, allowance: state.allowance, hurried: !claims.pace.careful)
-        if !claims.pace.careful { stretches = claims.plan.apart(stretches, floors: now, limited: table.limited) }
-        guard !stretches.isEmpty else { return .nothing }
-        let turn = ClaimPlan.turn(among: stretches, floors: now)
+        if !claims.pace.careful { ranges = claims.plan.apart(ranges, floors: now, limited: table.limited) }
+        guard !ranges.isEmpty else { return .nothing }
+        let turn = ClaimPlan.turn(among: ranges, floors: now)
         return try await claim(
-            stretches, turn: turn, &claims, for: order, of: table, kinds: known, isLasting: isLasting)
+            ranges, turn: turn, &claims, for: order, of: table, kinds: known, isLasting: isLasting)
     }
 
-    /// As many as are wanted, from these stretches.
+    /// As many as are wanted, from these ranges.
     private func claim(
         _ visited: [ClaimRange], turn: Int, _ claims: inout ClaimState, for order: WorkerStateGuard.Order,
         of table: KnownQueues,
@@ -206,7 +206,7 @@ actor Claiming: SharingPart {
         guard found.count > 0 else { return isToFollow || found.turnedAway.count > 0 ? .more : .nothing }
         claims.pace.worked()
         sleepLock.woke(full: found.count >= order.wanted && order.wanted > 8)
-        if !found.parcels.isEmpty { state.expect(found.parcels, gates: found.gates) }
+        if !found.unreadLeases.isEmpty { state.expect(found.unreadLeases, gates: found.gates) }
         if !found.jobs.isEmpty {
             state.accept(
                 found.jobs.sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) }, gates: found.gates)
@@ -229,19 +229,19 @@ actor Claiming: SharingPart {
 
     /// One job, from where somebody has said that it is; false: there is none, or a claim has to decide.
     private func pickUp(
-        from stretch: ClaimRange, by link: LoopConnection, _ claims: inout ClaimState,
+        from range: ClaimRange, by link: LoopConnection, _ claims: inout ClaimState,
         for order: WorkerStateGuard.Order,
         of table: KnownQueues,
         kinds: [Int32], isLoose: Bool
     ) async throws(PostgresError) -> Bool {
-        let number = order.number + table.leaseClass(of: stretch.lane.queue)
+        let number = order.number + table.leaseClass(of: range.lane.queue)
         let link = link.current == nil ? links.claim : link  // who listens reconnects by himself
         let job: Claimed?
         let carry = claims.carry(1)
         do throws(PostgresError) {
             job = try await link.use { connection throws(PostgresError) in
                 try await Queue.claimOne(
-                    on: connection, session: order.session, number: number, kinds: kinds, from: stretch, loose: isLoose,
+                    on: connection, session: order.session, number: number, kinds: kinds, from: range, loose: isLoose,
                     carry: carry)
             }
         } catch {
@@ -254,7 +254,7 @@ actor Claiming: SharingPart {
         }
         guard let job else { return false }
         let place = QueuePosition(lane: job.lane, seq: job.seq)
-        shared.floors.withLock { $0.claimed([place], from: [stretch], wanted: 1) }
+        shared.floors.withLock { $0.claimed([place], from: [range], wanted: 1) }
         sleepLock.woke(full: false)
         state.accept([job], gates: [])
         running.startRuns()

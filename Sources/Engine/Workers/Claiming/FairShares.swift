@@ -24,7 +24,7 @@ package struct FairShares: Sendable {
         max(clocks[queue] ?? 0, fronts[line.main] ?? 0)
     }
 
-    /// Each of these lines was given so many jobs, by one claim.
+    /// One claim gave each of these lines this number of jobs.
     mutating func given(_ counts: [Int32: Int], lines: [Int32: Line]) {
         var starts: [Int32: Double] = [:]
         for (queue, count) in counts {

@@ -4,7 +4,7 @@ package import Queues
 ///
 /// A claim raises its lane's floor to the last place it took. Rows below it can still appear: their writer drew a number early
 /// and committed late. So every sample of the horizon (what the sequence has given out, who may still commit) orders each lane
-/// swept once more over the stretch that writers which have ended since the last sample could have filled.
+/// swept once more over the range that writers which have ended since the last sample could have filled.
 package struct Floors: Sendable, Hashable {
     struct Entry: Sendable, Hashable {
         var floor: Int64 = 0
@@ -37,7 +37,7 @@ package struct Floors: Sendable, Hashable {
     private var renewed: Set<Lane> = []
     private var missed: Int64?
 
-    /// After so many looks in vain a lane is no longer looked at by every claim.
+    /// After this number of looks without a job, not every claim looks at the lane any more.
     static let patience = 8
 
     package init() {}
@@ -112,47 +112,47 @@ package struct Floors: Sendable, Hashable {
         entries[lane]?.sweep = old.map { (min($0.lower, sweep.lower), max($0.upper, sweep.upper)) } ?? sweep
     }
 
-    /// A claim of `wanted` jobs over these stretches, in this order, has emptied these places. Of queues that a limit held back it
+    /// A claim of `wanted` jobs over these ranges, in this order, has emptied these places. Of queues that a limit held back it
     /// may have left some that it saw.
     package mutating func claimed(
-        _ emptied: [QueuePosition], from stretches: [ClaimRange], wanted: Int, heldBack: Set<Int32> = []
+        _ emptied: [QueuePosition], from ranges: [ClaimRange], wanted: Int, heldBack: Set<Int32> = []
     ) {
-        var highest = [Int64?](repeating: nil, count: stretches.count)
-        var counts = [Int](repeating: 0, count: stretches.count)
+        var highest = [Int64?](repeating: nil, count: ranges.count)
+        var counts = [Int](repeating: 0, count: ranges.count)
         var places: [Lane: [Int]] = [:]
-        for (index, stretch) in stretches.enumerated() {
-            places[stretch.lane, default: []].append(index)
+        for (index, range) in ranges.enumerated() {
+            places[range.lane, default: []].append(index)
         }
         for place in emptied {
             for index in places[place.lane] ?? []
-            where place.seq > stretches[index].floor && place.seq <= stretches[index].ceiling {
+            where place.seq > ranges[index].floor && place.seq <= ranges[index].ceiling {
                 highest[index] = max(highest[index] ?? place.seq, place.seq)
                 counts[index] += 1
             }
         }
-        // A claim that came back full visited nothing behind the last stretch that gave something, and that one only in part.
+        // A claim that came back full visited nothing behind the last range that gave something, and that one only in part.
         let full = emptied.count >= wanted
         let lastGiver = highest.lastIndex { $0 != nil } ?? 0
-        for (index, stretch) in stretches.enumerated() where !full || index <= lastGiver {
-            let held = heldBack.contains(stretch.lane.queue)
-            let cut = counts[index] >= stretch.limit || (full && index == lastGiver) || held
-            settle(stretch, highest: highest[index], cut: cut, held: held)
-            if let missed, stretch.ceiling == .max {
+        for (index, range) in ranges.enumerated() where !full || index <= lastGiver {
+            let held = heldBack.contains(range.lane.queue)
+            let cut = counts[index] >= range.limit || (full && index == lastGiver) || held
+            settle(range, highest: highest[index], cut: cut, held: held)
+            if let missed, range.ceiling == .max {
                 // Its writers ended after the claim had looked and before the sample: no later sample would go back to them.
-                add(sweep: (max(missed, stretch.floor), min(floor(of: stretch.lane), sampled)), to: stretch.lane)
+                add(sweep: (max(missed, range.floor), min(floor(of: range.lane), sampled)), to: range.lane)
             }
         }
         underWay = false
         missed = nil
     }
 
-    private mutating func settle(_ stretch: ClaimRange, highest: Int64?, cut: Bool, held: Bool) {
-        var entry = entries[stretch.lane] ?? Entry()
-        if stretch.ceiling == .max {
+    private mutating func settle(_ range: ClaimRange, highest: Int64?, cut: Bool, held: Bool) {
+        var entry = entries[range.lane] ?? Entry()
+        if range.ceiling == .max {
             if let highest { entry.floor = max(entry.floor, highest) }
             entry.misses = highest == nil && !held ? entry.misses + 1 : 0
             entry.live = highest != nil || (entry.live && entry.misses < Self.patience)
-        } else if renewed.contains(stretch.lane) {
+        } else if renewed.contains(range.lane) {
             // A sample or a call has asked for more since: look again.
         } else if held, highest == nil {
             // Nobody was let through: what was to be swept still is.
@@ -161,6 +161,6 @@ package struct Floors: Sendable, Hashable {
         } else {
             entry.sweep = nil
         }
-        entries[stretch.lane] = entry
+        entries[range.lane] = entry
     }
 }

@@ -7,7 +7,7 @@ package struct UnreadJobs: Sendable {
     private var lines: [Int32: [Claimed]] = [:]
     package private(set) var count = 0
 
-    /// So many of a line wait at once: enough for the reads to follow each other, and few enough to leave to other workers.
+    /// The most that wait in one line: enough for the reads to follow each other, and few enough to leave jobs to other workers.
     package static let most = 256
 
     package init() {}

@@ -49,7 +49,7 @@ actor LaneLooking: SharingPart {
         /// The last look for timers that committed late, by our clock and by the database's.
         var late = (ended: ContinuousClock.now, took: Duration.zero, time: Date.distantPast)
 
-        /// So many lines have lanes that are looked at one by one.
+        /// Up to this number of lines, each lane is looked at by itself.
         static let fewLines = 8
     }
 

@@ -2,10 +2,10 @@ package import FoundationEssentials
 package import Queues
 
 /// Until when everything due has been moved for good: so that the look for timers that committed late need not walk over all that was
-/// ever moved, which a snapshot held open keeps from being cleaned up. Pure; what Bottoms is for places in line.
+/// ever moved, which a snapshot held open keeps from being cleaned up. Pure. `EmptyBelow` does the same for places in line.
 ///
-/// Whoever sets a timer sets it for later than the clock it has read, and takes its transaction's number right after that. Whoever
-/// rests for longer between the two, or rolls back a move, leaves a timer below: a look without a bottom finds it.
+/// A transaction sets a timer later than the clock that it has read, and gets its number right after that. One that rests longer between the
+/// two, or rolls back a move, leaves a timer below: a look without a lower bound finds it.
 package struct NothingDueBefore: Sendable {
     /// Writers in flight, each with the database's time at the sample before it was first seen: it sets timers for later only.
     private var writers: [UInt64: Date] = [:]

@@ -1,4 +1,4 @@
-/// Which runs of a kind go together in one call, and when. Pure; `Gatherer` puts a lock around it.
+/// Which runs of a kind go together in one call, and when. Pure; `ChunkRunner` puts a lock around it.
 ///
 /// Runs join the round that is open. It closes when it is full, or when its time is up, and is a chunk from then on.
 package struct ChunkAssembler: Sendable {
@@ -71,7 +71,7 @@ package struct ChunkAssembler: Sendable {
     package mutating func cancel(_ ticket: Int) -> Leave {
         if let index = open.firstIndex(of: ticket) {
             open.remove(at: index)
-            if open.isEmpty { round += 1 }  // whoever comes next gets its own whole time
+            if open.isEmpty { round += 1 }  // the next run gets its own whole time
             return .left
         }
         for (id, tickets) in wanted where tickets.contains(ticket) {

@@ -20,7 +20,7 @@ final class ChunkRunner<Work: Job>: ChunkRunning {
     }
 
     private struct State {
-        var former: ChunkAssembler
+        var assembler: ChunkAssembler
         var members: [Int: Member] = [:]
         var calls: [Int: Task<Void, Never>] = [:]
     }
@@ -34,13 +34,13 @@ final class ChunkRunner<Work: Job>: ChunkRunning {
         self.decode = decode
         self.waiting = waiting
         self.body = body
-        state = Mutex(State(former: ChunkAssembler(size: size)))
+        state = Mutex(State(assembler: ChunkAssembler(size: size)))
     }
 
     func run(_ args: [UInt8], _ context: Context) async throws -> Verdict {
         let item = ChunkItem(job: try decode(args), context: context)
-        let ticket = state.withLock { $0.former.ticket() }
-        defer { state.withLock { $0.former.forget(ticket) } }
+        let ticket = state.withLock { $0.assembler.ticket() }
+        defer { state.withLock { $0.assembler.forget(ticket) } }
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 join(ticket, Member(item: item, continuation: continuation))
@@ -52,7 +52,7 @@ final class ChunkRunner<Work: Job>: ChunkRunning {
 
     private func join(_ ticket: Int, _ member: Member) {
         let welcome = state.withLock { state in
-            let welcome = state.former.join(ticket)
+            let welcome = state.assembler.join(ticket)
             if welcome != .refused { state.members[ticket] = member }
             return welcome
         }
@@ -61,7 +61,7 @@ final class ChunkRunner<Work: Job>: ChunkRunning {
             // Its sleep belongs to the round and not to the run that opened it, which may leave.
             Task {
                 try? await Task.sleep(for: waiting)
-                if let chunk = state.withLock({ $0.former.close(round: round) }) { start(chunk) }
+                if let chunk = state.withLock({ $0.assembler.close(round: round) }) { start(chunk) }
             }
         case .joined: break
         case .full(let chunk): start(chunk)
@@ -75,7 +75,7 @@ final class ChunkRunner<Work: Job>: ChunkRunning {
         let late = state.withLock { state in
             guard state.members[chunk.tickets[0]] != nil else { return false }
             state.calls[chunk.id] = call
-            return !state.former.isWanted(chunk.id)
+            return !state.assembler.isWanted(chunk.id)
         }
         if late { call.cancel() }
     }
@@ -85,7 +85,7 @@ final class ChunkRunner<Work: Job>: ChunkRunning {
         let said: Result<[Verdict], any Error>
         do { said = .success(try await ChunkOptions.verdicts(items, body)) } catch { said = .failure(error) }
         let members = state.withLock { state in
-            state.former.ended(chunk.id)
+            state.assembler.ended(chunk.id)
             state.calls[chunk.id] = nil
             return chunk.tickets.compactMap { state.members.removeValue(forKey: $0) }
         }
@@ -96,7 +96,7 @@ final class ChunkRunner<Work: Job>: ChunkRunning {
 
     private func cancel(_ ticket: Int) {
         let (member, call) = state.withLock { state -> (Member?, Task<Void, Never>?) in
-            switch state.former.cancel(ticket) {
+            switch state.assembler.cancel(ticket) {
             case .left: return (state.members.removeValue(forKey: ticket), nil)
             case .chunkAlone(let chunk): return (nil, state.calls[chunk])
             case .othersRemain, .absent: return (nil, nil)
@@ -108,7 +108,7 @@ final class ChunkRunner<Work: Job>: ChunkRunning {
 
     func drain() {
         let members = state.withLock { state in
-            state.former.drain().compactMap { state.members.removeValue(forKey: $0) }
+            state.assembler.drain().compactMap { state.members.removeValue(forKey: $0) }
         }
         for member in members { Self.sendBack(member) }
     }

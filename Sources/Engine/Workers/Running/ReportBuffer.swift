@@ -1,7 +1,7 @@
 package import Jobs
 package import Queues
 
-/// What runs have reported and the database has not taken yet: the latest progress of each, and its newest lines. Pure; `Notebook`
+/// What runs have reported and the database has not taken yet: the latest progress of each, and its newest lines. Pure; `ReportWriter`
 /// puts a lock around it.
 package struct ReportBuffer: Sendable {
     package struct Key: Hashable, Sendable {

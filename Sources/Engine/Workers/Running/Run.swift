@@ -13,7 +13,7 @@ package final class Run: Sendable {
     let kind: WorkedKind?
     private let state = Mutex(State())
     private let placement = Atomic(-1)
-    /// Where it stands among the running ones; whoever holds them says so.
+    /// Its index among the running ones; `WorkerState` sets it.
     var place: Int {
         get { placement.load(ordering: .relaxed) }
         set { placement.store(newValue, ordering: .relaxed) }
@@ -50,7 +50,7 @@ package final class Run: Sendable {
         if late { task.cancel() }
     }
 
-    /// It is over: whoever cancels it from here on does not reach the task. False when somebody has cancelled it before.
+    /// The run is over: from here on a cancellation does not reach the task. False if it was cancelled before.
     func detach() -> Bool {
         state.withLock { state in
             state.over = true

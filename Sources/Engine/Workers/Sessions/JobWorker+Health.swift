@@ -1,7 +1,7 @@
 import Synchronization
 
 extension JobWorker {
-    /// How it is, for whoever asks: a probe, a page.
+    /// The state of the worker, for probes and pages.
     package struct Health: Sendable {
         /// Its session is open, and it takes jobs.
         package var hasStarted: Bool

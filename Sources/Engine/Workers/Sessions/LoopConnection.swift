@@ -27,7 +27,7 @@ final class LoopConnection: Sendable {
         thread.stop()
     }
 
-    /// Runs the loop on the link's own thread. Not for what takes long: whoever uses the link waits for it.
+    /// Runs the loop on the connection's own thread. Not for slow work: users of the connection wait for it.
     func run(isolation: isolated (any Actor)? = #isolation, _ loop: () async -> Void) async {
         await withTaskExecutorPreference(thread, operation: loop)
     }

@@ -81,7 +81,7 @@ actor SessionKeeping: SharingPart {
         }
     }
 
-    /// Somebody took us for dead. Everything we held is lost; begin anew under another number.
+    /// Another worker took this one for dead. Everything it held is lost; it begins again under another number.
     private func renewSession() async throws(PostgresError) {
         log.warning("this worker was taken for dead and its jobs given to others; opening a new session")
         cancelLost(state.leaseNumbers)

@@ -58,7 +58,7 @@ final class QueueSleepLock: WorkerPart {
         signal.fire()
     }
 
-    /// The worker looks by itself for a while, or has no slot free: whoever enqueues need not call.
+    /// The worker looks by itself for a while, or has no free slot: an enqueue need not notify it.
     func busy() {
         let waiting = state.withLock { state in
             state.asleep = false

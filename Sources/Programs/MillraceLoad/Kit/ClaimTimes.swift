@@ -67,7 +67,7 @@ private struct Claimer {
 
     mutating func turn() async throws {
         let isHurried = !times.isEmpty
-        var ranges = plan.stretches(
+        var ranges = plan.ranges(
             floors: floors, queues: queues, lines: shares, room: [:], wanted: batch,
             allowance: ClaimPlan.Allowance(suspects: 16, lone: true), hurried: isHurried)
         if isHurried { ranges = plan.apart(ranges, floors: floors, limited: limited) }
