@@ -15,6 +15,11 @@ package struct Backoff: Sendable {
         return bound * Double.random(in: 0.5...1, using: &random)
     }
 
+    package mutating func next() -> Duration {
+        var random = SystemRandomNumberGenerator()
+        return next(using: &random)
+    }
+
     package mutating func reset() {
         tries = 0
     }

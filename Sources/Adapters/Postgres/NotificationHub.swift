@@ -47,7 +47,6 @@ package final class NotificationHub: Sendable {
     package func run() async {
         guard host() else { return }
         var backoff = Backoff(cap: .seconds(5))
-        var random = SystemRandomNumberGenerator()
         while !Task.isCancelled {
             do throws(PostgresError) {
                 let connection = try await Connection.open(options, name: "mr-hear")
@@ -59,7 +58,7 @@ package final class NotificationHub: Sendable {
                 await connection.close()
             } catch {
                 end()
-                if error != .cancelled { try? await Task.sleep(for: backoff.next(using: &random)) }
+                if error != .cancelled { try? await Task.sleep(for: backoff.next()) }
             }
         }
     }

@@ -49,7 +49,6 @@ final class NoticeLane: Sendable {
         let writing = Task { await self.write() }
         await withDiscardingTaskGroup { group in
             var backoff = Backoff(cap: .seconds(2))
-            var random = SystemRandomNumberGenerator()
             while !Task.isCancelled {
                 let free = state.withLock { state in
                     state.isFull = state.running >= options.slots
@@ -72,7 +71,7 @@ final class NoticeLane: Sendable {
                     await signal.wait(for: min(next ?? floor, floor))
                 } catch {
                     complain(error)
-                    try? await Task.sleep(for: backoff.next(using: &random))
+                    try? await Task.sleep(for: backoff.next())
                 }
             }
         }
@@ -169,13 +168,12 @@ final class NoticeLane: Sendable {
     /// Records all results that have come back, in one statement; keeps those that cannot be recorded now.
     private func write() async {
         var backoff = Backoff(cap: .seconds(2))
-        var random = SystemRandomNumberGenerator()
         while !Task.isCancelled {
             await written.wait(for: .seconds(5))
             if await flush() {
                 backoff.reset()
             } else {
-                try? await Task.sleep(for: backoff.next(using: &random))
+                try? await Task.sleep(for: backoff.next())
                 written.fire()
             }
         }

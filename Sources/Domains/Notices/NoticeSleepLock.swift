@@ -52,7 +52,6 @@ final class NoticeSleepLock: Sendable {
 
     func run() async {
         var backoff = Backoff(cap: .seconds(5))
-        var random = SystemRandomNumberGenerator()
         while !Task.isCancelled {
             do {
                 let connection = try await Connection.open(hearing.options, name: "mr-ear")
@@ -68,7 +67,7 @@ final class NoticeSleepLock: Sendable {
             } catch {
                 forget()
                 log.debug("no notifications of notices now; polling", [("error", "\(error)")])
-                try? await Task.sleep(for: backoff.next(using: &random))
+                try? await Task.sleep(for: backoff.next())
             }
         }
     }

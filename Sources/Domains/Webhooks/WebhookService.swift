@@ -66,7 +66,6 @@ package final class WebhookService: Sendable {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.hearing.run() }
             var backoff = Backoff()
-            var random = SystemRandomNumberGenerator()
             var sealed: ContinuousClock.Instant?
             while !Task.isCancelled {
                 do {
@@ -90,7 +89,7 @@ package final class WebhookService: Sendable {
                 } catch {
                     guard !Task.isCancelled else { break }
                     log.debug("webhooks wait for the database", [("error", "\(error)")])
-                    try? await Task.sleep(for: backoff.next(using: &random))
+                    try? await Task.sleep(for: backoff.next())
                 }
             }
             group.cancelAll()

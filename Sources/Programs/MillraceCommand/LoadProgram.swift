@@ -41,15 +41,18 @@ package enum LoadProgram {
 
     /// Returns only if it cannot be started.
     package static func become(_ arguments: [String]) -> Int32 {
-        let console = Console.standard()
+        var console = Console.standard()
+        if arguments.contains("--json") || arguments.contains("--jsonl") { console.format = .json }
         guard let path else {
             console.failure("\(name) is not installed beside this program, and `load` needs it")
             console.plainError("swift build -c release --product \(name) makes it")
+            console.writeReport(code: .failed)
             return ExitCode.failed.rawValue
         }
         var words = ([path] + arguments).map { strdup($0) } + [nil]
         execv(path, &words)
         console.failure("\(path) cannot be started: \(String(cString: strerror(errno)))")
+        console.writeReport(code: .failed)
         return ExitCode.failed.rawValue
     }
 }

@@ -41,7 +41,6 @@ actor Claiming: SharingPart {
         var plan = ClaimPlan()
         var pace = ClaimPace()
         var backoff = Backoff()
-        var random = SystemRandomNumberGenerator()
         var generation = 0
         var orphans = OrphanLooks()
         /// What a claim may ask for, of jobs and of bytes.
@@ -105,7 +104,7 @@ actor Claiming: SharingPart {
         } catch {
             if error.outcomeUnknown || error.isOutage || error.isUnanswerable { claims.generation = -1 }
             claims.failed(error)
-            await stumble(error, pause: claims.backoff.next(using: &claims.random))
+            await stumble(error, pause: claims.backoff.next())
         }
     }
 

@@ -19,7 +19,6 @@ actor LargeJobReading: SharingPart {
     /// How the reads of large jobs have gone.
     private struct ContentsState {
         var backoff = Backoff()
-        var random = SystemRandomNumberGenerator()
         var jobs = BatchSize(UnreadJobs.most, least: 1)
         var bytes: BatchSize
         /// How often a job was asked for alone, in vain.
@@ -107,6 +106,6 @@ actor LargeJobReading: SharingPart {
             reads.jobs.failed()
             reads.bytes.failed()
         }
-        try? await Task.sleep(for: reads.backoff.next(using: &reads.random))
+        try? await Task.sleep(for: reads.backoff.next())
     }
 }

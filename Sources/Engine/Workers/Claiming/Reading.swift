@@ -16,7 +16,6 @@ actor Reading: SharingPart {
 
     func run() async {
         var backoff = Backoff()
-        var random = SystemRandomNumberGenerator()
         var bytes = BatchSize(2 * options.bytes.claim, least: 0)
         while !Task.isCancelled {
             let leases = state.expected
@@ -44,7 +43,7 @@ actor Reading: SharingPart {
                 if error.isSlowness { bytes.failed() }
                 if error.isUnanswerable { bytes.gaveWay() }
                 limitedLog.say("what was claimed cannot be read yet; its jobs wait", error)
-                try? await Task.sleep(for: backoff.next(using: &random))
+                try? await Task.sleep(for: backoff.next())
             }
         }
     }

@@ -42,7 +42,6 @@ actor Finishing: SharingPart {
 
     private func record(_ flush: Flush, unsure isUnsure: Bool = false) async {
         var backoff = Backoff()
-        var random = SystemRandomNumberGenerator()
         var unsure = isUnsure
         var collided = false
         stalls.began(.recording)
@@ -69,7 +68,7 @@ actor Finishing: SharingPart {
                     return
                 }
                 if shared.isOver.withLock({ $0 }) { return }
-                try? await Task.sleep(for: backoff.next(using: &random))
+                try? await Task.sleep(for: backoff.next())
             }
         }
     }
@@ -79,7 +78,6 @@ actor Finishing: SharingPart {
         let claims = flush.ended.filter(\.isRecorded)
         guard !claims.isEmpty else { return flush }
         var backoff = Backoff()
-        var random = SystemRandomNumberGenerator()
         while true {
             do throws(PostgresError) {
                 let session = state.session
@@ -96,7 +94,7 @@ actor Finishing: SharingPart {
                     })
             } catch {
                 if shared.isOver.withLock({ $0 }) { return flush }
-                try? await Task.sleep(for: backoff.next(using: &random))
+                try? await Task.sleep(for: backoff.next())
             }
         }
     }

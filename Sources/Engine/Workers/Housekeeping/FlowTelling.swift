@@ -11,7 +11,6 @@ actor FlowTelling: SharingPart {
 
     func run() async {
         var backoff = Backoff()
-        var random = SystemRandomNumberGenerator()
         while !Task.isCancelled, !state.isDraining {
             do throws(PostgresError) {
                 try await links.house.use { connection throws(PostgresError) in
@@ -24,7 +23,7 @@ actor FlowTelling: SharingPart {
                 backoff.reset()
             } catch {
                 limitedLog.say("telling flows failed", error)
-                try? await Task.sleep(for: backoff.next(using: &random))
+                try? await Task.sleep(for: backoff.next())
             }
             // Many ends a moment are told together.
             try? await Task.sleep(for: .milliseconds(5))

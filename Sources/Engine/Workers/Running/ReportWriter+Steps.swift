@@ -48,7 +48,6 @@ extension ReportWriter {
         _ context: Context, _ body: @Sendable (Connection) async throws(PostgresError) -> Value
     ) async throws(PostgresError) -> Value {
         var backoff = Backoff()
-        var random = SystemRandomNumberGenerator()
         var cancelled: ContinuousClock.Instant?
         while true {
             do {
@@ -63,7 +62,7 @@ extension ReportWriter {
                     if since.duration(to: .now) > Self.lastTry { throw error }
                 }
             }
-            do { try await Task.sleep(for: backoff.next(using: &random)) } catch { throw .cancelled }
+            do { try await Task.sleep(for: backoff.next()) } catch { throw .cancelled }
         }
     }
 

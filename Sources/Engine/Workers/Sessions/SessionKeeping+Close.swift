@@ -8,7 +8,6 @@ extension SessionKeeping {
     func close() async {
         var open = opened
         var backoff = Backoff()
-        var random = SystemRandomNumberGenerator()
         let deadline = ContinuousClock.now + min(options.drainDeadline, .seconds(5))
         while let session = open.first {
             do throws(PostgresError) {
@@ -24,7 +23,7 @@ extension SessionKeeping {
             } catch {
                 limitedLog.say("a session could not be closed", error)
                 guard error.isOutage || error.outcomeUnknown, ContinuousClock.now < deadline else { return }
-                await shared.pulse.wait(for: backoff.next(using: &random))
+                await shared.pulse.wait(for: backoff.next())
             }
         }
     }

@@ -10,7 +10,6 @@ extension SessionKeeping {
     /// was asked for meanwhile. True: it hears notifications and holds its session lock.
     func open() async throws -> Bool? {
         var backoff = Backoff()
-        var random = SystemRandomNumberGenerator()
         var told = false
         while shared.stops.count == 0 {
             do throws(PostgresError) {
@@ -33,7 +32,7 @@ extension SessionKeeping {
                     told = true
                     log.warning("the database does not take a worker yet; trying again", [("error", error.description)])
                 }
-                await shared.stops.pause(backoff.next(using: &random))
+                await shared.stops.pause(backoff.next())
             }
         }
         return nil

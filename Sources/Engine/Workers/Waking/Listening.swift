@@ -15,7 +15,6 @@ actor Listening: SharingPart {
 
     private func loop() async {
         var backoff = Backoff()
-        var random = SystemRandomNumberGenerator()
         var generation = links.listen.generation
         while !Task.isCancelled {
             do throws(PostgresError) {
@@ -33,7 +32,7 @@ actor Listening: SharingPart {
                 if error == .cancelled { continue }
                 hub.end()
                 links.listen.drop()
-                try? await Task.sleep(for: backoff.next(using: &random))
+                try? await Task.sleep(for: backoff.next())
             }
         }
         hub.end()

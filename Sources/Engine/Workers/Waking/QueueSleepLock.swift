@@ -82,7 +82,6 @@ final class QueueSleepLock: WorkerPart {
 
     func run() async {
         var backoff = Backoff()
-        var random = SystemRandomNumberGenerator()
         while !Task.isCancelled {
             guard state.withLock({ $0.asleep }) else {
                 await signal.wait()
@@ -96,7 +95,7 @@ final class QueueSleepLock: WorkerPart {
                     state.holds = false
                     state.waiting = nil
                 }
-                if error != .cancelled { try? await Task.sleep(for: backoff.next(using: &random)) }
+                if error != .cancelled { try? await Task.sleep(for: backoff.next()) }
             }
         }
         await link.close()
