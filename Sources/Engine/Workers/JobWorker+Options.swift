@@ -21,8 +21,6 @@ extension JobWorker {
         package var poll = Duration.seconds(1)
         package var beat = Duration.seconds(2)
         package var watch = Watch.Limits()
-        /// Whether it looks for what its floors may hide. Without that jobs are lost: only for the proof that this is noticed.
-        package var sweeps = true
         /// Limits in bytes: of a claim's answer; of an answer with the contents of large jobs; of all such contents in this worker; of one job,
         /// which ends without a run if it has more; and of any answer, which is more than any should need.
         package var bytes = (claim: 8 << 20, read: 16 << 20, held: 64 << 20, job: 16 << 20, answer: 48 << 20)

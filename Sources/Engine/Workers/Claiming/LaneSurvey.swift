@@ -10,7 +10,7 @@ struct LaneSurvey: Sendable {
 
     func sample(by link: LoopConnection) async throws(PostgresError) {
         let horizon = try await horizon(by: link)
-        if shared.options.sweeps { shared.floors.withLock { $0.sample(horizon) } }
+        shared.floors.withLock { $0.sample(horizon) }
     }
 
     func horizon(by link: LoopConnection) async throws(PostgresError) -> Horizon {
@@ -21,7 +21,6 @@ struct LaneSurvey: Sendable {
     ///   a bound or a limit, is no reason to look again.
     @discardableResult
     func walk(by link: LoopConnection, tells: Bool) async throws(PostgresError) -> Duration {
-        guard shared.options.sweeps else { return .seconds(1) }
         let began = ContinuousClock.now
         let known = shared.catalog.kindIDs
         let table = shared.catalog.known

@@ -54,7 +54,6 @@ actor LaneLooking: SharingPart {
     }
 
     private func lookBelowFloors(_ looks: inout Looks) async throws(PostgresError) -> Duration {
-        guard options.sweeps else { return .seconds(1) }
         let table = catalog.known
         let lines = table.serves.map { Array($0) } ?? Array(table.names.keys)
         guard lines.count <= Looks.fewLines else { return try await survey.walk(by: links.sweep, tells: true) }

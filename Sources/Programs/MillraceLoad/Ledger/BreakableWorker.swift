@@ -25,7 +25,6 @@ extension Command {
             }
             // So that a minute sees enough of them come back.
             if broken == .noTokenCheck { options.watch.silent = .seconds(5) }
-            options.sweeps = broken != .noSweep
         }
     }
 }
