@@ -124,7 +124,7 @@ final class WorkerShared: Sendable {
 }
 
 /// The connections of a worker, each with the loops that use it.
-struct WorkerLinks: Sendable {
+final class WorkerLinks: Sendable {
     let claim: LoopConnection
     /// Ends are recorded on it.
     let flush: LoopConnection
