@@ -205,9 +205,16 @@ let package = Package(
             ], path: "Sources/Faces/MillraceMail", swiftSettings: strict),
 
         .target(
+            name: "Console",
+            dependencies: [
+                "Calendars", "Encryption", "Listeners", "Postgres", "Signatures", "Telemetry", "Templates", "Threads",
+            ], path: "Sources/Faces/Console", resources: [.embedInCode("Resources")], swiftSettings: strict),
+
+        .target(
             name: "Composition",
             dependencies: [
-                "Blobs", "Calendars", "CheckIns", "CLinux", "CTerminal", "Digests", "Documents", "Encryption", "Faults",
+                "Blobs", "Calendars", "CheckIns", "CLinux", "Console", "CTerminal", "Digests", "Documents",
+                "Encryption", "Faults",
                 "Jobs", "Listeners", "Mail", "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues",
                 "Sandbox", "Signatures", "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks",
                 "Workers",
@@ -223,7 +230,8 @@ let package = Package(
             name: "MillraceCommand",
             dependencies: [
                 "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "Composition", "Compression",
-                "Documents", "Encryption", "Faults", "Jobs", "Mail", "MillraceMail", "Notices", "Pages", "Postgres",
+                "Console", "Documents", "Encryption", "Faults", "Jobs", "Listeners", "Mail", "MillraceMail", "Notices", "Pages",
+                "Postgres",
                 "Quests", "Queues", "Sandbox", "Schema", "Signatures", "Supervision", "Telemetry", "Templates",
                 "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/MillraceCommand", swiftSettings: strict),

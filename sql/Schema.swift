@@ -57,6 +57,7 @@ package enum Schema {
         Script(name: "048_quest_texts", bytes: Embedded._048_quest_texts),
         Script(name: "049_people_alone", bytes: Embedded._049_people_alone),
         Script(name: "050_document_feeds", bytes: Embedded._050_document_feeds),
+        Script(name: "051_console", bytes: Embedded._051_console),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -134,6 +135,7 @@ package enum Schema {
         Script(name: "status", bytes: Embedded.status),
         Script(name: "troubles", bytes: Embedded.troubles),
         Script(name: "room_lanes", bytes: Embedded.room_lanes),
+        Script(name: "console", bytes: Embedded.console),
         Script(name: "retention", bytes: Embedded.retention),
         Script(name: "maintenance", bytes: Embedded.maintenance),
         Script(name: "schema", bytes: Embedded.schema),

@@ -1,11 +1,11 @@
 import Glibc
 
 /// The allowed form of a Host header: a name or an address, and perhaps a port; nothing before or after it.
-struct HostHeader: Equatable {
+package struct HostHeader: Equatable {
     let host: String
     let port: UInt16?
 
-    init?(_ text: String) {
+    package init?(_ text: String) {
         var host = text[...]
         var port: UInt16?
         // The colons of an address in brackets belong to the address.
@@ -21,7 +21,7 @@ struct HostHeader: Equatable {
     }
 
     /// The whole name is compared: a longer name with the same beginning is another host.
-    var isThisMachine: Bool {
+    package var isThisMachine: Bool {
         host == "localhost" || host == "[::1]" || host.hasPrefix("127.") && Self.isAddress(host, AF_INET)
     }
 

@@ -1,6 +1,6 @@
 /// Decodes percent signs. Strict: a broken escape is refused, never guessed.
-enum Escapes {
-    static func decoded(_ text: some StringProtocol, plusIsSpace: Bool = false) -> String? {
+package enum Escapes {
+    package static func decoded(_ text: some StringProtocol, plusIsSpace: Bool = false) -> String? {
         var bytes: [UInt8] = []
         var rest = text.utf8.makeIterator()
         while let byte = rest.next() {
@@ -25,7 +25,7 @@ enum Escapes {
     }
 
     /// nil when something in it cannot be decoded.
-    static func query(_ text: some StringProtocol) -> [(name: String, value: String)]? {
+    package static func query(_ text: some StringProtocol) -> [(name: String, value: String)]? {
         var pairs: [(name: String, value: String)] = []
         for part in text.split(separator: "&") {
             let halves = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)

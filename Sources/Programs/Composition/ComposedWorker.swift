@@ -1,3 +1,4 @@
+import Console
 import Documents
 import Jobs
 import Listeners
@@ -16,6 +17,7 @@ package struct ComposedWorker: Sendable {
     package let engine: JobWorker
     let supervisor: Supervisor
     let listener: Listener?
+    let console: ConsoleService?
     let mail: MailWiring?
     let documents: DocumentWiring?
     let checkIns: CheckInWiring
@@ -41,6 +43,7 @@ package struct ComposedWorker: Sendable {
         async let _: Void? = webhooks?.run()
         async let _: Void = blobs.run()
         async let _: Void = supervisor.run()
+        async let _: Void? = console?.run()
         async let answering: Void? = listener?.run()
         let outcome: Result<JobWorker.Report, any Error>
         do {
@@ -96,15 +99,19 @@ extension Composer {
         let notices = try notices(pool: pool, hearing: hearing, supervisor: supervisor)
         let webhooks = webhooks(pool: Pool(database, size: 4), hearing: hearing, supervisor: supervisor)
         let mailRoutes = sendsMail ? try MailRoutes(pool: pool, settings: settings, log: log).all : []
+        let console =
+            settings.showsConsole
+            ? try console(pool: Pool(database, size: 6), version: JobWorker.version, keepsHouse: false) : nil
         let listener = try listener(
-            for: engine, supervisor, more: mailRoutes + checkIns.routes + blobs.routes,
+            for: engine, supervisor, more: mailRoutes + checkIns.routes + blobs.routes + (console?.routes ?? []),
             rooms: {
                 (mail?.service.tally.gauges ?? []) + checkIns.gauges + (notices?.standing.gauges ?? [])
                     + (webhooks?.tally.gauges ?? [])
             }, measures: { engine.health.cutOff == nil ? await measures(pool) : nil })
         tellOfMailFiles()
         return ComposedWorker(
-            engine: engine, supervisor: supervisor, listener: listener, mail: mail, documents: documents,
+            engine: engine, supervisor: supervisor, listener: listener, console: console, mail: mail,
+            documents: documents,
             checkIns: checkIns, notices: notices, webhooks: webhooks, blobs: blobs)
     }
 }

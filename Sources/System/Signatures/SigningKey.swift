@@ -124,4 +124,22 @@ package enum Base64URL {
         }
         return String(decoding: out, as: UTF8.self)
     }
+
+    /// Strict: nil for any other byte, and for bits that would be lost.
+    package static func decode(_ text: some StringProtocol) -> [UInt8]? {
+        var out: [UInt8] = []
+        var word: UInt32 = 0
+        var bits = 0
+        for byte in text.utf8 {
+            guard let value = digits.firstIndex(of: byte) else { return nil }
+            word = word << 6 | UInt32(value)
+            bits += 6
+            if bits >= 8 {
+                bits -= 8
+                out.append(UInt8(truncatingIfNeeded: word >> bits))
+                word &= (1 << bits) - 1
+            }
+        }
+        return bits < 6 && word == 0 ? out : nil
+    }
 }

@@ -2,11 +2,14 @@
 -- another role's name in it, and the door passes it on to what it calls. A role's rights follow from grants: on the doors, and on the three
 -- functions below. No function reads the session's user.
 
--- The three rights: staff acts on every job and for everybody (workers, operators, the owner of the schema); an admin may also name files;
--- a back end speaks for any person.
+-- The five rights: staff acts on every job and for everybody (workers, operators, the owner of the schema); an admin may also name files;
+-- a back end speaks for any person; a viewer sees every job, through doors that redact; an operator is a
+-- person who acts, and whose actions are written into the audit.
 create or replace function millrace.right_staff() returns void language sql immutable as 'select null::void';
 create or replace function millrace.right_admin() returns void language sql immutable as 'select null::void';
 create or replace function millrace.right_backend() returns void language sql immutable as 'select null::void';
+create or replace function millrace.right_view() returns void language sql immutable as 'select null::void';
+create or replace function millrace.right_operate() returns void language sql immutable as 'select null::void';
 
 create or replace function millrace.role_name(the_role text) returns text
 language sql stable as $$
@@ -125,6 +128,12 @@ create or replace function millrace.may_see(the_owner text, the_tenant text, cal
 language sql stable as $$
     select millrace.is_staff(caller)
         or coalesce(the_owner = caller and (millrace.caller_tenant() is null or millrace.caller_tenant() = the_tenant), false)
+        or coalesce(has_function_privilege(to_regrole(quote_ident(caller))::oid, 'millrace.right_view()'::regprocedure, 'execute'), false)
+$$;
+
+create or replace function millrace.is_operator(caller name) returns boolean
+language sql stable as $$
+    select coalesce(has_function_privilege(to_regrole(quote_ident(caller))::oid, 'millrace.right_operate()'::regprocedure, 'execute'), false) or millrace.is_admin(caller)
 $$;
 
 -- The person that the claims name; null for a back end without claims, which may name any person. Claims count only for a role that cannot

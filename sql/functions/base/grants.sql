@@ -5,6 +5,8 @@ declare
     client text := millrace.role_name('client');
     worker text := millrace.role_name('worker');
     admin text := millrace.role_name('admin');
+    viewer text := millrace.role_name('viewer');
+    operator text := millrace.role_name('operator');
     doors_client text[] := array['enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'cancel', 'flow_cancel', 'flow_tree', 'job', 'why', 'own_jobs', 'now', 'event_publish', 'flag_on',
         'mail_send', 'mail_password_reset', 'mail_account_verification', 'mail_welcome', 'mail_account_notification', 'mail_cancel', 'mail_reschedule', 'mail_message', 'template_render',
         'family_create', 'family_zone', 'family_join', 'family_leave', 'family_invite', 'family_uninvite', 'family_invitations', 'person_erase', 'mood_log', 'mood_log_many', 'mood_delete', 'moods', 'hobby_save', 'hobbies',
@@ -42,7 +44,7 @@ declare
         'webhook_fan_out', 'webhook_claim', 'webhook_wait', 'webhook_record', 'webhook_consent', 'webhook_target', 'webhook_state', 'webhook_secrets', 'webhook_seal',
         'link_key_set', 'upload_arrived', 'upload_reserve', 'upload_renew', 'upload_release', 'blob_allow', 'blob_sweep_turn', 'template_unchecked', 'template_checked', 'right_staff',
         'jobs_read', 'check_in_never', 'check_in_rules_set', 'mail_defaults_tell', 'error_map'];
-    doors_admin text[] := doors_worker || array['job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',
+    doors_admin text[] := doors_worker || array['right_view', 'right_operate', 'queue_overview', 'schedules_shown', 'mail_shown', 'documents_shown', 'document_shown', 'quest_waves', 'alarms_shown', 'check_ins_due', 'job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',
         'dead_ids', 'dead_summary', 'jobs_find', 'job_errors', 'names_known', 'queue_remove', 'sealed_keys', 'sealed_page', 'reseal',
         'right_admin', 'consent_block', 'consent_unblock', 'grant_backend', 'revoke_backend', 'grant_enqueue', 'revoke_enqueue', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',
         'schedule_remove', 'schedule_pause', 'schedule_resume', 'schedule_run', 'schedule_fires', 'grant_publish', 'revoke_publish',
@@ -50,6 +52,18 @@ declare
         'mail_resolve', 'mail_unsuppress', 'mail_suppressions', 'mail_erase', 'mail_audits', 'app_name_set',
         'quest_audit', 'quest_repair', 'quota_set',
         'webhook_add', 'webhook_rotate', 'webhook_remove', 'webhook_enable', 'webhook_redeliver'];
+    -- People at the console. A viewer reads what is redacted and masked; an operator also acts, and reads what stands in documents.
+    doors_viewer text[] := array['now', 'right_view', 'schema_state', 'depths', 'queue_overview', 'queue_list', 'queue_load', 'rates', 'orphans', 'troubles', 'retrying', 'rooms', 'room_lanes', 'measures', 'outstanding',
+        'blocked_count', 'parked_count', 'dead_count', 'limit_list', 'pins', 'sizes', 'partitions', 'sealed_keys', 'retentions', 'names_known', 'why', 'why_queue',
+        'jobs_find', 'job_ids', 'job_count', 'job_errors', 'flow_tree', 'job_shown', 'jobs_shown', 'logs_shown', 'steps_shown', 'redactions', 'kind_list', 'jobs_by_field',
+        'failure_groups', 'failure_group', 'failure_group_jobs', 'schedules_shown', 'schedule_fires', 'provider_workers', 'latency_quantile', 'flag_list',
+        'mail_state', 'mail_list', 'mail_shown', 'template_source', 'template_built_in', 'template_history', 'quest_state', 'quest_waves', 'document_state', 'documents_shown', 'document_shown',
+        'check_in_state', 'alarms_shown', 'check_ins_due', 'notice_state', 'notice_list', 'webhook_state', 'versions_seen', 'versions_compare', 'samples_queue', 'samples_kind', 'samples_worker', 'samples_provider', 'samples_storage',
+        'sample_at', 'fleet_events', 'operation_preview', 'operation', 'operation_list', 'operation_items', 'audit_list'];
+    doors_operator text[] := doors_viewer || array['right_staff', 'right_operate', 'cancel', 'retry', 'retry_fresh', 'reschedule', 'job_priority', 'jobs_do', 'flow_cancel', 'flow_retry', 'flow_ids', 'pause', 'resume', 'limit_set',
+        'schedule_pause', 'schedule_resume', 'schedule_run', 'provider_force', 'flag_set', 'mail_resolve', 'mail_cancel', 'mail_story', 'mail_suppress', 'document_retry', 'document_story', 'document_contents',
+        'document_output_of', 'check_in_resolve', 'watch_contacts', 'notice_story', 'notice_cancel', 'webhook_enable', 'webhook_redeliver', 'job', 'job_list', 'logs', 'steps', 'redact', 'redact_text', 'kind_fields_set',
+        'operation_start', 'operation_pause', 'operation_resume', 'operation_stop', 'operation_undo', 'operation_step', 'sample_take', 'blob_open', 'blob_piece', 'blob'];
 begin
     execute 'revoke all on schema millrace from public';
     execute 'revoke all on all tables in schema millrace from public';
@@ -63,7 +77,7 @@ begin
     for one in
         select p.oid::regprocedure as signature, p.proname, r.role
           from pg_proc p
-          join lateral (values (client, doors_client), (worker, doors_worker), (admin, doors_admin)) r(role, doors) on p.proname = any (r.doors)
+          join lateral (values (client, doors_client), (worker, doors_worker), (admin, doors_admin), (viewer, doors_viewer), (operator, doors_operator)) r(role, doors) on p.proname = any (r.doors)
          where p.pronamespace = 'millrace'::regnamespace and to_regrole(quote_ident(r.role)) is not null
     loop
         execute format('grant execute on function %s to %I', one.signature, one.role);
@@ -77,7 +91,7 @@ begin
     loop
         execute format('grant execute on function %s to %s', one.signature, one.role);
     end loop;
-    foreach client in array array[client, worker, admin] loop
+    foreach client in array array[client, worker, admin, viewer, operator] loop
         if to_regrole(quote_ident(client)) is not null then
             execute format('grant usage on schema millrace to %I', client);
         end if;
@@ -95,5 +109,15 @@ begin
             millrace.documents, millrace.document_pages, millrace.quotas,
             millrace.check_ins, millrace.alarms, millrace.alarm_history,
             millrace.webhooks, millrace.webhook_deliveries, millrace.made to %I', admin);
+    end if;
+    foreach viewer in array array[viewer, operator] loop
+        if to_regrole(quote_ident(viewer)) is not null then
+            execute format('grant select on millrace.queues, millrace.workers, millrace.limits, millrace.providers, millrace.provider_events, millrace.templates,
+                millrace.mail_messages, millrace.mail_attempts, millrace.mail_analytics, millrace.check_ins, millrace.alarms, millrace.alarm_history,
+                millrace.webhooks, millrace.webhook_deliveries, millrace.document_pages, millrace.quotas to %I', viewer);
+        end if;
+    end loop;
+    if to_regrole(quote_ident(operator)) is not null then
+        execute format('grant select on millrace.jobs, millrace.schedules, millrace.mail_events, millrace.notices, millrace.documents, millrace.families, millrace.quests, millrace.events to %I', operator);
     end if;
 end $$;

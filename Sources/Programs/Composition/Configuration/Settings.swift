@@ -86,6 +86,8 @@ extension Settings {
     package var clientRole: String { string(.clientRole) }
     package var workerRole: String { string(.workerRole) }
     package var adminRole: String { string(.adminRole) }
+    package var viewerRole: String { string(.viewerRole) }
+    package var operatorRole: String { string(.operatorRole) }
 }
 
 extension Settings {

@@ -5,6 +5,7 @@ extension Setting {
     /// Every setting there is. A room that brings its own adds a list here, and no more.
     package static let all: [Setting] =
         connection + worker + supervision + mail + quests + webhooks + notices + checkIns + documents + listening
+        + console
         + links + storing + mailing + sealing + roles + terminal
 
     package static let connection: [Setting] = [
@@ -15,7 +16,7 @@ extension Setting {
     package static let storing: [Setting] = [blobs, blobsSweep] + s3
     package static let mailing: [Setting] = [locale]
     package static let sealing: [Setting] = [encryptionKeys]
-    package static let roles: [Setting] = [clientRole, workerRole, adminRole]
+    package static let roles: [Setting] = [clientRole, workerRole, adminRole, viewerRole, operatorRole]
     package static let terminal: [Setting] = [noColor]
 
     package static let databaseURL = Setting(
@@ -110,6 +111,8 @@ extension Setting {
     package static let clientRole = role("client", "enqueues")
     package static let workerRole = role("worker", "works")
     package static let adminRole = role("admin", "operates")
+    package static let viewerRole = role("viewer", "looks at the console")
+    package static let operatorRole = role("operator", "acts at the console")
 
     package static let noColor = Setting(
         "no-color", environment: "NO_COLOR", .presence, help: "No colours, with any value.")

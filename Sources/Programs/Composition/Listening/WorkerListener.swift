@@ -48,7 +48,7 @@ extension Composer {
 
 extension ListenerError {
     /// The configuration is wrong, not the world.
-    fileprivate var needsCare: Bool {
+    var needsCare: Bool {
         switch self {
         case .needsToken: true
         case .taken, .cannotListen, .refusedByLibrary: false

@@ -4,16 +4,6 @@ import Supervision
 
 /// A provider for machines and for people.
 extension ProviderRow {
-    var label: String { name == "default" || name == "*" ? provider : "\(provider) (\(name))" }
-
-    /// It will not recover without somebody's action.
-    var isGrave: Bool {
-        let word = reason.map { String($0.prefix { $0.isLetter || $0 == "_" }) } ?? ""
-        return state == "open" && ErrorClass(rawValue: word)?.bearing == .refusing
-    }
-
-    var stateText: String { String(state.map { $0 == "_" ? " " : $0 }) }
-
     var json: JSONValue {
         [
             "provider": .string(provider), "class": .string(name), "state": .string(state),

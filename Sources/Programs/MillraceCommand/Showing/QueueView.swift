@@ -17,11 +17,6 @@ extension QueueDepth {
         ]
     }
 
-    /// `10,000+` where counting stopped.
-    static func counted(_ count: Int, cap: Int?) -> String {
-        Humane.count(count) + (cap.map { count >= $0 } ?? false ? "+" : "")
-    }
-
     /// - Parameter rates: what ended in the last five minutes; nil leaves their columns out.
     static func table(_ queues: [QueueDepth], rates: [RateRow]?, cap: Int?) -> Table {
         var columns = [
@@ -63,9 +58,6 @@ extension QueueDepth {
             retentionDead == retention ? "" : "dead \(retentionDead)",
         ].filter { !$0.isEmpty }.joined(separator: ", ")
     }
-
-    /// Longer than anybody should wait without knowing.
-    var isLate: Bool { (oldestAge ?? 0) > 300 }
 }
 
 /// The runs that ended in the last five minutes, summed up.

@@ -4,18 +4,6 @@ import Queues
 
 /// A schedule for machines and for people.
 extension ScheduleRow {
-    /// So late that no worker can be there: they look once a second.
-    var isOverdue: Bool {
-        problem == nil && (untilNext.map { $0 < -60 } ?? (pausedAt == nil && now.timeIntervalSince(changedAt) > 60))
-    }
-
-    /// By the database's clock.
-    var untilNext: Double? { nextAt?.timeIntervalSince(now) }
-
-    var missedLately: Bool {
-        lastMissedAt.map { now.timeIntervalSince($0) < 3600 } ?? false
-    }
-
     var state: (text: String, style: Style) {
         if let problem { return (problem, .red) }
         if pausedAt != nil { return ("paused", .yellow) }

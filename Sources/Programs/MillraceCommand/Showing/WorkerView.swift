@@ -2,9 +2,6 @@ import FoundationEssentials
 import Queues
 
 extension WorkerRow {
-    /// Three beats missed: something is wrong there, or between us.
-    var isSilent: Bool { beatAge > 8 }
-
     var json: JSONValue {
         [
             "worker": .string(name), "host": .string(host), "pid": .int(pid), "version": .string(version),

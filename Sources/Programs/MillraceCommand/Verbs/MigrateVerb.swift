@@ -12,11 +12,12 @@ extension Command {
         flags: [
             .toggle("dry-run", environment: .none, help: "Print the SQL and change nothing."),
             .toggle(
-                "print-roles", environment: .none, help: "Print the SQL that makes the three roles, and change nothing."
+                "print-roles", environment: .none, help: "Print the SQL that makes the five roles, and change nothing."
             ),
             .toggle(
                 "test-clock", environment: .none, help: "Install a clock that tests can move; never in production."),
-            Setting.clientRole.flag, Setting.workerRole.flag, Setting.adminRole.flag,
+            Setting.clientRole.flag, Setting.workerRole.flag, Setting.adminRole.flag, Setting.viewerRole.flag,
+            Setting.operatorRole.flag,
         ],
         examples: [
             Example("millrace migrate", "make or update the schema"),
@@ -29,6 +30,7 @@ extension Command {
         let settings = invocation.settings
         let roles = [
             ("client", settings.clientRole), ("worker", settings.workerRole), ("admin", settings.adminRole),
+            ("viewer", settings.viewerRole), ("operator", settings.operatorRole),
         ]
         if invocation.parsed.isOn("print-roles") {
             let lines = roles.map { "create role \(quoted(identifier: $0.1)) nologin;" }

@@ -6,6 +6,7 @@ package enum Verbs {
         .migrate,
         .dev,
         .worker,
+        .console,
         .enqueue,
         .status,
         .doctor,

@@ -1,78 +1,78 @@
-import CheckIns
-import Documents
-import Mail
-import Notices
-import Postgres
-import Quests
-import Queues
-import Supervision
-import Webhooks
+package import CheckIns
+package import Documents
+package import Mail
+package import Notices
+package import Postgres
+package import Quests
+package import Queues
+package import Supervision
+package import Webhooks
 
 /// The result of a section of the status, or why there is none.
-enum Section<Value: Sendable>: Sendable {
+package enum Section<Value: Sendable>: Sendable {
     case known(Value)
     case unavailable(String)
 
-    var value: Value? {
+    package var value: Value? {
         guard case .known(let value) = self else { return nil }
         return value
     }
 
-    var reason: String? {
+    package var reason: String? {
         guard case .unavailable(let reason) = self else { return nil }
         return reason
     }
 }
 
 /// Everything `status` shows, read a section at a time, so that one slow or forbidden answer hides no other.
-struct StatusReport: Sendable {
-    var schema: Section<SchemaState>
-    var queues: Section<[QueueDepth]>
-    var rates: Section<[RateRow]>
-    var workers: Section<[WorkerRow]>
+package struct StatusReport: Sendable {
+    package var schema: Section<SchemaState>
+    package var queues: Section<[QueueDepth]>
+    package var rates: Section<[RateRow]>
+    package var workers: Section<[WorkerRow]>
     /// Those that need attention and those that come next; the list may be long.
-    var schedules: Section<[ScheduleRow]>
-    var providers: Section<[ProviderRow]>
+    package var schedules: Section<[ScheduleRow]>
+    package var providers: Section<[ProviderRow]>
     /// nil: the schema knows no mail.
-    var mail: Section<MailAdmin.State?>
-    var orphans: Section<[Orphan]>
-    var deadLastHour: Section<Int>
-    var deadLastDay: Section<Int>
-    var blocked: Section<Int>
-    var limits: Section<[LimitRow]>
-    var parked: Section<Int>
-    var sealed: Section<[SealedKey]>
-    var pins: Section<[PinRow]>
-    var sizes: Section<[SizeRow]>
-    var partitions: Section<Partitions>
-    var quests: Section<QuestAdmin.State> = .known(.init())
-    var documents: Section<DocumentAdmin.State?> = .known(nil)
-    var checkIns: Section<CheckInAdmin.State> = .known(.init())
-    var notices: Section<NoticeAdmin.State> = .known(.init())
-    var webhooks: Section<WebhookAdmin.State> = .known(.init())
+    package var mail: Section<MailAdmin.State?>
+    package var orphans: Section<[Orphan]>
+    package var deadLastHour: Section<Int>
+    package var deadLastDay: Section<Int>
+    package var blocked: Section<Int>
+    package var limits: Section<[LimitRow]>
+    package var parked: Section<Int>
+    package var sealed: Section<[SealedKey]>
+    package var pins: Section<[PinRow]>
+    package var sizes: Section<[SizeRow]>
+    package var partitions: Section<Partitions>
+    package var quests: Section<QuestAdmin.State> = .known(.init())
+    package var documents: Section<DocumentAdmin.State?> = .known(nil)
+    package var checkIns: Section<CheckInAdmin.State> = .known(.init())
+    package var notices: Section<NoticeAdmin.State> = .known(.init())
+    package var webhooks: Section<WebhookAdmin.State> = .known(.init())
     /// How many more workers can open.
-    var connections: Section<ConnectionsLeft> = .known(ConnectionsLeft(left: .max, limit: .server))
+    package var connections: Section<ConnectionsLeft> = .known(ConnectionsLeft(left: .max, limit: .server))
     /// Kinds that go wrong.
-    var troubles: Section<[TroubleRow]> = .known([])
+    package var troubles: Section<[TroubleRow]> = .known([])
     /// How many jobs wait for another attempt.
-    var retries: Section<[RetryRow]> = .known([])
-    var rooms: Section<[RoomRow]> = .known([])
+    package var retries: Section<[RetryRow]> = .known([])
+    package var rooms: Section<[RoomRow]> = .known([])
     /// What waits in the rooms whose work is no jobs.
-    var lanes: Section<[LaneRow]> = .known([])
+    package var lanes: Section<[LaneRow]> = .known([])
     /// nil: everything was counted.
-    var cap: Int?
+    package var cap: Int?
 
-    static let mostSchedules = 20
+    package static let mostSchedules = 20
     /// Those that it opens before its first claim, and the one that wakes it.
-    static let connectionsOfWorker = 8
+    package static let connectionsOfWorker = 8
 
-    struct Orphan: Sendable {
-        let kind: String
-        let waiting: Int
+    package struct Orphan: Sendable {
+        package let kind: String
+        package let waiting: Int
     }
 
     /// - Parameter patience: the deadline of each section.
-    static func read(on connection: Connection, cap: Int?, patience: Duration) async throws -> StatusReport {
+    package static func read(on connection: Connection, cap: Int?, patience: Duration) async throws -> StatusReport {
         let schema = await section { () throws(PostgresError) in try await Queue.schemaState(on: connection) }
         var report = StatusReport(
             schema: schema,

@@ -1,4 +1,4 @@
-import CheckIns
+package import CheckIns
 import Mail
 import Notices
 import Quests
@@ -7,12 +7,12 @@ import Supervision
 import Webhooks
 
 /// How serious it is; the worst of all findings is the verdict.
-enum Severity: Int, Sendable, Comparable {
+package enum Severity: Int, Sendable, Comparable {
     case ok, degraded, critical
 
-    static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
-    var word: String {
+    package var word: String {
         switch self {
         case .ok: "OK"
         case .degraded: "DEGRADED"
@@ -20,25 +20,17 @@ enum Severity: Int, Sendable, Comparable {
         }
     }
 
-    var exitCode: ExitCode {
+    package var exitCode: ExitCode {
         switch self {
         case .ok: .done
         case .degraded: .degraded
         case .critical: .critical
         }
     }
-
-    var style: Style {
-        switch self {
-        case .ok: .green
-        case .degraded: .yellow
-        case .critical: .red
-        }
-    }
 }
 
 /// Everything that may be wrong. deploy/guides/operating.md has a heading for each, with what to do.
-enum Alarm: String, Sendable, CaseIterable {
+package enum Alarm: String, Sendable, CaseIterable {
     case condition = "a condition of --fail-if holds"
     case unknownState = "the queues or the workers cannot be told"
     case noWorker = "no worker lives"
@@ -78,15 +70,21 @@ enum Alarm: String, Sendable, CaseIterable {
     case mailFiles = "mail becomes files"
 }
 
-struct Finding: Sendable, Equatable {
-    let alarm: Alarm
-    let severity: Severity
-    let sentence: String
+package struct Finding: Sendable, Equatable {
+    package let alarm: Alarm
+    package let severity: Severity
+    package let sentence: String
+
+    package init(alarm: Alarm, severity: Severity, sentence: String) {
+        self.alarm = alarm
+        self.severity = severity
+        self.sentence = sentence
+    }
 }
 
 extension StatusReport {
     /// The findings, by the rules without `--fail-if`.
-    var findings: [Finding] {
+    package var findings: [Finding] {
         var found: [Finding] = []
         func say(_ alarm: Alarm, _ severity: Severity, _ sentence: String) {
             found.append(Finding(alarm: alarm, severity: severity, sentence: sentence))
@@ -230,46 +228,11 @@ extension StatusReport {
         if schema.value?.testClock == true { say(.testClock, .degraded, "a test clock is installed") }
         return found
     }
-
-    /// The conditions that hold; one that cannot be judged counts as one that holds.
-    func hits(of failIf: FailIf) -> [Finding] {
-        failIf.conditions.compactMap { condition in
-            guard let now = measure(condition.metric) else {
-                return Finding(alarm: .condition, severity: .critical, sentence: "\(condition.text) cannot be judged")
-            }
-            guard condition.comparison.holds(now.value, condition.value) else { return nil }
-            return Finding(alarm: .condition, severity: .critical, sentence: "\(condition.text): it is \(now.text)")
-        }
-    }
-
-    private func measure(_ metric: FailIf.Metric) -> (value: Double, text: String)? {
-        func count(_ number: Int?) -> (value: Double, text: String)? {
-            number.map { (Double($0), Humane.count($0)) }
-        }
-        switch metric {
-        case .oldest:
-            guard let queues = queues.value else { return nil }
-            let oldest = queues.filter { $0.pausedAt == nil }.compactMap(\.oldestAge).max() ?? 0
-            return (oldest, Humane.duration(.seconds(oldest)))
-        case .failed:
-            guard let rates = rates.value else { return nil }
-            let share = RateSum(rates).failedShare ?? 0
-            return (share, Humane.percent(share))
-        case .ready: return count(queues.value.map { $0.reduce(0) { $0 + $1.ready } })
-        case .running: return count(queues.value.map { $0.reduce(0) { $0 + $1.running } })
-        case .dead: return count(deadLastDay.value)
-        case .workers: return count(workers.value?.count)
-        case .retrying: return count(retries.value.map { $0.reduce(0) { $0 + $1.jobs } })
-        case .paused: return count(queues.value.map { $0.filter { $0.pausedAt != nil }.reduce(0) { $0 + $1.ready } })
-        case .failing: return count(troubles.value.map { $0.count { $0.trouble != .retrying } })
-        case .unserved: return count(rooms.value.map { $0.count(where: \.isUnserved) })
-        }
-    }
 }
 
 extension CheckInAdmin.State {
     /// A living worker raises due alarms within a second, and reports every two seconds.
-    var findings: [Finding] {
+    package var findings: [Finding] {
         var found: [Finding] = []
         func say(_ alarm: Alarm, _ sentence: String) {
             found.append(Finding(alarm: alarm, severity: .critical, sentence: sentence))

@@ -1,14 +1,14 @@
 import FoundationEssentials
-import Queues
+package import Queues
 
 extension RoomRow {
     /// Something waits, and no worker does it; workers of earlier versions might.
-    var isUnserved: Bool { (waiting ?? 0) > 0 && servers == 0 && unsure == 0 }
+    package var isUnserved: Bool { (waiting ?? 0) > 0 && servers == 0 && unsure == 0 }
 
     /// The room consists of jobs of these kinds; without any worker one finding covers all jobs.
-    var isKinds: Bool { ["mail", "documents", "quests"].contains(name) }
+    package var isKinds: Bool { ["mail", "documents", "quests"].contains(name) }
 
-    func owns(kind: String) -> Bool {
+    package func owns(kind: String) -> Bool {
         switch name {
         case "mail": kind.hasPrefix("mail.")
         case "documents": kind.hasPrefix("document.")
@@ -18,7 +18,7 @@ extension RoomRow {
     }
 
     /// Messages are written to files because no mail service is configured.
-    var becomesFiles: Bool { name == "mail" && servers > 0 && how.contains(RoomRow.filesByDefault) }
+    package var becomesFiles: Bool { name == "mail" && servers > 0 && how.contains(RoomRow.filesByDefault) }
 
     fileprivate var sentence: String {
         let waiting = waiting ?? 0
@@ -36,7 +36,7 @@ extension RoomRow {
 }
 
 extension TroubleRow {
-    var sentence: String {
+    package var sentence: String {
         let what = kind.map { "\($0) in \(queue)" } ?? queue
         let share = "\(Humane.count(failed)) of \(Humane.count(runs)) runs failed"
         let span = span == 300 ? "in the last 5 minutes" : "in the last hour"
@@ -49,7 +49,7 @@ extension TroubleRow {
         }
     }
 
-    var alarm: Alarm {
+    package var alarm: Alarm {
         switch trouble {
         case .build: .failingBuild
         case .failing: .failingRuns
@@ -57,7 +57,7 @@ extension TroubleRow {
         }
     }
 
-    var json: JSONValue {
+    package var json: JSONValue {
         [
             "trouble": .string(trouble.rawValue), "queue": .string(queue), "kind": JSONValue(kind),
             "runs": .int(runs), "failed": .int(failed), "span_seconds": .int(span), "retrying": .int(retrying),
@@ -68,7 +68,7 @@ extension TroubleRow {
 
 extension ConnectionsLeft {
     /// What `status` says where there are hardly any.
-    var sentence: String {
+    package var sentence: String {
         let left = Humane.count(left, "connection")
         let need = "and a worker needs \(StatusReport.connectionsOfWorker) to start"
         return switch limit {
@@ -81,7 +81,7 @@ extension ConnectionsLeft {
 
 extension StatusReport {
     /// Troubles although workers live: kinds that fail, queues that are paused, rooms that nobody serves.
-    var troubleFindings: [Finding] {
+    package var troubleFindings: [Finding] {
         var found: [Finding] = []
         func say(_ alarm: Alarm, _ sentence: String) {
             found.append(Finding(alarm: alarm, severity: .degraded, sentence: sentence))
@@ -109,7 +109,7 @@ extension StatusReport {
     }
 
     /// Kinds that no worker knows, except for those that belong to a room.
-    var unnamedOrphans: [Orphan] {
+    package var unnamedOrphans: [Orphan] {
         let rooms = unservedRooms
         return (orphans.value ?? []).filter { orphan in !rooms.contains { $0.owns(kind: orphan.kind) } }
     }

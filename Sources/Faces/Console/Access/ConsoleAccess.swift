@@ -1,0 +1,128 @@
+import FoundationEssentials
+package import Listeners
+import Signatures
+
+/// Who may come in. Without token, users and proxy only this machine is answered, under a name of its own.
+package struct ConsoleAccess: Sendable {
+    package var token: AccessToken?
+    package var users: ConsoleUsers?
+    package var proxy: ProxyTokens?
+    /// The role of a visitor of whom nothing is asked, and of the one who has the token.
+    package var localRole = ConsoleRole.admin
+    private let cookies: SessionCookie
+    private let tokenMark: String
+
+    /// - Parameter key: signs cookies; consoles that share it share sessions.
+    package init(key: [UInt8], token: AccessToken? = nil, users: ConsoleUsers? = nil, proxy: ProxyTokens? = nil) {
+        cookies = SessionCookie(key: key)
+        tokenMark = Marks.of("token \(Base64URL.encode(key))")
+        self.token = token
+        self.users = users
+        self.proxy = proxy
+    }
+
+    /// Nobody has to say who they are: then nobody from elsewhere may be answered.
+    package var asksNobody: Bool { token == nil && users == nil && proxy == nil }
+    var hasForm: Bool { token != nil || users != nil }
+    var asksForName: Bool { users != nil }
+    var hasToken: Bool { token != nil }
+
+    func refusalFromElsewhere(_ request: Request) -> ErrorAnswer? { request.refusalIfFromElsewhere }
+
+    enum Decision {
+        case visitor(Visitor)
+        /// Show the form to sign in.
+        case signIn
+        case refused(ErrorAnswer)
+    }
+
+    func decide(_ request: Request, at now: Date = Date()) -> Decision {
+        if asksNobody {
+            if let refusal = request.refusalUnlessLocal { return .refused(refusal) }
+            return .visitor(Visitor(name: "local", role: localRole))
+        }
+        switch proxy?.answer(to: { request.headers[$0] }, at: now) ?? .none {
+        case .visitor(let visitor): return .visitor(visitor)
+        case .refused(let reason):
+            return .refused(
+                ErrorAnswer(
+                    .authentication, "the proxy's token is refused: \(reason)",
+                    hint: "look at the proxy's sign-in and at MILLRACE_CONSOLE_JWT_*"))
+        case .none: break
+        }
+        if let token, let given = request.headers["Authorization"], given.prefix(7).lowercased() == "bearer " {
+            guard token.matches(given.dropFirst(7)) else {
+                return .refused(ErrorAnswer(.authentication, "the token is wrong"))
+            }
+            return .visitor(Visitor(name: "token", role: localRole))
+        }
+        if let text = SessionCookie.value(in: request.headers["Cookie"]),
+            let content = cookies.content(of: text, at: now), stands(content)
+        {
+            return .visitor(Visitor(name: content.name, role: content.role, hasSession: true))
+        }
+        guard hasForm else {
+            return .refused(
+                ErrorAnswer(
+                    .authentication, "no token of the proxy came with this request",
+                    hint: "come through the proxy that signs you in"))
+        }
+        return .signIn
+    }
+
+    /// A user who was removed, or whose password or role changed, has no session any more.
+    private func stands(_ content: SessionCookie.Content) -> Bool {
+        if content.mark == tokenMark { return token != nil }
+        guard let user = users?.users[content.name] else { return false }
+        return user.mark == content.mark && user.role == content.role
+    }
+
+    /// The cookie of somebody who signs in; nil when name, password or token are wrong. Slow on purpose.
+    func signIn(name: String, secret: String, at now: Date = Date()) -> String? {
+        let until = Int(now.timeIntervalSince1970) + SessionCookie.lasts
+        if let users, !name.isEmpty || token == nil {
+            guard let user = users.user(named: name, password: secret) else { return nil }
+            return cookies.text(.init(name: user.name, role: user.role, until: until, mark: user.mark))
+        }
+        guard let token, token.matches(secret) else { return nil }
+        return cookies.text(.init(name: "token", role: localRole, until: until, mark: tokenMark))
+    }
+
+    func formToken(of visitor: Visitor) -> String { cookies.formToken(of: visitor) }
+
+    /// What a request that changes something must also fulfil.
+    func refusal(of form: [String: String], from request: Request, by visitor: Visitor) -> ErrorAnswer? {
+        if let refusal = request.refusalIfFromElsewhere { return refusal }
+        guard cookies.isFormToken(form["form_token"] ?? "", of: visitor) else {
+            return ErrorAnswer(
+                .permission, "this form is not from a page of this console, or from before it was restarted",
+                field: "form_token", hint: "go back, load the page again, and repeat it")
+        }
+        return nil
+    }
+}
+
+extension Request {
+    /// A foreign page in a browser on this machine can reach us, too: under its own name, or as a guest.
+    fileprivate var refusalUnlessLocal: ErrorAnswer? {
+        guard let host = headers["Host"], HostHeader(host)?.isThisMachine == true else {
+            return ErrorAnswer(
+                .permission, "without a token or users only localhost is answered here", field: "Host",
+                hint: "set MILLRACE_TOKEN or MILLRACE_CONSOLE_USERS_FILE to be reached by another name")
+        }
+        return refusalIfFromElsewhere
+    }
+
+    fileprivate var refusalIfFromElsewhere: ErrorAnswer? {
+        guard let host = headers["Host"] else {
+            return ErrorAnswer(.invalid, "the header Host is missing", field: "Host")
+        }
+        if method != .get, let origin = headers["Origin"], origin != "http://\(host)", origin != "https://\(host)" {
+            return ErrorAnswer(.permission, "another page may not act here", field: "Origin")
+        }
+        if method != .get, let site = headers["Sec-Fetch-Site"], site != "same-origin", site != "none" {
+            return ErrorAnswer(.permission, "another page may not act here", field: "Sec-Fetch-Site")
+        }
+        return nil
+    }
+}

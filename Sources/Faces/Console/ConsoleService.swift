@@ -1,0 +1,210 @@
+import FoundationEssentials
+package import Listeners
+package import Postgres
+package import Telemetry
+import Templates
+import Threads
+
+/// The console's pages, for a worker's listener or one of its own.
+package struct ConsoleService: Sendable {
+    package struct Options: Sendable {
+        package var access: ConsoleAccess
+        /// The names of the Postgres roles.
+        package var roles: [ConsoleRole: String]
+        package var version: String
+        package var frameAncestors = "'none'"
+        /// It runs without a worker beside it: it takes samples and steps bulk actions while none lives.
+        package var keepsHouse = false
+        /// Reads a blob by its name, for pictures of documents.
+        package var blobs: (@Sendable (String) async throws -> [UInt8]?)?
+
+        package init(access: ConsoleAccess, roles: [ConsoleRole: String], version: String) {
+            self.access = access
+            self.roles = roles
+            self.version = version
+        }
+    }
+
+    /// What the fleet's verdict is; `status` judges it.
+    package struct Verdict: Sendable {
+        package var word: String
+        package var findings: [String]
+
+        package init(word: String, findings: [String]) {
+            self.word = word
+            self.findings = findings
+        }
+    }
+
+    let options: Options
+    let pool: Pool
+    let log: Log
+    let roles: ConsoleRoles
+    let layout: ConsoleLayout
+    let limit = SignInLimit()
+    let live: LiveLook
+
+    package init(
+        _ options: Options, pool: Pool, log: Log, verdict: @escaping @Sendable (Connection) async throws -> Verdict
+    ) throws {
+        self.options = options
+        self.pool = pool
+        self.log = log
+        roles = ConsoleRoles(names: options.roles)
+        layout = try ConsoleLayout(version: options.version, frameAncestors: options.frameAncestors)
+        live = LiveLook(pool: pool, log: log, verdict: verdict)
+    }
+
+    package var asksNobody: Bool { options.access.asksNobody }
+
+    /// Looks at the database for the live pages, while any are open; until its task is cancelled.
+    package func run() async {
+        async let looking: Void = live.run()
+        if options.keepsHouse { await HouseKeeping(pool: pool, log: log).run() }
+        await looking
+    }
+
+    package var routes: [Route] {
+        let base = ConsoleLayout.base
+        var routes: [Route] = [
+            Route(.get, "/", access: .everyone) { _ in Self.redirect(to: base) },
+            asset("console.css", PackageResources.console_css, "text/css; charset=utf-8"),
+            asset("console.js", PackageResources.console_js, "text/javascript; charset=utf-8"),
+            asset("icon.svg", PackageResources.icon_svg, "image/svg+xml"),
+            Route(.get, "\(base)/signin", access: .verified) { request in await signInPage(request) },
+            Route(.post, "\(base)/signin", access: .verified, limit: 8192) { request in try await signIn(request) },
+            Route(.post, "\(base)/signout", access: .verified, limit: 8192) { request in try await signOut(request) },
+            Route(.get, "\(base)/live", access: .verified) { request in await liveStream(request) },
+            Route(.post, "\(base)/act/{action}", access: .verified, limit: 65_536) { request in
+                try await act(request)
+            },
+        ]
+        for page in ConsolePages.all {
+            routes.append(
+                Route(.get, base + page.path, access: .verified) { request in await show(page, request) })
+        }
+        for file in ConsolePages.files {
+            routes.append(
+                Route(.get, base + file.path, access: .verified) { request in await send(file, request) })
+        }
+        return routes
+    }
+
+    private func asset(_ name: String, _ bytes: [UInt8], _ type: String) -> Route {
+        Route(.get, "\(ConsoleLayout.base)/\(name)", access: .everyone) { _ in
+            Response(
+                headers: [Header("Content-Type", type), Header("Cache-Control", "public, max-age=3600")],
+                body: .bytes(bytes))
+        }
+    }
+
+    static func redirect(to path: String, cookie: String? = nil) -> Response {
+        var headers = [Header("Location", path)]
+        if let cookie { headers.append(Header("Set-Cookie", cookie)) }
+        return Response(status: 303, headers: headers)
+    }
+
+    /// The visitor, or the answer in place of the page.
+    func admit(_ request: Request) -> Result<Visitor, Refused> {
+        switch options.access.decide(request) {
+        case .visitor(let visitor): return .success(visitor)
+        case .signIn:
+            let back = request.method == .get ? request.path : ConsoleLayout.base
+            return .failure(
+                Refused(response: Self.redirect(to: "\(ConsoleLayout.base)/signin?back=\(Address.encoded(back))")))
+        case .refused(let refusal):
+            return .failure(Refused(response: errorPage(refusal, for: nil)))
+        }
+    }
+
+    struct Refused: Error { let response: Response }
+
+    private func show(_ page: ConsolePageRoute, _ request: Request) async -> Response {
+        switch admit(request) {
+        case .failure(let refused): return refused.response
+        case .success(let visitor):
+            let token = options.access.formToken(of: visitor)
+            do {
+                let context = context(request, visitor)
+                var content = try await page.make(context)
+                if let address = content.goesTo { return Self.redirect(to: address) }
+                if let said = request.query("said").flatMap({ ActionWords.said[$0] }) {
+                    content.parts.insert(.paragraph(said, tone: "good"), at: 0)
+                }
+                return layout.response(content, for: visitor, token: token, at: context.back)
+            } catch {
+                return errorPage(refusal(of: error), for: visitor)
+            }
+        }
+    }
+
+    private func send(_ file: ConsoleFileRoute, _ request: Request) async -> Response {
+        switch admit(request) {
+        case .failure(let refused): return refused.response
+        case .success(let visitor):
+            do {
+                return try await file.make(context(request, visitor))
+            } catch {
+                return errorPage(refusal(of: error), for: visitor)
+            }
+        }
+    }
+
+    func context(_ request: Request, _ visitor: Visitor) -> PageContext {
+        PageContext(
+            request: request, visitor: visitor, reader: ConsoleReader(pool: pool, roles: roles, visitor: visitor),
+            live: live, blobs: options.blobs)
+    }
+
+    func errorPage(_ refusal: ErrorAnswer, for visitor: Visitor?) -> Response {
+        var parts: [ConsolePart] = [.paragraph(refusal.message, tone: "bad")]
+        if let hint = refusal.hint { parts.append(.paragraph(hint)) }
+        if visitor != nil {
+            parts.append(.list([ConsoleCell("Back to the overview", href: ConsoleLayout.base)]))
+        }
+        let page = ConsolePage(
+            title: Self.titles[refusal.status] ?? "This did not work", entry: "", parts: parts, status: refusal.status)
+        let token = visitor.map { options.access.formToken(of: $0) } ?? ""
+        var response = layout.response(page, for: visitor, token: token, at: ConsoleLayout.base)
+        response.headers += refusal.headers
+        return response
+    }
+
+    private static let titles = [
+        400: "Something in the request is wrong", 401: "Please sign in", 403: "This is not allowed",
+        404: "There is nothing here", 409: "It is otherwise by now", 503: "The database cannot be reached",
+    ]
+
+    /// What an error means for the person at the browser. What only the log should hear stays there.
+    func refusal(of error: any Error) -> ErrorAnswer {
+        switch error {
+        case let refusal as ErrorAnswer: return refusal
+        case let missing as ConsoleRoles.Missing:
+            return ErrorAnswer(.unavailable, missing.description, hint: missing.hint)
+        case PostgresError.server(let server):
+            switch server.sqlState {
+            case "P0002": return ErrorAnswer(.notFound, server.message, hint: server.hint)
+            case "42501":
+                return ErrorAnswer(
+                    .permission, "your role may not do this: \(server.message)",
+                    hint: "ask somebody with a higher role, or an admin for that role")
+            case "23505", "55000": return ErrorAnswer(.conflict, server.message, hint: server.hint)
+            case let state where state.hasPrefix("22"): return ErrorAnswer(.invalid, server.message, hint: server.hint)
+            case "3F000", "42883", "42P01":
+                return ErrorAnswer(
+                    .unavailable, "the database has no Millrace schema, or an old one", hint: "run: millrace migrate")
+            default:
+                log.warning("a page failed", [("error", server.message), ("sqlstate", server.sqlState)])
+                return ErrorAnswer(.unavailable, "the database refused: \(server.message)")
+            }
+        case let error as PostgresError:
+            log.warning("a page failed", [("error", error.description)])
+            return ErrorAnswer(
+                .unavailable, "the database did not answer: \(error.description)",
+                hint: "the page shows again what it can as soon as the database is back")
+        default:
+            log.error("a page failed", [("error", "\(error)")])
+            return ErrorAnswer(.internal, "this page failed; the console's log says why")
+        }
+    }
+}

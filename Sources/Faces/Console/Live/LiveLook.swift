@@ -1,0 +1,158 @@
+import FoundationEssentials
+import Postgres
+import Synchronization
+import Telemetry
+import Templates
+import Threads
+
+/// One look at the database every two seconds for all open pages together, and none while no page is open.
+actor LiveLook {
+    struct Look: Sendable {
+        let number: Int
+        /// The text of each live element, by its name.
+        let texts: [String: String]
+    }
+
+    private let pool: Pool
+    private let log: Log
+    private let judge: @Sendable (Connection) async throws -> ConsoleService.Verdict
+    private var viewers = 0
+    private var latest: Look?
+    private var verdict: (said: ConsoleService.Verdict, at: ContinuousClock.Instant)?
+    private let started = Int(Date().timeIntervalSince1970)
+    private var number = 0
+    private var waiting: [Int: CheckedContinuation<Void, Never>] = [:]
+    private var nextWaiter = 0
+    private let wanted = Signal()
+    /// Jobs whose pages are open, with how many pages.
+    private var jobs: [Int64: Int] = [:]
+    static let pause = Duration.seconds(2)
+
+    init(
+        pool: Pool, log: Log, verdict: @escaping @Sendable (Connection) async throws -> ConsoleService.Verdict
+    ) {
+        self.pool = pool
+        self.log = log
+        judge = verdict
+    }
+
+    func run() async {
+        while !Task.isCancelled {
+            guard viewers > 0 else {
+                await wanted.wait(for: .seconds(5))
+                continue
+            }
+            await look()
+            await wanted.wait(for: Self.pause)
+        }
+        for waiter in waiting.values { waiter.resume() }
+        waiting = [:]
+    }
+
+    private func look() async {
+        do {
+            let watched = Array(jobs.keys.prefix(500))
+            let (texts, said) = try await pool.withConnection { [judge] connection in
+                let said = try await judge(connection)
+                return (try await LiveTexts.read(on: connection, jobs: watched), said)
+            }
+            verdict = (said, .now)
+            var all = texts
+            all["verdict"] = said.word
+            number += 1
+            latest = Look(number: number, texts: all)
+        } catch {
+            log.warning("the live look failed", [("error", "\(error)")])
+        }
+        let held = waiting
+        waiting = [:]
+        for waiter in held.values { waiter.resume() }
+    }
+
+    /// The verdict of the last few seconds, or a new one.
+    func currentVerdict() async throws -> ConsoleService.Verdict {
+        if let verdict, verdict.at.duration(to: .now) < Self.pause { return verdict.said }
+        let said = try await pool.withConnection { [judge] connection in try await judge(connection) }
+        verdict = (said, .now)
+        return said
+    }
+
+    func joined(watching job: Int64?) {
+        viewers += 1
+        if let job { jobs[job, default: 0] += 1 }
+        wanted.fire()
+    }
+
+    func left(watching job: Int64?) {
+        viewers -= 1
+        guard let job, let pages = jobs[job] else { return }
+        jobs[job] = pages > 1 ? pages - 1 : nil
+    }
+
+    /// The look after this one; waits for it at most `limit`.
+    func look(after number: Int, for limit: Duration) async -> Look? {
+        if let latest, latest.number > number { return latest }
+        let id = nextWaiter
+        nextWaiter += 1
+        let timer = Task {
+            try await Task.sleep(for: limit)
+            release(id)
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if Task.isCancelled { continuation.resume() } else { waiting[id] = continuation }
+            }
+        } onCancel: {
+            Task { await self.release(id) }  // ends at once: it only wakes the waiter
+        }
+        timer.cancel()
+        guard let latest, latest.number > number else { return nil }
+        return latest
+    }
+
+    private func release(_ id: Int) {
+        waiting.removeValue(forKey: id)?.resume()
+    }
+
+    /// Names this process's looks, so that an id of an earlier one is not taken for one of ours.
+    var epoch: Int { started }
+}
+
+/// The numbers that live pages show.
+enum LiveTexts {
+    static func read(on connection: Connection, jobs: [Int64]) async throws -> [String: String] {
+        let found = try await connection.json(
+            """
+            select jsonb_build_object(
+                'jobs', (select coalesce(jsonb_agg(jsonb_build_object('id', j.id, 'state', j.state, 'attempt', j.attempt, 'progress', j.progress)), '[]')
+                           from millrace.jobs_shown($1) j),
+                'queues', (select coalesce(jsonb_agg(to_jsonb(d)), '[]') from millrace.queue_overview() d),
+                'workers', (select coalesce(jsonb_agg(jsonb_build_object('name', w.worker, 'state', w.state, 'running', w.running, 'slots', w.slots)), '[]')
+                              from millrace.workers w))
+            """, [.int8s(jobs)])
+        var texts: [String: String] = [:]
+        let queues = found.list("queues")
+        for queue in queues {
+            let name = queue.text("queue") ?? ""
+            texts["queue.\(name).ready"] = QueuePages.ready(queue)
+            texts["queue.\(name).running"] = Figures.count(queue.int("running") ?? 0)
+        }
+        let running = queues.reduce(0) { $0 + ($1.int("running") ?? 0) }
+        let workers = found.list("workers")
+        texts["total.ready"] = QueuePages.totalReady(queues)
+        texts["total.running"] = Figures.count(running)
+        texts["total.workers"] = Figures.count(workers.count)
+        for worker in workers {
+            let name = worker.text("name") ?? ""
+            texts["worker.\(name).running"] = Figures.count(worker.int("running") ?? 0)
+            texts["worker.\(name).state"] = worker.text("state") ?? ""
+        }
+        for job in found.list("jobs") {
+            let name = "job.\(job.text("id") ?? "")"
+            texts["\(name).state"] = job.text("state") ?? ""
+            texts["\(name).attempt"] = job.text("attempt") ?? ""
+            texts["\(name).progress"] = JobPages.progress(job["progress"]) ?? "–"
+        }
+        return texts
+    }
+}

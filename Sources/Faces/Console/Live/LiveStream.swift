@@ -1,0 +1,86 @@
+import Listeners
+import Telemetry
+
+extension ConsoleService {
+    /// Server-sent events: what has changed since the last look that this page has seen. Its id is epoch and number of the look; a page
+    /// that comes back with an old one gets everything.
+    func liveStream(_ request: Request) async -> Response {
+        guard case .success = admit(request) else {
+            return ErrorAnswer(.authentication, "please sign in").response
+        }
+        let live = live
+        let given = request.headers["Last-Event-ID"] ?? request.query("after") ?? ""
+        let epoch = await live.epoch
+        let parts = given.split(separator: "-").compactMap { Int($0) }
+        let after = parts.count == 2 && parts[0] == epoch ? parts[1] : 0
+        let topic = request.query("topic") ?? "fleet"
+        let job = topic.hasPrefix("job:") ? Int64(topic.dropFirst(4)) : nil
+        let log = log
+        return Response(
+            headers: [Header("Content-Type", "text/event-stream"), Header("X-Accel-Buffering", "no")] + layout.headers,
+            body: .stream { writer in
+                await live.joined(watching: job)
+                do {
+                    try await writer.write(Array("retry: 3000\n\n".utf8))
+                    try await Self.follow(live, from: after, epoch, job: job, writer)
+                } catch {
+                    if !(error is CancellationError) {
+                        log.info("a live page broke off", [("error", "\(error)")])
+                    }
+                }
+                await live.left(watching: job)
+            })
+    }
+
+    private static func follow(
+        _ live: LiveLook, from start: Int, _ epoch: Int, job: Int64?, _ writer: BodyWriter
+    ) async throws {
+        var number = start
+        var shown: [String: String] = [:]
+        while !Task.isCancelled {
+            guard let look = await live.look(after: number, for: .seconds(15)) else {
+                try await writer.write(Array(": alive\n\n".utf8))
+                continue
+            }
+            number = look.number
+            // A page of a job shows that job; others show no job.
+            let prefix = job.map { "job.\($0)." }
+            let texts = look.texts.filter { name, _ in
+                name == "verdict" || (prefix.map { name.hasPrefix($0) } ?? !name.hasPrefix("job."))
+            }
+            if let prefix, let old = shown[prefix + "state"], let new = texts[prefix + "state"], old != new {
+                // Its page has other parts now.
+                try await writer.write(Array("event: reload\ndata: \(new)\n\n".utf8))
+                return
+            }
+            let changed = texts.filter { shown[$0.key] != $0.value }
+            shown = texts
+            guard !changed.isEmpty else { continue }
+            try await writer.write(
+                Array("id: \(epoch)-\(number)\nevent: look\ndata: \(JSONLine.object(changed))\n\n".utf8))
+        }
+    }
+}
+
+/// A flat JSON object of texts on one line.
+enum JSONLine {
+    static func object(_ texts: [String: String]) -> String {
+        "{" + texts.sorted { $0.key < $1.key }.map { "\(quoted($0.key)):\(quoted($0.value))" }.joined(separator: ",")
+            + "}"
+    }
+
+    private static func quoted(_ text: String) -> String {
+        var out = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": out += "\\\""
+            case "\\": out += "\\\\"
+            case let scalar where scalar.value < 0x20 || scalar.value == 0x2028 || scalar.value == 0x2029:
+                let hex = String(scalar.value, radix: 16)
+                out += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
+            default: out.unicodeScalars.append(scalar)
+            }
+        }
+        return out + "\""
+    }
+}

@@ -1,0 +1,88 @@
+import FoundationEssentials
+import Listeners
+import Postgres
+import Templates
+
+/// What a page is made from.
+struct PageContext: Sendable {
+    let request: Request
+    let visitor: Visitor
+    let reader: ConsoleReader
+    let live: LiveLook
+    /// Reads a blob by its name; nil: this console has no store.
+    let blobs: (@Sendable (String) async throws -> [UInt8]?)?
+    var now = Date()
+
+    func query(_ name: String) -> String? {
+        guard let text = request.query(name), !text.isEmpty else { return nil }
+        return text
+    }
+
+    func number(_ name: String) throws -> Int64? {
+        guard let text = query(name) else { return nil }
+        guard let number = Int64(text) else {
+            throw ErrorAnswer(.invalid, "\(name) is not a number", field: name)
+        }
+        return number
+    }
+
+    /// The address of this page, without what it said after an action.
+    var back: String {
+        let pairs = request.query.filter { $0.name != "said" }.map { "\($0.name)=\(Address.encoded($0.value))" }
+        return request.path + (pairs.isEmpty ? "" : "?" + pairs.joined(separator: "&"))
+    }
+
+    /// The number in the path.
+    func id(_ name: String = "id") throws -> Int64 {
+        guard let number = Int64(request.parameter(name)) else {
+            throw ErrorAnswer(.notFound, "that is no number: \(request.parameter(name).prefix(40))")
+        }
+        return number
+    }
+
+    func json(_ sql: SQL, _ parameters: [Parameter] = []) async throws -> TemplateValue {
+        try await reader.json(sql, parameters)
+    }
+
+    /// Shown to those whose role may do it; the database decides all the same.
+    func mayAct(_ role: ConsoleRole = .operator) -> Bool { visitor.role >= role }
+}
+
+/// A page by its path below /console.
+struct ConsolePageRoute: Sendable {
+    let path: String
+    let make: @Sendable (PageContext) async throws -> ConsolePage
+}
+
+/// Something that is no page: a picture, an event stream, an export.
+struct ConsoleFileRoute: Sendable {
+    let path: String
+    let make: @Sendable (PageContext) async throws -> Response
+}
+
+/// Addresses of our own pages.
+enum Address {
+    static func to(_ path: String, _ query: [(String, String?)] = []) -> String {
+        let pairs = query.compactMap { name, value in value.map { "\(name)=\(encoded($0))" } }
+        return ConsoleLayout.base + path + (pairs.isEmpty ? "" : "?" + pairs.joined(separator: "&"))
+    }
+
+    static func job(_ id: Int) -> String { to("/jobs/\(id)") }
+    static func queue(_ name: String) -> String { to("/queue", [("name", name)]) }
+
+    static func encoded(_ text: String) -> String {
+        var out = ""
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "~"):
+                out.unicodeScalars.append(Unicode.Scalar(byte))
+            default:
+                let hex = String(byte, radix: 16, uppercase: true)
+                out += "%" + (hex.utf8.count < 2 ? "0" : "") + hex
+            }
+        }
+        return out
+    }
+}

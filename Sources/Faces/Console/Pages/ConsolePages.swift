@@ -1,0 +1,56 @@
+import Templates
+
+/// Every page by its path.
+enum ConsolePages {
+    static let all: [ConsolePageRoute] =
+        OverviewPages.routes + QueuePages.routes + JobPages.routes + FailurePages.routes + SchedulePages.routes
+        + WorkerPages.routes + ProviderPages.routes + MailPages.routes + TemplatePages.routes + DocumentPages.routes
+        + CheckInPages.routes + RoomPages.routes + OperationPages.routes + PastPages.routes
+
+    static let files: [ConsoleFileRoute] = TemplatePages.files + DocumentPages.files + OperationPages.files
+}
+
+/// A column of a table, and how its cell is made of a row.
+struct RowColumn: Sendable {
+    let column: ConsoleTable.Column
+    let cell: @Sendable (TemplateValue) -> ConsoleCell
+
+    static func text(
+        _ title: String, _ key: String, href: (@Sendable (TemplateValue) -> String?)? = nil
+    ) -> RowColumn {
+        RowColumn(column: .text(title)) { .text($0.text(key), href: href?($0)) }
+    }
+
+    static func count(_ title: String, _ key: String, live: (@Sendable (TemplateValue) -> String)? = nil) -> RowColumn {
+        RowColumn(column: .number(title)) { .count($0.int(key), live: live?($0)) }
+    }
+
+    static func state(_ title: String, _ key: String) -> RowColumn {
+        RowColumn(column: .text(title)) { .state($0.text(key)) }
+    }
+
+    static func time(_ title: String, _ key: String) -> RowColumn {
+        RowColumn(column: .text(title)) { .time($0.text(key)) }
+    }
+
+    static func span(_ title: String, _ key: String) -> RowColumn {
+        RowColumn(column: .number(title)) { .span($0.double(key)) }
+    }
+
+    static func own(
+        _ title: String, number: Bool = false, _ cell: @escaping @Sendable (TemplateValue) -> ConsoleCell
+    ) -> RowColumn {
+        RowColumn(column: .init(title: title, isNumber: number), cell: cell)
+    }
+}
+
+extension ConsolePart {
+    static func table(
+        _ rows: [TemplateValue], _ columns: [RowColumn], empty: String, next: String? = nil
+    ) -> ConsolePart {
+        .table(
+            ConsoleTable(
+                columns: columns.map(\.column), rows: rows.map { row in columns.map { $0.cell(row) } }, empty: empty,
+                next: next))
+    }
+}

@@ -1,0 +1,128 @@
+import Calendars
+import FoundationEssentials
+import Listeners
+import Postgres
+import Templates
+
+enum SchedulePages {
+    static let routes: [ConsolePageRoute] = [
+        ConsolePageRoute(path: "/schedules", make: list), ConsolePageRoute(path: "/schedule", make: one),
+    ]
+
+    private static func list(_ context: PageContext) async throws -> ConsolePage {
+        let schedules = try await context.json(
+            "select coalesce(jsonb_agg(to_jsonb(s) order by s.name), '[]') from millrace.schedules_shown(null) s"
+        ).elements
+        return ConsolePage(
+            title: "Schedules", entry: "Schedules",
+            parts: [
+                coming(schedules, context.now),
+                .table(
+                    schedules,
+                    [
+                        .text("Schedule", "name") { Address.to("/schedule", [("name", $0.text("name"))]) },
+                        .text("Kind", "kind"), .text("When", "expression"), .text("Zone", "zone"),
+                        .time("Next", "next_at"), .time("Last", "last_fire_at"),
+                        .own("State") { row in
+                            if let problem = row.text("problem") { return ConsoleCell(problem, tone: "bad") }
+                            return row.text("paused_at") == nil
+                                ? ConsoleCell("open", tone: "quiet") : ConsoleCell("paused", tone: "warn")
+                        },
+                    ], empty: "There are no schedules. millrace schedules add makes one."),
+            ])
+    }
+
+    /// The times of the coming day, drawn: a row for each of the next 20 schedules.
+    private static func coming(_ schedules: [TemplateValue], _ now: Date) -> ConsolePart {
+        let open = schedules.filter { $0.text("paused_at") == nil && $0.text("next_at") != nil }.prefix(20)
+        let day = 86_400.0
+        var svg =
+            "<svg viewBox=\"0 0 600 \(open.count * 18 + 26)\" role=\"img\" aria-label=\"The coming times of \(open.count) schedules\">"
+        var counts: [String] = []
+        for (index, schedule) in open.enumerated() {
+            let name = schedule.text("name") ?? ""
+            let times = self.times(schedule, now, until: now.addingTimeInterval(day))
+            svg += "<text x=\"4\" y=\"\(index * 18 + 15)\">\(Chart.escaped(String(name.prefix(24))))</text>"
+            for time in times {
+                let x = 170 + time.timeIntervalSince(now) / day * 420
+                svg += "<rect class=\"bar\" x=\"\(Int(x))\" y=\"\(index * 18 + 5)\" width=\"3\" height=\"12\"/>"
+            }
+            counts.append("\(name) \(times.count)\(times.count == 200 ? " or more" : "")")
+        }
+        for (share, label) in [(0.0, "now"), (0.25, "+6 h"), (0.5, "+12 h"), (0.75, "+18 h"), (0.97, "+24 h")] {
+            svg += "<text x=\"\(Int(165 + share * 420))\" y=\"\(open.count * 18 + 20)\">\(label)</text>"
+        }
+        let says =
+            counts.isEmpty ? "Nothing comes." : "Times in the coming day: " + counts.joined(separator: ", ") + "."
+        return .chart(title: "The coming day", svg: svg + "</svg>", says: says)
+    }
+
+    private static func times(_ schedule: TemplateValue, _ now: Date, until end: Date) -> [Date] {
+        guard let text = schedule.text("expression"), let next = schedule.text("next_at").flatMap(Figures.date) else {
+            return []
+        }
+        guard let timetable = try? Timetable(text),
+            let zone = try? ZoneFiles.system.zone(schedule.text("zone") ?? "UTC")
+        else { return [next] }
+        let anchor = Int64(schedule.text("anchor").flatMap(Figures.date)?.timeIntervalSince1970 ?? 0)
+        let last = Int64(end.timeIntervalSince1970)
+        var times: [Date] = []
+        var at = Int64(now.timeIntervalSince1970)
+        while times.count < 200, let time = timetable.next(after: at, in: zone, anchor: anchor), time <= last {
+            times.append(Date(timeIntervalSince1970: Double(time)))
+            at = time
+        }
+        return times
+    }
+
+    private static func one(_ context: PageContext) async throws -> ConsolePage {
+        guard let name = context.query("name") else { throw ErrorAnswer(.invalid, "which schedule?", field: "name") }
+        let found = try await context.json(
+            """
+            select jsonb_build_object(
+                'schedule', (select to_jsonb(s) from millrace.schedules_shown($1) s),
+                'fires', (select coalesce(jsonb_agg(to_jsonb(f)), '[]') from millrace.schedule_fires($1, 50) f))
+            """, [.text(name)])
+        guard let schedule = found["schedule"], schedule.text("name") != nil else {
+            throw ErrorAnswer(.notFound, "there is no schedule \(name.prefix(60))")
+        }
+        let isPaused = schedule.text("paused_at") != nil
+        var parts: [ConsolePart] = [
+            .facts([
+                ("Kind", .text(schedule.text("kind"))), ("When", .text(schedule.text("expression"))),
+                ("Zone", .text(schedule.text("zone"))),
+                ("Queue", .text(schedule.text("queue"))), ("Next", .time(schedule.text("next_at"))),
+                ("Last", .time(schedule.text("last_fire_at"))),
+                ("Last job", .text(schedule.text("last_job"), href: schedule.int("last_job").map(Address.job))),
+                ("Fired", .count(schedule.int("fired"))), ("Skipped", .count(schedule.int("skipped"))),
+                ("Missed", .count(schedule.int("missed"))),
+                ("Catch up", .text(schedule.text("catch_up"))), ("Overlap", .text(schedule.text("overlap"))),
+            ])
+        ]
+        if let problem = schedule.text("problem") { parts.insert(.paragraph(problem, tone: "bad"), at: 0) }
+        if isPaused { parts.insert(.paragraph("It is paused.", tone: "warn"), at: 0) }
+        if context.mayAct() {
+            let field = ConsoleField(name: "name", value: name, kind: .hidden)
+            func form(_ id: String, _ button: String) -> ConsoleForm {
+                ConsoleForm(id: id, action: Address.to("/act/schedule.\(id)"), button: button, fields: [field])
+            }
+            parts.append(
+                .forms([isPaused ? form("resume", "Resume") : form("pause", "Pause"), form("run", "Run now")]))
+        }
+        let coming = times(schedule, context.now, until: context.now.addingTimeInterval(366 * 86_400)).prefix(10)
+        parts += [
+            .heading("The coming times"),
+            .list(coming.map { ConsoleCell("\(Figures.utc($0)), \(Figures.relative($0, to: context.now))") }),
+            .heading("Past times"),
+            .table(
+                found.list("fires"),
+                [
+                    .time("Time", "fire_at"), .text("What", "what"),
+                    .own("Job") { .text($0.text("job"), href: $0.int("job").map(Address.job)) },
+                    .time("Done", "fired_at"), .count("Missed", "missed"),
+                ], empty: "It has not fired yet."),
+            .code(title: "Arguments", text: schedule["args"]?.pretty ?? "null"),
+        ]
+        return ConsolePage(title: "Schedule \(name)", entry: "Schedules", parts: parts)
+    }
+}

@@ -1,0 +1,92 @@
+import Blobs
+package import Console
+import Digests
+import FoundationEssentials
+package import Listeners
+package import Postgres
+import Queues
+import Signatures
+import Synchronization
+
+extension Composer {
+    /// The console, with the access that the settings say.
+    /// - Parameter keepsHouse: it runs without a worker beside it, and takes samples and steps bulk actions while none lives.
+    package func console(pool: Pool, version: String, keepsHouse: Bool) throws(Failure) -> ConsoleService {
+        var options = ConsoleService.Options(
+            access: consoleAccess(),
+            roles: [.viewer: settings.viewerRole, .operator: settings.operatorRole, .admin: settings.adminRole],
+            version: version)
+        options.keepsHouse = keepsHouse
+        if let frames = settings.text(.consoleFrames) { options.frameAncestors = frames }
+        let store = settings.blobStore(pool: pool)
+        options.blobs = { name in
+            guard let id = BlobID(name) else { return nil }
+            let bytes = Mutex<[UInt8]>([])
+            try await store.read(id, range: 0..<Self.largestPicture) { chunk in bytes.withLock { $0 += chunk } }
+            return bytes.withLock { $0 }
+        }
+        do {
+            return try ConsoleService(options, pool: pool, log: log) { connection in
+                let report = try await StatusReport.read(on: connection, cap: 50, patience: .seconds(2))
+                let findings = report.findings
+                let worst = findings.map(\.severity).max() ?? .ok
+                return ConsoleService.Verdict(word: worst.word, findings: findings.map(\.sentence))
+            }
+        } catch {
+            throw Failure("the console cannot start: \(error)")
+        }
+    }
+
+    /// Where it stands without a worker, so that it does not take the worker's place.
+    private static let consoleAddress = "127.0.0.1:8480"
+    private static let largestPicture = 32 << 20
+
+    private func consoleAccess() -> ConsoleAccess {
+        var access = ConsoleAccess(
+            key: settings.text(.consoleKey).map { Array($0.utf8) } ?? Self.randomKey(),
+            token: settings.text(.token).map { AccessToken($0) },
+            users: settings.text(.consoleUsers).flatMap { try? ConsoleUsers(parsing: $0) }, proxy: proxyTokens())
+        access.localRole = ConsoleRole(rawValue: settings.string(.consoleRole)) ?? .viewer
+        return access
+    }
+
+    private func proxyTokens() -> ProxyTokens? {
+        var keys: [WebTokenRules.Key] = []
+        if let secret = settings.text(.jwtSecret) { keys.append(.secret(Array(secret.utf8))) }
+        if let pem = settings.text(.jwtKey), let key = try? VerifyingKey(pem: Array(pem.utf8)) {
+            keys.append(.public(key))
+        }
+        guard !keys.isEmpty else { return nil }
+        var tokens = ProxyTokens(
+            rules: WebTokenRules(
+                keys: keys, issuer: settings.text(.jwtIssuer), audience: settings.text(.jwtAudience)))
+        tokens.header = settings.string(.jwtHeader)
+        tokens.claim = settings.string(.jwtClaim)
+        tokens.groups = settings.text(.jwtGroups).flatMap(Settings.groups) ?? [:]
+        return tokens
+    }
+
+    private static func randomKey() -> [UInt8] {
+        var random = SystemRandomNumberGenerator()
+        return (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+    }
+
+    /// A listener for the console alone.
+    package func consoleListener(_ console: ConsoleService) throws(Failure) -> Listener {
+        var address = settings.listenAddress
+        if case .fallback? = settings.entry(.listen)?.origin { address = ListenAddress(Self.consoleAddress) }
+        guard let address else {
+            throw Failure(
+                .misused, "the console needs an address to listen on", hint: "give --listen \(Self.consoleAddress)")
+        }
+        var options = Listener.Options(address: address, token: settings.text(.token).map { AccessToken($0) })
+        options.isGuarded = !console.asksNobody
+        options.perAddress = 1000
+        let live = Route(.get, "/livez", access: .everyone) { _ in .json("{\"live\":true}\n") }
+        do {
+            return try Listener(options, routes: [live] + console.routes, log: log)
+        } catch {
+            throw Failure(error.needsCare ? .misused : .failed, error.description, hint: error.hint)
+        }
+    }
+}

@@ -1,0 +1,47 @@
+import Faults
+import FoundationEssentials
+package import Queues
+package import Supervision
+
+// What counts as late, silent, overdue: the same for `status`, the console and its alarms.
+
+extension QueueDepth {
+    /// `10,000+` where counting stopped.
+    package static func counted(_ count: Int, cap: Int?) -> String {
+        Humane.count(count) + (cap.map { count >= $0 } ?? false ? "+" : "")
+    }
+
+    /// Longer than anybody should wait without knowing.
+    package var isLate: Bool { (oldestAge ?? 0) > 300 }
+}
+
+extension WorkerRow {
+    /// Three beats missed: something is wrong there, or between us.
+    package var isSilent: Bool { beatAge > 8 }
+}
+
+extension ScheduleRow {
+    /// So late that no worker can be there: they look once a second.
+    package var isOverdue: Bool {
+        problem == nil && (untilNext.map { $0 < -60 } ?? (pausedAt == nil && now.timeIntervalSince(changedAt) > 60))
+    }
+
+    /// By the database's clock.
+    package var untilNext: Double? { nextAt?.timeIntervalSince(now) }
+
+    package var missedLately: Bool {
+        lastMissedAt.map { now.timeIntervalSince($0) < 3600 } ?? false
+    }
+}
+
+extension ProviderRow {
+    package var label: String { name == "default" || name == "*" ? provider : "\(provider) (\(name))" }
+
+    /// It will not recover without somebody's action.
+    package var isGrave: Bool {
+        let word = reason.map { String($0.prefix { $0.isLetter || $0 == "_" }) } ?? ""
+        return state == "open" && ErrorClass(rawValue: word)?.bearing == .refusing
+    }
+
+    package var stateText: String { String(state.map { $0 == "_" ? " " : $0 }) }
+}

@@ -1,0 +1,89 @@
+-- What the console reads beside the doors of the command line. Each reads a bounded number of rows, and shows nothing that a viewer may not see:
+-- no contents of messages and documents, and no addresses.
+
+-- The queues with their depths. All counts together read about 10,000 rows, however many jobs and queues there are. A queue that has more is
+-- estimated from what analyze last found; null where that is not known.
+create or replace function millrace.queue_overview()
+returns table (queue text, paused_at timestamptz, retention text, ready bigint, scheduled bigint, running bigint, oldest_ready_at timestamptz,
+    created_at timestamptz, cap int, estimated bigint)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    the_cap int := greatest(10, 6000 / greatest(1, (select count(*) from millrace.queue q where q.main is null)))::int;
+    rows_ready float8 := (select greatest(c.reltuples, 0) from pg_class c where c.oid = 'millrace.ready'::regclass);
+    common int[];
+    shares float4[];
+begin
+    select s.most_common_vals::text::int[], s.most_common_freqs into common, shares
+      from pg_stats s where s.schemaname = 'millrace' and s.tablename = 'ready' and s.attname = 'queue';
+    return query
+    select d.queue, d.paused_at, d.retention, d.ready, d.scheduled, d.running, d.oldest_ready_at, d.created_at, the_cap,
+           case when d.ready >= the_cap then (
+               select greatest(round(sum(rows_ready * f.share))::bigint, d.ready)
+                 from unnest(common, shares) f(line, share) join millrace.queue q on q.id = f.line
+                 join millrace.queue m on m.id = coalesce(q.main, q.id) where m.name = d.queue) end
+      from millrace.depths(the_cap) d;
+end $$;
+
+-- Schedules; null: all, up to 500. Their arguments are redacted.
+create or replace function millrace.schedules_shown(the_name text default null) returns setof millrace.schedules
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    one millrace.schedules;
+begin
+    for one in select * from millrace.schedules s where the_name is null or s.name = the_name order by s.name limit 500 loop
+        one.args := millrace.redact(one.kind, one.args);
+        return next one;
+    end loop;
+end $$;
+
+-- A message without its recipients and contents.
+create or replace function millrace.mail_shown(the_id uuid) returns jsonb
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$ select millrace.mail_story(the_id, false) $$;
+
+-- Documents without title and owner, newest first.
+create or replace function millrace.documents_shown(the_status text default null, after uuid default null, page int default 50)
+returns table (id uuid, mime_type text, size bigint, tenant text, status text, stage text, pages int, pages_done int, pages_failed int, reason text,
+    created_at timestamptz, finished_at timestamptz)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    last_seq bigint := (select d.seq from millrace.document d where d.id = documents_shown.after);
+begin
+    if documents_shown.page is null or documents_shown.page not between 1 and 500 then
+        perform millrace.refuse('a page has 1 to 500 documents', 'page');
+    end if;
+    return query
+    select d.id, d.mime_type, d.size, d.tenant, d.status, d.stage, d.pages, d.pages_done, d.pages_failed, d.reason, d.created_at, d.finished_at
+      from (select x.* from millrace.document x
+             where last_seq is null or x.seq < last_seq order by x.seq desc limit 10000) d
+     where the_status is null or d.status = the_status
+     order by d.seq desc limit documents_shown.page;
+end $$;
+
+create or replace function millrace.document_shown(the_id uuid) returns jsonb
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select millrace.document_story(the_id) - 'title' - 'owner' - 'sha256' - 'made'
+$$;
+
+-- The coming midnights: how many families each takes over, by zone. It looks at the next 10,000 families.
+create or replace function millrace.quest_waves() returns table (at timestamptz, zone text, families bigint, cap bigint)
+language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+    select f.next_rollover_at, f.zone, count(*), 10000::bigint
+      from (select x.next_rollover_at, x.zone from millrace.family x order by x.next_rollover_at limit 10000) f
+     group by 1, 2 order by 1, 2 limit 100
+$$;
+
+-- Alarms, the newest first; the open ones before all others.
+create or replace function millrace.alarms_shown(page int default 50) returns setof millrace.alarms
+language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+    (select a.* from millrace.alarms a where a.state <> 'resolved' order by a.raised_at desc limit page)
+    union all
+    (select a.* from millrace.alarms a where a.state = 'resolved' order by a.raised_at desc limit page)
+$$;
+
+-- Whose check-in expires next.
+create or replace function millrace.check_ins_due(page int default 50) returns setof millrace.check_ins
+language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+    select c.* from (select w.person from millrace.watch w where w.wake_at is not null order by w.wake_at limit page) w
+      join millrace.check_ins c on c.person = w.person order by c.check_in_expiration
+$$;
