@@ -46,20 +46,20 @@ package final class NotificationHub: Sendable {
     /// Receives until cancelled, unless another caller does. Behind a transaction pooler nothing ever arrives.
     package func run() async {
         guard host() else { return }
-        var backoff = Backoff(cap: .seconds(5))
-        while !Task.isCancelled {
-            do throws(PostgresError) {
-                let connection = try await Connection.open(options, name: "mr-hear")
-                guard await !connection.isPooled else { return await connection.close() }
-                try await begin(on: connection)
-                backoff.reset()
-                while !Task.isCancelled { try await hear(on: connection) }
-                end()
+        await RetryingLoop.run(cap: .seconds(5)) { loop throws(PostgresError) in
+            let connection = try await Connection.open(options, name: "mr-hear")
+            guard await !connection.isPooled else {
                 await connection.close()
-            } catch {
-                end()
-                if error != .cancelled { try? await Task.sleep(for: backoff.next()) }
+                return loop.end()
             }
+            try await begin(on: connection)
+            loop.worked()
+            while !Task.isCancelled { try await hear(on: connection) }
+            end()
+            await connection.close()
+        } failed: { error in
+            end()
+            return error == .cancelled ? .atOnce : .pause
         }
     }
 }

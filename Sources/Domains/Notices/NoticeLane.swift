@@ -64,10 +64,10 @@ final class NoticeLane: Sendable {
                     start(taken, in: &group)
                     backoff.reset()
                     // Alarms are rare, so they always notify.
-                    if !options.isAlarm { sleepLock.setBusy(taken.count == most, alarms: false) }
+                    if !options.isAlarm { await sleepLock.setBusy(taken.count == most, alarms: false) }
                     if taken.count == most { continue }
                     let next = try await NoticeStore.next(alarms: options.isAlarm, on: try await open())
-                    let floor = sleepLock.isListening ? options.floor : min(options.floor, .milliseconds(250))
+                    let floor = await sleepLock.isListening ? options.floor : min(options.floor, .milliseconds(250))
                     await signal.wait(for: min(next ?? floor, floor))
                 } catch {
                     complain(error)

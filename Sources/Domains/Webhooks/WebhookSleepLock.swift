@@ -3,6 +3,10 @@ import Threads
 
 /// Wakes the service when there are new events or targets, and makes publishers notify while it sleeps.
 actor WebhookSleepLock {
+    /// See sql/locks.md. It only tries: an event that is found at the next look is early enough.
+    private static let rules = SleepLock.Rules(lock: 1_297_239_619)
+    private static let place = Int32(64)
+
     private let hearing: NotificationHub
     private let bell: Signal
     private var connection: Connection?
@@ -23,11 +27,10 @@ actor WebhookSleepLock {
             return
         }
         do {
-            let connection = try await standing()
-            // Publishers notify only while a session holds this lock; see `event_wake`.
-            let holds = try await Self.truth("select pg_try_advisory_lock(1297239619, 64)", on: connection)
+            var lock = SleepLock(Self.rules, on: try await standing())
+            _ = try await lock.sleep(at: [Self.place])
             if try await !look() { await bell.wait(for: limit) }
-            if holds { _ = try await Self.truth("select pg_advisory_unlock(1297239619, 64)", on: connection) }
+            try await lock.leave()
         } catch {
             await close()
             await bell.wait(for: min(limit, .seconds(1)))
@@ -44,9 +47,5 @@ actor WebhookSleepLock {
         let opened = try await Connection.open(hearing.options, name: "mr-webhooks")
         connection = opened
         return opened
-    }
-
-    private static func truth(_ sql: SQL, on connection: Connection) async throws(PostgresError) -> Bool {
-        try await connection.query(sql) { row throws(PostgresError) in try row.bool(0) }.first ?? false
     }
 }

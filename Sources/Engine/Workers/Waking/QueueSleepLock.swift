@@ -4,11 +4,10 @@ import Synchronization
 import Telemetry
 import Threads
 
-/// Makes sure that an enqueue wakes a sleeping worker, and that nobody notifies while all are awake.
+/// Decides when a worker sleeps, and where: at the buckets of its queues. While it sleeps, `SleepLock` makes enqueuers notify it, and
+/// while it is awake nobody does. One sleeping worker for each bucket, elected by lock D, holds lock K.
 ///
-/// While its worker sleeps it holds, alone, the advisory lock K of each bucket of queues: an enqueuer's try to share it fails,
-/// and so it notifies. To get K it has to wait for every enqueuer that shares it, which are those that saw nobody asleep; when
-/// it is granted they have all committed, and one careful look finds their jobs. One sleepLock per bucket, elected by lock D.
+/// No actor: the claim loop tells it each time that it wakes or sleeps, from another thread and without a wait.
 final class QueueSleepLock: WorkerPart {
     private struct State {
         var asleep = false
@@ -18,14 +17,15 @@ final class QueueSleepLock: WorkerPart {
         var wakes: [ContinuousClock.Instant] = []
     }
 
-    private static let k = Int32(1_297_239_619)
-    private static let d = Int32(1_297_239_620)
+    /// K and D; see sql/locks.md. Enqueuers may have long transactions, and a job must start as soon as the last of them has committed.
+    private static let rules = SleepLock.Rules(
+        lock: 1_297_239_619, election: .eachPlace(1_297_239_620), patience: .milliseconds(200), waitsForLast: true)
 
     private let link: LoopConnection
     private let wakeups: Wakeups
     private let log: Log
     private let state = Mutex(State())
-    private let buckets: Mutex<[Int32]>
+    private let buckets: Mutex<Set<Int32>>
     private let poll: Duration
     let signal = Signal()
 
@@ -34,12 +34,12 @@ final class QueueSleepLock: WorkerPart {
         self.wakeups = wakeups
         self.poll = poll
         self.log = log
-        buckets = Mutex(Array(0..<64))
+        buckets = Mutex(Set(0..<64))
     }
 
     /// nil: all queues, also those that do not exist yet.
     func serve(queues: [Int32]?) {
-        buckets.withLock { $0 = queues.map { Set($0.map { $0 & 63 }).sorted() } ?? Array(0..<64) }
+        buckets.withLock { $0 = Set(queues.map { $0.map { $0 & 63 } } ?? Array(0..<64)) }
     }
 
     var holds: Bool { state.withLock { $0.holds } }
@@ -81,102 +81,66 @@ final class QueueSleepLock: WorkerPart {
     }
 
     func run() async {
-        var backoff = Backoff()
-        while !Task.isCancelled {
+        await RetryingLoop.run { _ throws(PostgresError) in
             guard state.withLock({ $0.asleep }) else {
                 await signal.wait()
-                continue
+                return
             }
-            do throws(PostgresError) {
-                try await guardDoor()
-                backoff.reset()
-            } catch {
-                state.withLock { state in
-                    state.holds = false
-                    state.waiting = nil
-                }
-                if error != .cancelled { try? await Task.sleep(for: backoff.next()) }
+            try await sleep()
+        } failed: { error in
+            state.withLock { state in
+                state.holds = false
+                state.waiting = nil
             }
+            return error == .cancelled ? .atOnce : .pause
         }
         await link.close()
     }
 
-    private func guardDoor() async throws(PostgresError) {
+    private func sleep() async throws(PostgresError) {
         try await link.use { connection throws(PostgresError) in
+            var lock = SleepLock(Self.rules, on: connection) { begins in
+                begins ? self.beginWaiting(connection) : self.endWaiting()
+            }
             do throws(PostgresError) {
-                try await stand(on: connection)
+                while !Task.isCancelled, state.withLock({ $0.asleep }) {
+                    if try await !lock.sleep(at: buckets.withLock { $0 }).isEmpty {
+                        state.withLock { $0.holds = $0.asleep && lock.isWhole }
+                        wakeups.lookEverywhere()
+                    }
+                    await signal.wait(for: poll)
+                }
             } catch .cancelled where !Task.isCancelled {
                 // the worker woke up while we waited for a lock
             }
-            try await leave(connection)
-        }
-    }
-
-    private func stand(on connection: Connection) async throws(PostgresError) {
-        var mine: Set<Int32> = []
-        var held: Set<Int32> = []
-        while !Task.isCancelled, state.withLock({ $0.asleep }) {
-            let wanted = buckets.withLock { $0 }.filter { !mine.contains($0) }
-            if !wanted.isEmpty { mine.formUnion(try await tryLocks(Self.d, wanted, on: connection)) }
-            let missing = mine.subtracting(held)
-            if !missing.isEmpty {
-                held.formUnion(try await tryLocks(Self.k, missing.sorted(), on: connection))
-                for bucket in missing.subtracting(held).sorted() {
-                    let alone = missing.subtracting(held).count == 1
-                    if try await waitForLock(bucket, atMost: alone ? nil : "200ms", on: connection) {
-                        held.insert(bucket)
-                    }
-                }
-                state.withLock { $0.holds = $0.asleep && held == mine }
-                wakeups.lookEverywhere()
+            state.withLock { state in
+                state.holds = false
+                state.waiting = nil
             }
-            await signal.wait(for: poll)
+            try await lock.leave()
+            // Another worker may take over.
+            try await connection.execute("select pg_notify('millrace', 'door')")
         }
     }
 
-    private func leave(_ connection: Connection) async throws(PostgresError) {
-        state.withLock { state in
-            state.holds = false
-            state.waiting = nil
-        }
-        try await connection.execute("select pg_advisory_unlock_all()")
-        try await connection.execute("select pg_notify('millrace', 'door')")
-    }
-
-    private func tryLocks(_ key: Int32, _ buckets: [Int32], on connection: Connection) async throws(PostgresError)
-        -> [Int32]
-    {
-        try await connection.query(
-            "select b from unnest($2::int[]) b where pg_try_advisory_lock($1, b)", [.int4(key), .int4s(buckets)]
-        ) { row throws(PostgresError) in Int32(try row.int(0)) }
-    }
-
-    /// Queued behind the enqueuers that share the lock; while we are, every new one's try fails, and it notifies.
-    private func waitForLock(
-        _ bucket: Int32, atMost limit: String?, on connection: Connection
-    ) async throws(PostgresError) -> Bool {
-        let goes = state.withLock { state in
+    /// False: the worker is awake again.
+    private func beginWaiting(_ connection: Connection) -> Bool {
+        let isAsleep = state.withLock { state in
             if state.asleep {
                 state.waiting = connection
                 state.waitingSince = .now
             }
             return state.asleep
         }
-        guard goes else { return false }
-        wakeups.signal.fire()
-        defer {
-            state.withLock { state in
-                state.waiting = nil
-                state.waitingSince = nil
-            }
+        if isAsleep { wakeups.signal.fire() }
+        return isAsleep
+    }
+
+    private func endWaiting() -> Bool {
+        state.withLock { state in
+            state.waiting = nil
+            state.waitingSince = nil
         }
-        do {
-            try await connection.execute("select set_config('lock_timeout', $1, false)", [.text(limit ?? "0")])
-            try await connection.execute(
-                "select pg_advisory_lock($1, $2)", [.int4(Self.k), .int4(bucket)], deadline: .seconds(86400))
-            return true
-        } catch .server(let error) where error.sqlState == "55P03" {
-            return false
-        }
+        return true
     }
 }
