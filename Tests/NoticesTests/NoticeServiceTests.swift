@@ -114,8 +114,8 @@ import Testing
                     try await bench.look(nobody, "error") == "voice is not configured"
                 }
                 try await eventually("the service counts") {
-                    let alarms = service.standing.alarms
-                    return alarms.accepted == 1 && alarms.failed >= 3 && service.standing.state != nil
+                    let standing = await service.standing
+                    return standing.alarms.accepted == 1 && standing.alarms.failed >= 3 && standing.state != nil
                 }
             }
         }

@@ -9,9 +9,15 @@ import Testing
         await RetryingLoop.run { loop throws(Trouble) in
             turns += 1
             if turns == 3 { loop.end() }
-        } failed: { _ in .end }
+        } failed: { _ in
+            .end
+        }
         #expect(turns == 3)
-        await RetryingLoop.run(while: { turns < 5 }) { _ throws(Trouble) in turns += 1 } failed: { _ in .end }
+        await RetryingLoop.run(while: { turns < 5 }) { _ throws(Trouble) in
+            turns += 1
+        } failed: { _ in
+            .end
+        }
         #expect(turns == 5)
     }
 
@@ -29,7 +35,9 @@ import Testing
 
     @Test func `a cancelled task ends the loop, and its pause`() async {
         let loop = Task {
-            await RetryingLoop.run(cap: .seconds(86_400)) { _ throws(Trouble) in throw Trouble() } failed: { _ in
+            await RetryingLoop.run(cap: .seconds(86_400)) { _ throws(Trouble) in
+                throw Trouble()
+            } failed: { _ in
                 .pause
             }
         }

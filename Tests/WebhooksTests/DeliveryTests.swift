@@ -34,7 +34,7 @@ import Webhooks
             #expect(event.source == "/shop" && event.subject == "order/7" && event.time != nil)
             #expect(event.data == .json(Array(#"{"sum": 12345678901234567890.10, "order": 7}"#.utf8)))
             #expect(try await bench.deliveries("state || ' ' || attempts || ' ' || code") == ["delivered 1 204"])
-            #expect(dispatch.tally.delivered == 1)
+            #expect(await dispatch.tally.delivered == 1)
         }
     }
 

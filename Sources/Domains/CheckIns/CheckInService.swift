@@ -1,11 +1,10 @@
 package import Postgres
-import Synchronization
 package import Telemetry
 
 /// Serves the watches: sleeps until the database says that something is due, processes it in batches, and reports that it lives. Several
 /// services share the work, because none takes a row that another holds. The worker's own clock decides nothing: the database says how long
 /// to wait, and the service asks again at the poll interval at the latest.
-package final class CheckInService: Sendable {
+package actor CheckInService {
     package struct Options: Sendable {
         package var database: ConnectionOptions
         package var name: String
@@ -53,64 +52,71 @@ package final class CheckInService: Sendable {
 
     private let options: Options
     private let log: Log
-    private let state = Mutex(Gauge())
+    package private(set) var gauge = Gauge()
+    private var connection: Connection?
+    /// There are watches as far as we know, or nobody checks.
+    private var isWanted = false
+    /// The outage has been logged.
+    private var isAway = false
 
     package init(_ options: Options, log: Log = .silent) {
         self.options = options
         self.log = log
     }
 
-    package var gauge: Gauge { state.withLock { $0 } }
-
     /// Until its task is cancelled. It goes on when the database is away.
     package func run() async {
-        var connection: Connection?
-        var pause = Duration.milliseconds(100)
-        var isWanted = options.glance == nil
-        var isAway = false
-        while !Task.isCancelled {
-            do {
-                if !isWanted, let glance = options.glance {
-                    guard try await glance() else {
-                        await connection?.close()
-                        connection = nil
-                        state.withLock { ($0.oldest, $0.lastStep) = (0, .now) }
-                        pause = .milliseconds(100)
-                        try? await Task.sleep(for: options.poll)  // cancelled: the loop ends
-                        continue
-                    }
-                    isWanted = true
-                }
-                let open: Connection
-                if let connection {
-                    open = connection
-                } else {
-                    open = try await Connection.open(options.database, name: "check-ins")
-                    connection = open
-                }
-                let step = try await self.step(on: open)
-                note(step)
-                pause = .milliseconds(100)
-                if isAway { log.info("check-ins are served again") }
-                isAway = false
-                if step.wait == nil { isWanted = options.glance == nil }
-                await rest(after: step)
-            } catch {
-                guard !Task.isCancelled else { break }
-                // Logged once per outage, and only if there are watches as far as we know; else the worker's other logs are enough.
-                if isWanted, !isAway {
-                    log.warning("check-ins cannot be served now", [("reason", "\(error)")])
-                    isAway = true
-                } else {
-                    log.debug("check-ins cannot be served now", [("reason", "\(error)")])
-                }
-                await connection?.close()
-                connection = nil
-                try? await Task.sleep(for: pause)  // cancelled: the loop ends
-                pause = min(pause * 2, .seconds(2))
-            }
+        isWanted = options.glance == nil
+        await RetryingLoop.run(cap: .seconds(2)) { _ in
+            try await self.turn()
+        } failed: { error in
+            if Task.isCancelled { return .end }
+            self.complain(error)
+            await self.hangUp()
+            return .pause
         }
+        await hangUp()
+    }
+
+    private func turn() async throws {
+        if !isWanted, let glance = options.glance {
+            guard try await glance() else {
+                await hangUp()
+                (gauge.oldest, gauge.lastStep) = (0, .now)
+                try? await Task.sleep(for: options.poll)  // cancelled: the loop ends
+                return
+            }
+            isWanted = true
+        }
+        let step = try await step(on: try await open())
+        note(step)
+        if isAway { log.info("check-ins are served again") }
+        isAway = false
+        if step.wait == nil { isWanted = options.glance == nil }
+        await rest(after: step)
+    }
+
+    private func open() async throws(PostgresError) -> Connection {
+        if let connection { return connection }
+        let opened = try await Connection.open(options.database, name: "check-ins")
+        connection = opened
+        return opened
+    }
+
+    private func hangUp() async {
+        let connection = connection
+        self.connection = nil
         await connection?.close()
+    }
+
+    /// Logged once per outage, and only if there are watches as far as we know; else the worker's other logs are enough.
+    private func complain(_ error: any Error) {
+        if isWanted, !isAway {
+            log.warning("check-ins cannot be served now", [("reason", "\(error)")])
+            isAway = true
+        } else {
+            log.debug("check-ins cannot be served now", [("reason", "\(error)")])
+        }
     }
 
     private func rest(after step: Step) async {
@@ -134,14 +140,12 @@ package final class CheckInService: Sendable {
     }
 
     private func note(_ step: Step) {
-        state.withLock { gauge in
-            gauge.expired += step.expired
-            gauge.warned += step.warned
-            gauge.escalated += step.escalated
-            gauge.failed += step.failed
-            gauge.oldest = step.oldest
-            gauge.lastStep = .now
-        }
+        gauge.expired += step.expired
+        gauge.warned += step.warned
+        gauge.escalated += step.escalated
+        gauge.failed += step.failed
+        gauge.oldest = step.oldest
+        gauge.lastStep = .now
         if step.failed > 0 {
             log.error(
                 "some watches or alarms failed; each has its reason, and is tried again within a minute",

@@ -1,13 +1,12 @@
 import Faults
 import Postgres
 import Supervision
-import Synchronization
 import Telemetry
 import Threads
 
 /// Takes due sendings, brings them to their providers, and records the results. Alarms have their own lane, with slots and a connection
 /// that nothing else uses.
-final class NoticeLane: Sendable {
+actor NoticeLane {
     struct Options: Sendable {
         var isAlarm: Bool
         var slots: Int
@@ -18,14 +17,6 @@ final class NoticeLane: Sendable {
         var deadline: Duration
     }
 
-    private struct State {
-        var running = 0
-        var isFull = false
-        var results: [NoticeStore.Result] = []
-        var connection: Connection?
-        var isAway = false
-    }
-
     let options: Options
     let signal = Signal()
     private let database: ConnectionOptions
@@ -34,7 +25,12 @@ final class NoticeLane: Sendable {
     private let log: Log
     private let holder = Int64.random(in: 1 ... .max)
     private let written = Signal()
-    private let state = Mutex(State())
+    private var running = 0
+    private var isFull = false
+    private var results: [NoticeStore.Result] = []
+    private var connection: Connection?
+    /// An outage has been logged.
+    private var isAway = false
 
     init(_ options: Options, database: ConnectionOptions, dispatch: NoticeRouter, tally: NoticeTally, log: Log) {
         self.options = options
@@ -48,31 +44,26 @@ final class NoticeLane: Sendable {
     func run(hearing sleepLock: NoticeSleepLock) async {
         let writing = Task { await self.write() }
         await withDiscardingTaskGroup { group in
-            var backoff = Backoff(cap: .seconds(2))
-            while !Task.isCancelled {
-                let free = state.withLock { state in
-                    state.isFull = state.running >= options.slots
-                    return options.slots - state.running
-                }
+            await RetryingLoop.run(cap: .seconds(2)) { loop in
+                let free = options.slots - running
+                isFull = free <= 0
                 guard free > 0 else {
                     await signal.wait(for: .seconds(1))
-                    continue
+                    return
                 }
-                do {
-                    let most = min(free, 100)
-                    let taken = try await take(most)
-                    start(taken, in: &group)
-                    backoff.reset()
-                    // Alarms are rare, so they always notify.
-                    if !options.isAlarm { await sleepLock.setBusy(taken.count == most, alarms: false) }
-                    if taken.count == most { continue }
-                    let next = try await NoticeStore.next(alarms: options.isAlarm, on: try await open())
-                    let floor = await sleepLock.isListening ? options.floor : min(options.floor, .milliseconds(250))
-                    await signal.wait(for: min(next ?? floor, floor))
-                } catch {
-                    complain(error)
-                    try? await Task.sleep(for: backoff.next())
-                }
+                let most = min(free, 100)
+                let taken = try await take(most)
+                start(taken, in: &group)
+                loop.worked()
+                // Alarms are rare, so they always notify.
+                if !options.isAlarm { await sleepLock.setBusy(taken.count == most, alarms: false) }
+                if taken.count == most { return }
+                let next = try await NoticeStore.next(alarms: options.isAlarm, on: try await open())
+                let floor = await sleepLock.isListening ? options.floor : min(options.floor, .milliseconds(250))
+                await signal.wait(for: min(next ?? floor, floor))
+            } failed: { error in
+                complain(error)
+                return .pause
             }
         }
         // All calls have come back. Results that the writer could not record are recorded here, by a task that is never cancelled.
@@ -81,34 +72,30 @@ final class NoticeLane: Sendable {
         await Task {
             // The cancellation of another statement on this connection may have hit the first try.
             for _ in 0..<20 {
-                if await self.flush() { break }
+                do { return try await self.flush() } catch {}
                 try? await Task.sleep(for: .milliseconds(50))  // never cancelled
             }
         }.value
-        if let connection = state.withLock({ $0.connection }) { await connection.close() }
+        await connection?.close()
     }
 
     private func take(_ most: Int) async throws(PostgresError) -> [Sending] {
         let connection = try await open()
         let taken = try await NoticeStore.take(
             alarms: options.isAlarm, most: most, holder: holder, lease: options.lease, on: connection)
-        if state.withLock({ state in
-            defer { state.isAway = false }
-            return state.isAway
-        }) {
-            log.info("notices are sent again", [("lane", options.isAlarm ? "alarms" : "plain")])
-        }
+        if isAway { log.info("notices are sent again", [("lane", options.isAlarm ? "alarms" : "plain")]) }
+        isAway = false
         return taken
     }
 
     private func start(_ taken: [Sending], in group: inout DiscardingTaskGroup) {
         let mails = taken.filter { $0.channel == Sending.Channel.mail.rawValue }
         for sending in taken where sending.channel != Sending.Channel.mail.rawValue {
-            state.withLock { $0.running += 1 }
+            running += 1
             group.addTask { await self.bring(sending) }
         }
         guard !mails.isEmpty else { return }
-        state.withLock { $0.running += 1 }
+        running += 1
         group.addTask { await self.handOver(mails) }
     }
 
@@ -119,7 +106,7 @@ final class NoticeLane: Sendable {
             await dispatch.bring(sending, deadline: options.deadline)
         }.value
         put([NoticeStore.Result(sending, provider: provider, delivery, took: began.duration(to: .now))])
-        tally.count(delivery, isAlarm: sending.isAlarm)
+        await tally.count(delivery, isAlarm: sending.isAlarm)
         leave()
         if sending.isAlarm, let fault = delivery.fault {
             log.warning(
@@ -128,7 +115,8 @@ final class NoticeLane: Sendable {
         }
     }
 
-    private func handOver(_ mails: [Sending]) async {
+    /// Not isolated: the texts are made beside the lane's other work.
+    private nonisolated func handOver(_ mails: [Sending]) async {
         let began = ContinuousClock.now
         let letters = mails.map { sending in
             let words = dispatch.words(sending)
@@ -140,83 +128,66 @@ final class NoticeLane: Sendable {
             let done = try await Task { [holder] in
                 try await NoticeStore.handOver(letters, holder: holder, on: try await self.open())
             }.value
-            for _ in 0..<done { tally.count(.accepted(id: nil), isAlarm: options.isAlarm) }
+            for _ in 0..<done { await tally.count(.accepted(id: nil), isAlarm: options.isAlarm) }
         } catch {
             let fault = Fault(.transient, "the mail could not be handed over: \(error)")
-            put(
+            await put(
                 mails.map {
                     NoticeStore.Result($0, provider: "mail", .failed(fault), took: began.duration(to: .now))
                 })
-            complain(error)
+            await complain(error)
         }
-        leave()
+        await leave()
     }
 
-    private func put(_ results: [NoticeStore.Result]) {
-        state.withLock { $0.results += results }
+    private func put(_ more: [NoticeStore.Result]) {
+        results += more
         written.fire()
     }
 
     private func leave() {
-        let wasFull = state.withLock { state in
-            state.running -= 1
-            return state.isFull
-        }
-        if wasFull { signal.fire() }
+        running -= 1
+        if isFull { signal.fire() }
     }
 
     /// Records all results that have come back, in one statement; keeps those that cannot be recorded now.
     private func write() async {
-        var backoff = Backoff(cap: .seconds(2))
-        while !Task.isCancelled {
+        await RetryingLoop.run(cap: .seconds(2)) { _ in
             await written.wait(for: .seconds(5))
-            if await flush() {
-                backoff.reset()
-            } else {
-                try? await Task.sleep(for: backoff.next())
-                written.fire()
-            }
+            try await flush()
+        } failed: { _ in
+            written.fire()
+            return .pause
         }
     }
 
-    /// False: try again later.
-    private func flush() async -> Bool {
-        let results = state.withLock { state in
-            defer { state.results = [] }
-            return state.results
-        }
-        guard !results.isEmpty else { return true }
+    /// An error: try again later.
+    private func flush() async throws {
+        let given = results
+        results = []
+        guard !given.isEmpty else { return }
         do {
-            try await NoticeStore.record(results, holder: holder, on: try await open())
-            return true
+            try await NoticeStore.record(given, holder: holder, on: try await open())
         } catch {
             // Results that could not be recorded are dropped above a hundred thousand: their leases are over, and they are sent again.
-            state.withLock { $0.results = ($0.results.count > 100_000 ? [] : results) + $0.results }
+            results = (results.count > 100_000 ? [] : given) + results
             complain(error)
-            return false
+            throw error
         }
     }
 
     private func open() async throws(PostgresError) -> Connection {
-        if let connection = state.withLock({ $0.connection }), await !connection.isBroken { return connection }
+        if let connection, await !connection.isBroken { return connection }
         let opened = try await Connection.open(database, name: options.isAlarm ? "mr-alarms" : "mr-notices")
-        let kept = state.withLock { state in
-            state.connection = opened
-            return opened
-        }
-        return kept
+        connection = opened
+        return opened
     }
 
     private func complain(_ error: any Error) {
-        if Task.isCancelled { return }
-        let isFirst = state.withLock { state in
-            defer { state.isAway = true }
-            return !state.isAway
-        }
-        if isFirst {
-            log.warning(
-                "cannot send notices now; they are kept",
-                [("lane", options.isAlarm ? "alarms" : "plain"), ("error", "\(error)")])
-        }
+        if Task.isCancelled || isAway { return }
+        isAway = true
+        log.warning(
+            "cannot send notices now; they are kept",
+            [("lane", options.isAlarm ? "alarms" : "plain"), ("error", "\(error)")])
     }
 }

@@ -1,11 +1,10 @@
 package import Postgres
 package import Signatures
 package import Supervision
-import Synchronization
 package import Telemetry
 
 /// The running service: two lanes, and a sleep lock for both.
-package final class NoticeService: Sendable {
+package actor NoticeService {
     package struct Options: Sendable {
         package var database: ConnectionOptions
         /// The process's LISTEN connection; nil: the service opens its own.
@@ -70,7 +69,9 @@ package final class NoticeService: Sendable {
         }
     }
 
-    package var standing: NoticeStanding { tally.standing }
+    package var standing: NoticeStanding {
+        get async { await tally.standing }
+    }
 
     /// Collects the figures for /metrics, which must not query the database itself.
     private func sample() async {
@@ -79,7 +80,7 @@ package final class NoticeService: Sendable {
                 let state = try await options.pool.withConnection { connection throws(PostgresError) in
                     try await NoticeAdmin.state(on: connection, deadline: .seconds(5))
                 }
-                tally.saw(state)
+                await tally.saw(state)
             } catch {
                 log.debug("cannot read the state of notices", [("error", "\(error)")])
             }
@@ -104,23 +105,19 @@ package struct NoticeStanding: Sendable {
     }
 }
 
-final class NoticeTally: Sendable {
-    private let state = Mutex(NoticeStanding())
+actor NoticeTally {
+    private(set) var standing = NoticeStanding()
 
-    var standing: NoticeStanding { state.withLock { $0 } }
-
-    func saw(_ state: NoticeAdmin.State) { self.state.withLock { $0.state = state } }
+    func saw(_ state: NoticeAdmin.State) { standing.state = state }
 
     func count(_ delivery: NoticeOutcome, isAlarm: Bool) {
-        state.withLock { standing in
-            var counts = isAlarm ? standing.alarms : standing.plain
-            switch delivery {
-            case .accepted: counts.accepted += 1
-            case .refused, .gone: counts.refused += 1
-            case .failed: counts.failed += 1
-            case .unknown: counts.unknown += 1
-            }
-            if isAlarm { standing.alarms = counts } else { standing.plain = counts }
+        var counts = isAlarm ? standing.alarms : standing.plain
+        switch delivery {
+        case .accepted: counts.accepted += 1
+        case .refused, .gone: counts.refused += 1
+        case .failed: counts.failed += 1
+        case .unknown: counts.unknown += 1
         }
+        if isAlarm { standing.alarms = counts } else { standing.plain = counts }
     }
 }

@@ -3,7 +3,7 @@ package import Postgres
 
 /// Rolls families over their midnights, a batch in each transaction, until nothing is due. Several services may run: none gets a row that
 /// another holds.
-package struct QuestService: Sendable {
+package actor QuestService {
     package static let kind = "quests.rollover"
     package static let queue = "quests"
 
@@ -38,7 +38,7 @@ package struct QuestService: Sendable {
         }
         while true {
             try Task.checkCancellation()
-            let step = try await pool.withConnection { connection throws(PostgresError) -> Tally in
+            let step = try await pool.withConnection { @Sendable connection throws(PostgresError) -> Tally in
                 try await self.step(on: connection)
             }
             tally.families += step.families
@@ -50,7 +50,7 @@ package struct QuestService: Sendable {
     }
 
     /// One transaction.
-    package func step(on connection: Connection) async throws(PostgresError) -> Tally {
+    private nonisolated func step(on connection: Connection) async throws(PostgresError) -> Tally {
         try await connection.query(
             "select families, days, failed, next_at from millrace.quest_rollover($1)", [.int4(batch)],
             deadline: .seconds(60)

@@ -37,7 +37,7 @@ package struct ComposedWorker: Sendable {
 
     private func work() async throws -> JobWorker.Report {
         async let _: Void? = mail?.run()  // these are cancelled and awaited when we leave
-        async let _: Void? = documents?.room.watch()
+        async let _: Void? = documents?.service.run()
         async let _: Void = checkIns.run()
         async let _: Void? = notices?.run()  // what it is about to send is sent
         async let _: Void? = webhooks?.run()
@@ -105,8 +105,10 @@ extension Composer {
         let listener = try listener(
             for: engine, supervisor, more: mailRoutes + checkIns.routes + blobs.routes + (console?.routes ?? []),
             rooms: {
-                (mail?.service.tally.gauges ?? []) + checkIns.gauges + (notices?.standing.gauges ?? [])
-                    + (webhooks?.tally.gauges ?? [])
+                var gauges = await mail?.service.tally.gauges ?? []
+                gauges += await checkIns.gauges
+                gauges += await notices?.standing.gauges ?? []
+                return gauges + (await webhooks?.tally.gauges ?? [])
             }, measures: { engine.health.cutOff == nil ? await measures(pool) : nil })
         tellOfMailFiles()
         return ComposedWorker(

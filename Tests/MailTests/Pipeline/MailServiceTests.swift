@@ -15,7 +15,7 @@ import Testing
                     "select millrace.mail_welcome('Ada <ada@example.org>', 'Ada', '{\"tags\": {\"a\": \"b\"}}')") ?? ""
             let service = bench.service([provider]) { $0.appName = "Shop" }
             #expect(try await service.run(try await bench.jobs()) == [.done])
-            #expect(service.tally.counts == ["resend": [.accepted: 1]])
+            #expect(await service.tally.counts == ["resend": [.accepted: 1]])
             #expect(try await bench.status(id) == "accepted")
             #expect(try await bench.outcomes(id) == ["resend accepted"])
             let letter = try #require(provider.seen.letters[id])

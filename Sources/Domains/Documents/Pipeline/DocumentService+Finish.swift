@@ -14,7 +14,7 @@ extension DocumentService {
     /// Makes the requested outputs from the pages. The original stays unchanged; outputs are stored beside it.
     ///
     /// - Parameter here: the original, if the run has it already.
-    func finish(_ job: DocumentJob, _ here: SharedFile? = nil) async throws -> Verdict {
+    nonisolated func finish(_ job: DocumentJob, _ here: SharedFile? = nil) async throws -> Verdict {
         guard let document = try await table.take(job) else { return .done }
         guard let json = document.inspection, let blob = document.blob else {
             throw DocumentFailure(DocumentRefusal(.internal, "what was found out about the document before is gone"))
@@ -52,7 +52,7 @@ extension DocumentService {
         return isWritten ? .recorded : .done
     }
 
-    private func searchable(
+    private nonisolated func searchable(
         _ sheet: SharedFile, _ inspection: Inspection, _ document: DocumentStore.Taken, _ own: DocumentPrograms,
         _ job: DocumentJob
     ) async throws -> (output: Output, cpu: Duration) {
@@ -71,7 +71,7 @@ extension DocumentService {
     }
 
     /// The first page that can be drawn, in the size of a screen.
-    private func preview(
+    private nonisolated func preview(
         _ sheet: SharedFile, _ inspection: Inspection, _ document: DocumentStore.Taken, _ own: DocumentPrograms
     ) async throws -> (output: Output, cpu: Duration) {
         let page = (inspection.pages.firstIndex { $0.refusal == nil } ?? 0) + 1
@@ -88,7 +88,7 @@ extension DocumentService {
         return (Output(kind: "preview", blob: id.description, size: picture.count), drawn.usage.cpu)
     }
 
-    private func report(
+    private nonisolated func report(
         _ inspection: Inspection, _ document: DocumentStore.Taken, _ own: DocumentPrograms, _ blob: BlobID,
         _ job: DocumentJob
     ) async throws -> (output: Output, cpu: Duration) {
@@ -121,7 +121,7 @@ extension DocumentService {
         return (try await stored(output, "report"), made.usage.cpu)
     }
 
-    private func stored(_ sheet: SharedFile, _ kind: String) async throws -> Output {
+    private nonisolated func stored(_ sheet: SharedFile, _ kind: String) async throws -> Output {
         let (id, size) = try await store.put(fileCache.pieces(of: sheet), limit: .max)
         return Output(kind: kind, blob: id.description, size: size)
     }

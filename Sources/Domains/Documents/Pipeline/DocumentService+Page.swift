@@ -6,7 +6,7 @@ import Sandbox
 
 extension DocumentService {
     /// Draws one page and reads it, unless the cache has a result for the same picture.
-    func read(_ job: DocumentJob) async throws -> Verdict {
+    nonisolated func read(_ job: DocumentJob) async throws -> Verdict {
         guard let number = job.page, let document = try await table.take(job),
             let json = document.inspection, let blob = document.blob
         else { return .done }
@@ -67,7 +67,7 @@ extension DocumentService {
     }
 
     /// The text that an engine reads in a picture, or the cached result for the same picture.
-    private func recognise(
+    private nonisolated func recognise(
         _ picture: Raster, _ page: Int, _ document: DocumentStore.Taken, _ job: DocumentJob, _ spent: inout Duration
     ) async throws -> Verdict {
         let label = IdleEngines.Label(tenant: document.tenant, languages: document.languages)
@@ -96,7 +96,7 @@ extension DocumentService {
     }
 
     /// For a page with some text of its own and a picture: joins its text with the text read in the picture.
-    private func both(
+    private nonisolated func both(
         _ said: PageText, _ sheet: SharedFile, _ inspection: Inspection, _ page: Int, _ document: DocumentStore.Taken,
         _ own: DocumentPrograms, _ job: DocumentJob, _ spent: inout Duration
     ) async throws -> PageText {
@@ -119,11 +119,11 @@ extension DocumentService {
         return PageText(own: said, read: try outcome.get(), on: inspection.pages[page - 1])
     }
 
-    private func put(_ job: DocumentJob, _ result: PageResult, cpu: Duration) async throws -> Verdict {
+    private nonisolated func put(_ job: DocumentJob, _ result: PageResult, cpu: Duration) async throws -> Verdict {
         try await table.put(job, [result], cpu: cpu, ends: true) ? .recorded : .done
     }
 
-    private func allowed(_ document: DocumentStore.Taken) throws(DocumentFailure) {
+    private nonisolated func allowed(_ document: DocumentStore.Taken) throws(DocumentFailure) {
         if document.cpu >= options.documentCPU {
             throw DocumentFailure(
                 DocumentRefusal(

@@ -11,7 +11,7 @@ extension DocumentService {
 
     /// Fetches the document, inspects it, stores the text that it already contains, and enqueues the other pages; ends it if there are
     /// none.
-    func receive(_ job: DocumentJob) async throws -> Verdict {
+    nonisolated func receive(_ job: DocumentJob) async throws -> Verdict {
         guard let document = try await table.take(job) else { return .done }
         job.context.progress(0, stage: "receive")
         guard let (blob, size) = try await content(of: document, job) else {
@@ -56,7 +56,9 @@ extension DocumentService {
         return try await table.spread(job) ? .recorded : .done
     }
 
-    private func content(of document: DocumentStore.Taken, _ job: DocumentJob) async throws -> (BlobID, Int)? {
+    private nonisolated func content(of document: DocumentStore.Taken, _ job: DocumentJob) async throws -> (
+        BlobID, Int
+    )? {
         if let blob = document.blob {
             guard let known = try await store.head(blob) else { throw BlobError.notFound(blob) }
             return (blob, known.size)
@@ -70,7 +72,7 @@ extension DocumentService {
     }
 
     /// nil: continue.
-    private func judged(
+    private nonisolated func judged(
         _ answer: DocumentStore.Reception, of quota: String, _ job: DocumentJob
     ) async throws -> Verdict? {
         switch answer {
@@ -88,7 +90,7 @@ extension DocumentService {
     }
 
     /// False: the document is no longer being worked on.
-    private func takeOwnTexts(
+    private nonisolated func takeOwnTexts(
         _ sheet: SharedFile, _ inspection: Inspection, _ document: DocumentStore.Taken, _ own: DocumentPrograms,
         _ job: DocumentJob
     ) async throws -> Bool {
@@ -138,7 +140,7 @@ extension DocumentService {
         }
     }
 
-    func warn(_ refusedLayers: UInt32) {
+    nonisolated func warn(_ refusedLayers: UInt32) {
         guard refusedLayers != 0 else { return }
         log.warning(
             "the kernel refuses layers of the sandbox that reads documents; see millrace doctor",

@@ -12,7 +12,9 @@ package import Telemetry
 /// could count too, but a flow's end is noted only after the commit, by the next session that looks; and pages that are read again days
 /// later would each need a new flow. Counting here means that a stored page is never read twice, and an unstored page belongs only to
 /// its job.
-package final class DocumentService: Sendable {
+///
+/// The actor keeps house in `run`. The jobs are not isolated, so that a page is read on each core; what they share is in actors of its own.
+package actor DocumentService {
     package struct Options: Sendable {
         /// How much CPU time a whole document may take.
         package var documentCPU: Duration = .seconds(3600)
@@ -71,7 +73,7 @@ package final class DocumentService: Sendable {
         kind == "document.page" ? queues.pages : queues.documents
     }
 
-    package func run(_ args: [UInt8], _ context: Context) async throws -> Verdict {
+    package nonisolated func run(_ args: [UInt8], _ context: Context) async throws -> Verdict {
         let given: DocumentJob.Args
         do {
             given = try JSONDecoder().decode(DocumentJob.Args.self, from: Data(args))
@@ -97,7 +99,7 @@ package final class DocumentService: Sendable {
     }
 
     /// Until cancelled: ends documents whose jobs are gone, and stops idle engines.
-    package func watch(every pause: Duration = .seconds(10)) async {
+    package func run(every pause: Duration = .seconds(10)) async {
         while !Task.isCancelled {
             do { try await Task.sleep(for: pause) } catch { break }
             await idleEngines.tidy()
@@ -113,14 +115,15 @@ package final class DocumentService: Sendable {
         await idleEngines.close()
     }
 
-    private func giveUp(_ job: DocumentJob, _ failure: DocumentFailure) async throws -> Verdict {
+    private nonisolated func giveUp(_ job: DocumentJob, _ failure: DocumentFailure) async throws -> Verdict {
         guard let page = job.page else { return try await fail(job, failure) }
         let isWritten = try await table.put(
             job, [PageResult(Int(page), failure, cpu: failure.usage.cpu)], cpu: failure.usage.cpu, ends: true)
         return isWritten ? .recorded : .done
     }
 
-    func fail(_ job: DocumentJob, _ failure: DocumentFailure, cpu: Duration = .zero) async throws -> Verdict {
+    nonisolated func fail(_ job: DocumentJob, _ failure: DocumentFailure, cpu: Duration = .zero) async throws -> Verdict
+    {
         log.info(
             "a document cannot be read",
             [("document.id", job.document), ("reason", failure.reason.rawValue), ("sentence", failure.sentence)])
@@ -130,12 +133,12 @@ package final class DocumentService: Sendable {
     }
 
     /// A failure that may succeed on a retry is retried once; if a program is missing, as often as any job.
-    func isWorthAnotherTry(_ failure: DocumentFailure, tries: Int) -> Bool {
+    nonisolated func isWorthAnotherTry(_ failure: DocumentFailure, tries: Int) -> Bool {
         failure.mayGoWell && (failure.reason == .internal || tries < 1)
     }
 
     /// The programs with this document's own limits.
-    func workshop(for document: DocumentStore.Taken) -> DocumentPrograms {
+    nonisolated func workshop(for document: DocumentStore.Taken) -> DocumentPrograms {
         var own = workshop
         own.languages = document.languages
         own.dpiCap = min(Double(document.dpi), 600)

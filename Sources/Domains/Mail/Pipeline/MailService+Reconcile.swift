@@ -66,7 +66,7 @@ extension MailService {
     }
 
     /// Until cancelled: looks from time to time at messages that have long been silent, and at messages whose jobs are gone.
-    package func watch(every pause: Duration = .seconds(300), olderThan age: Duration = .seconds(3600)) async {
+    package func run(every pause: Duration = .seconds(300), olderThan age: Duration = .seconds(3600)) async {
         do {
             try await table.tellDefaults(options)
         } catch  where Task.isCancelled {

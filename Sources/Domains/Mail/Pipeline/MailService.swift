@@ -2,11 +2,12 @@ import Faults
 package import Postgres
 import Signatures
 package import Supervision
-import Synchronization
 package import Telemetry
 
 /// The mail service of a worker: it takes messages, freezes them, sends them through providers, and records the results.
-package final class MailService: Sendable {
+///
+/// The actor keeps the notes that its runs share. A run itself is not isolated, so that many go on at the same time.
+package actor MailService {
     let table: MailStore
     let options: MailOptions
     let providers: [String: any MailProvider]
@@ -14,14 +15,15 @@ package final class MailService: Sendable {
     let supervisor: Supervisor
     let log: Log
     let turns: [String: AsyncTurn]
-    let route: Mutex<RouteNote>
     /// For each provider: opens the requests of single messages together.
     let opening: [String: StatementBatcher<Claim, MailStore.Opened>]
     let recording: StatementBatcher<MailStore.Outcome, Void>
-    let counted = Mutex(MailTally())
-    private let loaded = Mutex<Set<String>>([])
-    private let rollout = Mutex(RolloutNote())
-    private let warned = Mutex<Set<String>>([])
+    /// For metrics.
+    package private(set) var tally = MailTally()
+    private var route = RouteNote()
+    private var loaded: Set<String> = []
+    private var rollout = RolloutNote()
+    private var warned: Set<String> = []
 
     private struct RolloutNote: Sendable {
         var flag: Flag?
@@ -34,7 +36,7 @@ package final class MailService: Sendable {
         var holder: Int64
     }
 
-    struct RouteNote: Sendable {
+    private struct RouteNote: Sendable {
         var current: String?
         var looked: ContinuousClock.Instant?
     }
@@ -52,7 +54,6 @@ package final class MailService: Sendable {
         self.supervisor = supervisor
         self.log = log
         turns = self.providers.mapValues { _ in AsyncTurn() }
-        route = Mutex(RouteNote())
         opening = Dictionary(
             uniqueKeysWithValues: self.providers.keys.map { name in
                 let gathering = StatementBatcher<Claim, MailStore.Opened>(
@@ -74,7 +75,7 @@ package final class MailService: Sendable {
     ]
 
     /// Runs the jobs, and returns one ending per job, in the same order.
-    package func run(_ jobs: [MailJob]) async throws -> [MailJobEnd] {
+    package nonisolated func run(_ jobs: [MailJob]) async throws -> [MailJobEnd] {
         guard let session = jobs.first?.session else { return [] }
         let run = SendRun(service: self, session: session, began: .now, routes: try await routesNow())
         let taken = try await table.take(jobs, options)
@@ -103,14 +104,13 @@ package final class MailService: Sendable {
 
     /// The routes with the roll-out of the database's flag. The flag is read again when it is a second old.
     func routesNow() async throws -> Routes {
-        let known = rollout.withLock { $0 }
-        if let read = known.read, ContinuousClock.now - read < .seconds(1) {
-            return options.routes.rolledOut(by: known.flag)
+        if let read = rollout.read, ContinuousClock.now - read < .seconds(1) {
+            return options.routes.rolledOut(by: rollout.flag)
         }
         let asked = ContinuousClock.now
         let name = options.routes.rollout.name
         let flag = try await supervisor.read("flag:\(name)") { [table] in try await table.flag(name) }
-        rollout.withLock { $0 = RolloutNote(flag: flag, read: asked) }
+        rollout = RolloutNote(flag: flag, read: asked)
         if let flag, flag.percent < 100, options.routes.fallbacks.isEmpty {
             warn(
                 once: "rollout", "the roll-out of mail is partial, and there is no fallback: all mail goes one way",
@@ -128,12 +128,12 @@ package final class MailService: Sendable {
 
     /// Logs once per process: the statement holds until somebody changes the configuration.
     private func warn(once key: String, _ message: StaticString, _ data: [(String, String)]) {
-        guard warned.withLock({ $0.insert(key).inserted }) else { return }
+        guard warned.insert(key).inserted else { return }
         log.warning(message, data)
     }
 
     /// Freezes the messages, and returns those that are frozen now.
-    private func freeze(_ taken: [MailStore.Taken], _ run: SendRun) async throws -> [String] {
+    private nonisolated func freeze(_ taken: [MailStore.Taken], _ run: SendRun) async throws -> [String] {
         var frozen: [(id: String, rendered: Rendered, link: String?)] = []
         for one in taken {
             do throws(Fault) {
@@ -157,7 +157,7 @@ package final class MailService: Sendable {
         return frozen.map(\.id)
     }
 
-    private func rendered(_ one: MailStore.Taken) async throws(Fault) -> Rendered {
+    private nonisolated func rendered(_ one: MailStore.Taken) async throws(Fault) -> Rendered {
         guard let template = one.template else {
             return Rendered(subject: one.subject ?? "", text: one.text, html: one.html)
         }
@@ -166,9 +166,16 @@ package final class MailService: Sendable {
         guard !found.subject.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f }) else {
             throw Fault(.invalid, "the subject that the template made has line breaks or control characters")
         }
-        let isNew = loaded.withLock { $0.insert("\(template) \(found.version ?? 0) \(found.locale ?? "")").inserted }
-        if isNew { try? await table.told("templateLoaded", template: template) }  // a figure for people, and no more
+        if await isFirst("\(template) \(found.version ?? 0) \(found.locale ?? "")") {
+            try? await table.told("templateLoaded", template: template)
+        }  // a figure for people, and no more
         return found
+    }
+
+    private func isFirst(_ load: String) -> Bool { loaded.insert(load).inserted }
+
+    func count(_ resolutions: [SendMachine.Resolution], by provider: String) {
+        for resolution in resolutions { tally.count(resolution, by: provider) }
     }
 
     /// Notes that this provider sent mail. The worker that notices a switch logs it once.
@@ -176,13 +183,9 @@ package final class MailService: Sendable {
         let chosen = options.routes.chosen
         guard provider == chosen || reason != nil else { return }
         let now = ContinuousClock.now
-        let isWorthALook = route.withLock { note in
-            let isOld = note.looked.map { now - $0 > .seconds(10) } ?? true
-            guard note.current != provider || isOld else { return false }
-            note = RouteNote(current: provider, looked: now)
-            return true
-        }
-        guard isWorthALook else { return }
+        let isOld = route.looked.map { now - $0 > .seconds(10) } ?? true
+        guard route.current != provider || isOld else { return }
+        route = RouteNote(current: provider, looked: now)
         do {
             if try await table.route(chosen: chosen, current: provider, reason: reason?.description) {
                 log.warning(
@@ -190,7 +193,7 @@ package final class MailService: Sendable {
                     [("mail.provider", provider), ("reason", reason?.description ?? "it is back")])
             }
         } catch {
-            route.withLock { $0 = RouteNote() }
+            route = RouteNote()
             log.warning("cannot record a switch of the mail service", [("error", "\(error)")])
         }
     }

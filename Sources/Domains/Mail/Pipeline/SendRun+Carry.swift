@@ -131,7 +131,7 @@ extension SendRun {
                 entries.append(MailStore.Entry(id: message.id, answer: answer, status: status))
             }
         }
-        service.count(resolutions, by: provider.name)
+        await service.count(resolutions, by: provider.name)
         try await write(entries, request, messages, machine, took: took, requestEnd: requestEnd)
         if resolutions.contains(where: { if case .accepted = $0 { true } else { false } }) {
             await service.went(by: provider.name, insteadOf: tried[options.routes.chosen].flatMap(Self.switching))

@@ -101,7 +101,7 @@ final class SendRun: Sendable {
             } else if let objection = provider.objection(to: message.letter) {
                 objections.append("\(name): \(objection)")
             } else if tried[name] == nil {
-                if name == spare { service.warnOfSpare(name, objections) }
+                if name == spare { await service.warnOfSpare(name, objections) }
                 return provider
             }
         }

@@ -22,7 +22,13 @@ package struct CheckInWiring: Sendable {
     }
 
     package var gauges: [RoomGauge] {
-        guard let gauge = checkInService?.gauge else { return [] }
+        get async {
+            guard let checkInService else { return [] }
+            return Self.gauges(of: await checkInService.gauge)
+        }
+    }
+
+    private static func gauges(of gauge: CheckInService.Gauge) -> [RoomGauge] {
         func counter(_ name: String, _ help: String, _ value: Int) -> RoomGauge {
             RoomGauge(name: name, kind: "counter", help: help, value: Double(value))
         }

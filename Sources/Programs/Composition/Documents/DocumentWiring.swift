@@ -11,7 +11,7 @@ package import Workers
 
 /// The document room as this executable puts it together.
 package struct DocumentWiring {
-    package let room: DocumentService
+    package let service: DocumentService
 
     /// As many pages at once as there are cores: each keeps one busy.
     package static let cores = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
@@ -22,16 +22,16 @@ package struct DocumentWiring {
         options.engine = settings.text(.ocrEngine)
         options.engines = Self.cores
         options.cacheFolder = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-        room = DocumentService(
+        service = DocumentService(
             pool: pool, store: settings.blobStore(pool: pool), workshop: workshop, options: options,
             fetch: DocumentFetch(supervisor: supervisor, directories: settings.documentDirectories).callAsFunction,
             log: log)
     }
 
     package var handlers: [Handler] {
-        DocumentService.kinds.map { [room] kind in
+        DocumentService.kinds.map { [service] kind in
             Handler(kind: kind, queue: DocumentService.queue(of: kind)) { args, context in
-                try await room.run(args, context)
+                try await service.run(args, context)
             }
         }
     }

@@ -7,7 +7,7 @@ package import Workers
 /// The routes for health probes and metrics.
 package enum HealthRoutes {
     package static func all(
-        of worker: JobWorker, supervisor: Supervisor?, rooms: @escaping @Sendable () -> [RoomGauge] = { [] },
+        of worker: JobWorker, supervisor: Supervisor?, rooms: @escaping @Sendable () async -> [RoomGauge] = { [] },
         measures: @escaping @Sendable () async -> [MeasureRow]? = { nil },
         counts: @escaping @Sendable () -> Listener.Counts
     ) -> [Route] {
@@ -21,8 +21,9 @@ package enum HealthRoutes {
             },
             Route(.get, "/metrics", access: .token) { _ in
                 let jobs = JobMetrics(runs: worker.runCounts, measures: await measures())
+                let gauges = jobs.gauges + (await rooms())
                 return .text(
-                    Metrics.page(worker.health, counts(), supervisor?.standings ?? [], rooms: jobs.gauges + rooms()),
+                    Metrics.page(worker.health, counts(), supervisor?.standings ?? [], rooms: gauges),
                     type: "text/plain; version=0.0.4; charset=utf-8")
             },
         ]

@@ -18,7 +18,7 @@ extension Composer {
     /// and go on without one, unless the address was set explicitly.
     package func listener(
         for worker: JobWorker, _ supervisor: Supervisor? = nil, more: [Route] = [],
-        rooms: @escaping @Sendable () -> [RoomGauge] = { [] },
+        rooms: @escaping @Sendable () async -> [RoomGauge] = { [] },
         measures: @escaping @Sendable () async -> [MeasureRow]? = { nil }
     ) throws -> Listener? {
         guard let address = settings.listenAddress else { return nil }

@@ -29,6 +29,6 @@ package struct MailWiring {
     /// The work beside the jobs, until cancelled: asks about silent messages, and follows changes of templates.
     package func run() async {
         async let _: Void = templates.run()
-        await service.watch()
+        await service.run()
     }
 }

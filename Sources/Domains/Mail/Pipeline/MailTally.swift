@@ -1,5 +1,3 @@
-import Synchronization
-
 /// Counts of message outcomes in this process since its start, for metrics.
 package struct MailTally: Sendable, Equatable {
     package enum Outcome: String, CaseIterable, Sendable {
@@ -28,15 +26,5 @@ package struct MailTally: Sendable, Equatable {
             case .parked: .parked
             }
         counts[provider, default: [:]][outcome, default: 0] += 1
-    }
-}
-
-extension MailService {
-    package var tally: MailTally { counted.withLock { $0 } }
-
-    func count(_ resolutions: [SendMachine.Resolution], by provider: String) {
-        counted.withLock { tally in
-            for resolution in resolutions { tally.count(resolution, by: provider) }
-        }
     }
 }
