@@ -267,7 +267,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "PostgresTests", dependencies: ["Clusters", "Postgres", "TestSupport"], swiftSettings: strict),
-        .testTarget(name: "ClustersTests", dependencies: ["Clusters"], swiftSettings: strict),
+        .testTarget(name: "ClustersTests", dependencies: ["Clusters", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "TransfersTests", dependencies: ["Fakes", "Transfers", "TestSupport", "Threads"],
             swiftSettings: strict),
@@ -334,7 +334,8 @@ let package = Package(
                 "TestSupport", "Threads",
             ], swiftSettings: strict),
         .testTarget(
-            name: "WorkersTests", dependencies: ["Calendars", "Jobs", "Queues", "Workers"], swiftSettings: strict),
+            name: "WorkersTests", dependencies: ["Calendars", "Jobs", "Queues", "TestSupport", "Workers"],
+            swiftSettings: strict),
         .testTarget(
             name: "CorporaTests", dependencies: ["Calendars", "MillraceCommand", "Templates"], swiftSettings: strict),
         .testTarget(name: "ModelTests", dependencies: ["Queues", "Threads", "Workers"], swiftSettings: strict),

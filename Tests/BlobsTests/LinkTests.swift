@@ -142,15 +142,15 @@ import Testing
             let store = try #require(BlobPlace(kind == "dir" ? "dir:\(directory)" : kind)).store(pool: pool)
             let hold = try await UploadHold.reserve(UUID().uuidString, expiry: 4_000_000_000, pool: pool)
             for pieces in [0, 1, 29, 31, 1000] {
-                let taken = Counter()
+                let taken = Locked(0)
                 let body = AsyncStream<[UInt8]>(unfolding: {
-                    await taken.next() < pieces ? [UInt8](repeating: 7, count: 10_000) : nil
+                    taken.add() <= pieces ? [UInt8](repeating: 7, count: 10_000) : nil
                 })
                 await #expect(throws: BlobError.wrongSize(expected: 300_000)) {
                     _ = try await store.put(hold.counted(body, size: 300_000), limit: 300_000)
                 }
                 // Reading stops as soon as there is too much.
-                #expect(await taken.count <= 31, "\(pieces)")
+                #expect(taken.value <= 31, "\(pieces)")
             }
             for table in ["blob", "blob_piece", "blob_upload", "blob_reference"] {
                 #expect(try await connection.int("select count(*) from millrace.\(table)") == 0, "\(table)")
@@ -160,14 +160,5 @@ import Testing
             await pool.close()
             await connection.close()
         }
-    }
-}
-
-private actor Counter {
-    private(set) var count = 0
-
-    func next() -> Int {
-        defer { count += 1 }
-        return count
     }
 }

@@ -37,7 +37,7 @@ import Testing
     /// The machine knows nothing of SQL: what both make of a long day must be the same.
     @Test(arguments: [1, 2, 3]) func `the database does to a watch what the machine does`(_ seed: UInt64) async throws {
         try await withConnection(.movableClock) { connection in
-            var random = Seeded(state: seed)
+            var random = SeededRandom(seed)
             func now() async throws -> Date {
                 Date(
                     timeIntervalSince1970: Double(
@@ -104,14 +104,5 @@ import Testing
                 try await connection.advance(by: try await connection.alarmState() == ["open"] ? "4 min" : "61 min")
             }
         }
-    }
-}
-
-struct Seeded: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-        return (state ^ (state >> 29)) &* 0xbf58_476d_1ce4_e5b9
     }
 }

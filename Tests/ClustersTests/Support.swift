@@ -1,9 +1,8 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Clusters
-
-let ample = Duration.seconds(120)
 
 /// An empty directory that every user can reach, gone afterwards with all clusters given it.
 func withDirectory(_ body: (String) async throws -> Void) async throws {
@@ -21,30 +20,19 @@ func withDirectory(_ body: (String) async throws -> Void) async throws {
     try outcome.get()
 }
 
-/// A cluster to be, ended and removed afterwards.
-func withCluster(
+/// Runs `body` with a cluster that has not been started; removed afterwards.
+func withUnstartedCluster(
     settings: [String: String] = [:], under path: String = "cluster", _ body: (Cluster) async throws -> Void,
 ) async throws {
     try await withDirectory { directory in
         let binaries = try Cluster.Binaries.locate(environment: [:])
-        try await ending(Cluster(directory: "\(directory)/\(path)", binaries: binaries, settings: settings), body)
+        try await withCluster(Cluster(directory: "\(directory)/\(path)", binaries: binaries, settings: settings), body)
     }
-}
-
-func ending(_ cluster: Cluster, _ body: (Cluster) async throws -> Void) async throws {
-    let outcome: Result<Void, any Error>
-    do {
-        outcome = .success(try await body(cluster))
-    } catch {
-        outcome = .failure(error)
-    }
-    try await cluster.remove(deadline: ample)
-    try outcome.get()
 }
 
 @discardableResult
 func run(_ program: String, _ arguments: [String]) async throws -> ProgramRun {
-    let limit = WorkDeadline(ample)
+    let limit = WorkDeadline(.ample)
     return try await onOwnThread(within: limit) { () throws(ClusterError) in
         try ProgramRun.run(program, arguments, within: limit)
     }
@@ -76,11 +64,6 @@ extension Cluster {
 }
 
 /// The error a start ends with.
-func failure(starting cluster: Cluster, deadline: Duration = ample) async -> ClusterError? {
-    do throws(ClusterError) {
-        _ = try await cluster.start(deadline: deadline)
-        return nil
-    } catch {
-        return error
-    }
+func failure(starting cluster: Cluster, deadline: Duration = .ample) async -> ClusterError? {
+    try? await failure(as: ClusterError.self) { _ = try await cluster.start(deadline: deadline) }
 }

@@ -42,9 +42,9 @@ import Testing
     }
 
     @Test func `who does not read holds up the sender`() async throws {
-        let gate = Mutex(false)
+        let gate = Gate()
         let route = Route(.post, "/slow", access: .everyone, limit: 64_000_000) { request in
-            while !gate.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(5)) }
+            try await gate.pass()
             var count = 0
             for try await chunk in request.body { count += chunk.count }
             return .text("\(count)")
@@ -67,7 +67,7 @@ import Testing
                 }
             }
             #expect(sent < 16_000_000, "the kernel holds a few megabytes at most")
-            gate.withLock { $0 = true }
+            gate.open()
             try await eventually("the rest has gone") {
                 sent += max(wire.send(String(piece.prefix(32_000_000 - sent))), 0)
                 return sent == 32_000_000

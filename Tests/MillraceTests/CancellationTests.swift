@@ -11,37 +11,24 @@ private struct Slow: Job {
     static let kind = "slow"
 }
 
-/// A handler that runs until it is released.
-private final class Hold: Sendable {
-    private let state = Mutex((running: 0, released: false))
-
-    var running: Int { state.withLock { $0.running } }
-    func release() { state.withLock { $0.released = true } }
-
-    func run() async throws {
-        state.withLock { $0.running += 1 }
-        while !state.withLock({ $0.released }) { try await Task.sleep(for: .milliseconds(5)) }
-    }
-}
-
 @Suite struct CancellationTests {
     @Test func `a cancelled run lets its jobs end, gives the rest back and closes its session`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()
-            let hold = Hold()
+            let gate = Gate()
             let worker = Worker(database: .url(database.url), slots: 3, log: .silent)
             worker.handle(Slow.self) { _, _ in
-                try await hold.run()
+                try await gate.pass()
                 return .done
             }
             try await connection.run("select millrace.enqueue('slow') from generate_series(1, 10)")
             let running = Task { try await worker.run(handlesSignals: false) }
-            try await eventually("three run") { hold.running == 3 }
+            try await eventually("three run") { gate.arrivals == 3 }
             running.cancel()
             try await eventually("it says that it drains") {
                 try await connection.value("select state from millrace.beat") == "draining"
             }
-            hold.release()
+            gate.open()
             let report = try await running.value
             #expect(report.finished >= 3 && report.abandoned == 0 && report.unrecorded == 0, "\(report)")
             #expect(
@@ -61,15 +48,15 @@ private final class Hold: Sendable {
     @Test func `a run whose drain is over cancels its handlers, whatever ended it`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()
-            let hold = Hold()
+            let gate = Gate()
             let worker = Worker(database: .url(database.url), slots: 2, drainTimeout: .milliseconds(50), log: .silent)
             worker.handle(Slow.self) { _, _ in
-                try await hold.run()
+                try await gate.pass()
                 return .done
             }
             try await connection.run("select millrace.enqueue('slow')")
             let running = Task { try await worker.run(handlesSignals: false) }
-            try await eventually("it runs") { hold.running == 1 }
+            try await eventually("it runs") { gate.arrivals == 1 }
             running.cancel()
             let report = try await running.value
             #expect(report.handedBack == 1 && report.abandoned == 0, "\(report)")
@@ -113,14 +100,14 @@ private final class Hold: Sendable {
             _ = try await Migrator().migrate(on: connection)
             try await connection.run("select millrace.enqueue('slow') from generate_series(1, 10)")
             await connection.close()
-            let hold = Hold()
+            let gate = Gate()
             let worker = Worker(database: .url(cluster.url()), slots: 3, drainTimeout: .milliseconds(100), log: .silent)
             worker.handle(Slow.self) { _, _ in
-                try await hold.run()
+                try await gate.pass()
                 return .done
             }
             let running = Task { try await worker.run(handlesSignals: false) }
-            try await eventually("three run") { hold.running == 3 }
+            try await eventually("three run") { gate.arrivals == 3 }
             try await cluster.stop(.immediate, deadline: .seconds(60))
             running.cancel()
             // It would never end, as the database does not come back.

@@ -19,7 +19,7 @@ private struct Receipt: Codable, Equatable {
 private struct Declined: Error {}
 
 /// Fails after its first step in its first run.
-private func handle(_ order: Order, _ context: Context, counting done: Counter) async throws -> Verdict {
+private func handle(_ order: Order, _ context: Context, counting done: Locked<Int>) async throws -> Verdict {
     context.progress(0.1, stage: "reserve")
     let total = try await context.step("reserve") {
         done.add()
@@ -36,7 +36,7 @@ private func handle(_ order: Order, _ context: Context, counting done: Counter) 
 @Suite struct RunNotesTests {
     @Test func `on the bench a second run skips the steps of the first, in memory`() async throws {
         let worker = Worker(log: .silent)
-        let done = Counter()
+        let done = Locked(0)
         worker.handle(Order.self) { try await handle($0, $1, counting: done) }
         let bench = try TestBench(worker: worker, database: .url("postgresql:///unused"))
         let notes = RunNotes()
@@ -44,13 +44,13 @@ private func handle(_ order: Order, _ context: Context, counting done: Counter) 
         #expect(notes.steps == ["reserve"])
         #expect(try notes.result(as: Receipt.self) == nil)
         #expect(try await bench.run(Order(id: 7), attempt: 2, notes: notes) == .done)
-        #expect(done.count == 1)
+        #expect(done.value == 1)
         #expect(try notes.step("reserve", as: Int.self) == 12)
         #expect(try notes.result(as: Receipt.self) == Receipt(total: 12))
         #expect(notes.progress.map(\.fraction) == [0.1, 0.1, 1])
         #expect(notes.lines.map(\.text) == ["reserving"] && notes.lines.first?.level == .warning)
         await #expect(throws: Declined.self) { try await bench.run(Order(id: 8)) }
-        #expect(done.count == 2)
+        #expect(done.value == 2)
         await bench.close()
     }
 
@@ -58,14 +58,14 @@ private func handle(_ order: Order, _ context: Context, counting done: Counter) 
         try await withDatabase(.movableClock) { database in
             let location = Database.url(database.url)
             let worker = Worker(database: location, log: .silent)
-            let done = Counter()
+            let done = Locked(0)
             worker.handle(Order.self) { try await handle($0, $1, counting: done) }
             let bench = try TestBench(worker: worker, database: location)
             let millrace = try Client(database: location)
             let id = try await millrace.enqueue(Order(id: 7))
             #expect(try await millrace.result(of: id, as: Receipt.self) == nil)
             #expect(try await bench.drain().finished == 2)
-            #expect(done.count == 1)
+            #expect(done.value == 1)
             #expect(try await millrace.wait(for: id, as: Receipt.self) == Receipt(total: 12))
             #expect(try await millrace.job(id)?.progress == JobProgress(fraction: 1))
             let lines = try await millrace.log(of: id)
@@ -85,7 +85,7 @@ private func handle(_ order: Order, _ context: Context, counting done: Counter) 
         try await withDatabase(.movableClock) { database in
             let location = Database.url(database.url)
             let worker = Worker(database: location, log: .silent)
-            let done = Counter()
+            let done = Locked(0)
             worker.handle(Order.self) { try await handle($0, $1, counting: done) }
             let bench = try TestBench(worker: worker, database: location)
             let millrace = try Client(database: location)
@@ -95,18 +95,12 @@ private func handle(_ order: Order, _ context: Context, counting done: Counter) 
             #expect(died?.errorClass == .died)
             #expect(try await millrace.retry(id))
             _ = try await bench.drain()
-            #expect(done.count == 1)
+            #expect(done.value == 1)
             #expect(try await millrace.retry(id, fresh: true))
             _ = try await bench.drain()
-            #expect(done.count == 2)
+            #expect(done.value == 2)
             await bench.close()
             await millrace.close()
         }
     }
-}
-
-private final class Counter: Sendable {
-    private let value = Mutex(0)
-    var count: Int { value.withLock { $0 } }
-    func add() { value.withLock { $0 += 1 } }
 }

@@ -12,7 +12,7 @@ import Testing
             var world = SequenceWorld(
                 connection: try await database.connect(), other: try await database.connect(),
                 observer: try await database.connect(),
-                random: SequenceRandom(seed: UInt64(seed)))
+                random: SeededRandom(seed))
             try await world.prepare()
             for _ in 0..<200 {
                 try await world.step()

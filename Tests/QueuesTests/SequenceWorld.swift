@@ -8,7 +8,7 @@ struct SequenceWorld {
     let other: Connection
     /// Looks on.
     let observer: Connection
-    var random: SequenceRandom
+    var random: SeededRandom
     var session = 1
     var number = 8
     /// What was done, to find out later what went wrong.
@@ -278,33 +278,5 @@ extension SequenceWorld {
                    coalesce((select string_agg(e.pred::text, ' and ') from millrace.edge e where e.succ = j.id and e.outcome is null), 'nobody')
               from millrace.job j where not exists (select from millrace.history h where h.id = j.id and h.outcome in (1, 2, 3))
             """)
-    }
-}
-
-/// Choices that a seed replays. SplitMix64.
-struct SequenceRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-
-    mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
-
-    mutating func chance(_ share: Double) -> Bool { Double.random(in: 0..<1, using: &self) < share }
-
-    mutating func pick<Element>(_ choices: [(Element, Int)]) -> Element {
-        var place = below(choices.reduce(0) { $0 + $1.1 })
-        for (choice, weight) in choices {
-            if place < weight { return choice }
-            place -= weight
-        }
-        return choices[0].0
     }
 }

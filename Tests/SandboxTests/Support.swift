@@ -1,5 +1,6 @@
 import Foundation
 import Sandbox
+import TestSupport
 
 /// The child that misbehaves on request.
 func prisoner(_ arguments: String...) -> SandboxedChild.Program {
@@ -26,10 +27,5 @@ func ask(
 func failure(
     of request: String, _ arguments: [String] = [], _ limits: SandboxedChild.Limits = .init(), files: [Int32] = []
 ) async -> ChildFailure? {
-    do {
-        _ = try await ask(request, arguments, limits, files: files)
-        return nil
-    } catch {
-        return error as? ChildFailure
-    }
+    try? await failure(as: ChildFailure.self) { _ = try await ask(request, arguments, limits, files: files) }
 }

@@ -1,4 +1,5 @@
 import Supervision
+import TestSupport
 import Testing
 
 @Suite struct BreakerPropertyTests {
@@ -91,24 +92,24 @@ import Testing
         var ramped = 0
         for seed in 0..<sequences {
             if seed.isMultiple(of: 16) { await Task.yield() }  // other tests want the thread, too
-            var dice = Dice(seed)
-            settings.probes = 1 + dice.below(3)
+            var random = SeededRandom(seed)
+            settings.probes = 1 + random.below(3)
             let watch = Watch(settings)
             for _ in 0..<60 {
-                switch dice.below(10) {
+                switch random.below(10) {
                 case 0...3: watch.admit()
                 case 4...7:
                     guard !watch.out.isEmpty else { continue }
                     let mark: CallOutcome =
-                        switch dice.below(12) {
+                        switch random.below(12) {
                         case 0...4: .failing
                         case 5: .refusing
                         case 6: .neutral
                         default: .healthy
                         }
-                    watch.record(dice.below(watch.out.count), mark, jitter: Double(dice.below(100)) / 100)
-                case 8: watch.now = watch.now.after(dice.below(60))
-                default: watch.now = watch.now.after(dice.below(500))
+                    watch.record(random.below(watch.out.count), mark, jitter: Double(random.below(100)) / 100)
+                case 8: watch.now = watch.now.after(random.below(60))
+                default: watch.now = watch.now.after(random.below(500))
                 }
             }
             if watch.breaker.streak > 0 { opened += 1 }

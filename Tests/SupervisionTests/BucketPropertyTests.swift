@@ -1,14 +1,15 @@
 import Supervision
+import TestSupport
 import Testing
 
 @Suite struct BucketPropertyTests {
     @Test func `workers that share a pace keep to it together, in any second, whenever calls come`() async {
         for seed in 0..<sequences {
             if seed.isMultiple(of: 16) { await Task.yield() }  // other tests want the thread, too
-            var dice = Dice(seed)
-            let callers = 1 + dice.below(6)
-            let rate = Double(1 + dice.below(50))
-            let skew = Int64(dice.below(1_000_000_000))
+            var random = SeededRandom(seed)
+            let callers = 1 + random.below(6)
+            let rate = Double(1 + random.below(50))
+            let skew = Int64(random.below(1_000_000_000))
             var buckets = (0..<callers).map { rank -> Bucket in
                 var bucket = Bucket()
                 bucket.learn(rate: rate)
@@ -18,14 +19,14 @@ import Testing
             var now = Moment.start
             var went: [Int64] = []
             for _ in 0..<30 {
-                let one = dice.below(callers)
-                if dice.below(8) == 0 { now = now.after(dice.below(1000)) }
+                let one = random.below(callers)
+                if random.below(8) == 0 { now = now.after(random.below(1000)) }
                 let at = buckets[one].take(at: now)
                 guard at >= now else {
                     Issue.record("sequence \(seed): a call went \(now - at) before it came")
                     return
                 }
-                if dice.below(10) == 0 { buckets[one].giveBack(at) } else { went.append(at.nanoseconds) }
+                if random.below(10) == 0 { buckets[one].giveBack(at) } else { went.append(at.nanoseconds) }
             }
             // Each may use up the cell it is in: one more than its share, and no more, in any second.
             went.sort()
@@ -67,23 +68,24 @@ import Testing
     @Test func `a bucket never goes before a pause is over, and never forgets its pace`() async {
         for seed in 0..<sequences {
             if seed.isMultiple(of: 16) { await Task.yield() }  // other tests want the thread, too
-            var dice = Dice(seed &+ 7_000_000)
-            var bucket = Bucket(cap: dice.below(3) == 0 ? Double(1 + dice.below(20)) : nil)
+            var random = SeededRandom(seed &+ 7_000_000)
+            var bucket = Bucket(cap: random.below(3) == 0 ? Double(1 + random.below(20)) : nil)
             var now = Moment.start
             var last: Moment?
             for _ in 0..<40 {
-                switch dice.below(8) {
-                case 0: bucket.learn(rate: dice.below(4) == 0 ? nil : Double(1 + dice.below(20)))
+                switch random.below(8) {
+                case 0: bucket.learn(rate: random.below(4) == 0 ? nil : Double(1 + random.below(20)))
                 case 1:
-                    let callers = 1 + dice.below(5)
-                    bucket.dealt(.init(rank: dice.below(callers), callers: callers), ahead: Int64(dice.below(1 << 30)))
+                    let callers = 1 + random.below(5)
+                    bucket.dealt(
+                        .init(rank: random.below(callers), callers: callers), ahead: Int64(random.below(1 << 30)))
                     last = nil
                 case 2:
                     let shared = bucket.throttled(
-                        wait: dice.below(2) == 0 ? nil : .milliseconds(dice.below(3000)), at: now)
+                        wait: random.below(2) == 0 ? nil : .milliseconds(random.below(3000)), at: now)
                     #expect((shared == nil) == (bucket.rate != nil))
                 case 3: bucket.served()
-                case 4: now = now.after(dice.below(2000))
+                case 4: now = now.after(random.below(2000))
                 default:
                     let peeked = bucket.peek(at: now)
                     let at = bucket.take(at: now)
@@ -97,7 +99,7 @@ import Testing
                     }
                     last = bucket.rate == nil ? nil : at
                 }
-                if case 0 = dice.below(8) { last = nil }
+                if case 0 = random.below(8) { last = nil }
             }
         }
     }

@@ -1,5 +1,6 @@
 import Synchronization
 import Telemetry
+import TestSupport
 import Testing
 import Threads
 
@@ -27,25 +28,20 @@ import Threads
 
     private struct Broken: Error, Equatable {}
 
-    /// Waits until `condition` holds.
-    private func waitFor(_ condition: @Sendable () -> Bool) async throws {
-        while !condition() { try await Task.sleep(for: .milliseconds(1)) }
-    }
-
     @Test func `ten thousand callers make one request, and the cancelled first one harms nobody`() async throws {
         let coalescer = Coalescer<String, String>()
         let source = Source()
         let first = Task {
             try await coalescer.value(for: "token") { try await source.token() }
         }
-        try await waitFor { source.requests.withLock { $0 } == 1 }
+        try await eventually("one request is made") { source.requests.withLock { $0 } == 1 }
         let answers = try await withThrowingTaskGroup(of: String.self) { group in
             for _ in 0..<10_000 {
                 group.addTask { @Sendable in
                     try await coalescer.value(for: "token") { try await source.token() }
                 }
             }
-            try await waitFor { coalescer.waiting == 10_001 }
+            try await eventually("all wait for it") { coalescer.waiting == 10_001 }
             first.cancel()
             await #expect(throws: CancellationError.self) { try await first.value }
             source.gate.fire()
@@ -65,7 +61,7 @@ import Threads
             for _ in 0..<100 {
                 group.addTask { try await supervisor.read("flag:x") { try await source.token() } }
             }
-            try await waitFor { supervisor.waitingForReads == 100 }
+            try await eventually("a hundred wait") { supervisor.waitingForReads == 100 }
             source.gate.fire()
             return try await group.reduce(into: Set<String>()) { $0.insert($1) }
         }
@@ -92,10 +88,10 @@ import Threads
         }
         let waiting = (0..<20).map { number in Task { try await token("provider-\(number % 2)") } }
         let leaving = Task { try await token("provider-0") }
-        try await waitFor { supervisor.waitingForReads == 21 }
+        try await eventually("all wait") { supervisor.waitingForReads == 21 }
         leaving.cancel()
         await #expect(throws: CancellationError.self) { try await leaving.value }
-        try await waitFor { supervisor.waitingForReads == 20 }
+        try await eventually("one has left") { supervisor.waitingForReads == 20 }
         gate.fire()
         for one in waiting { await #expect(throws: Broken.self) { try await one.value } }
         #expect(reads.withLock { $0 } == 1)
@@ -106,12 +102,12 @@ import Threads
         let coalescer = Coalescer<Int, String>()
         let source = Source()
         let alone = Task { try await coalescer.value(for: 1) { try await source.token() } }
-        try await waitFor { source.requests.withLock { $0 } == 1 }
+        try await eventually("the request is made") { source.requests.withLock { $0 } == 1 }
         alone.cancel()
         await #expect(throws: CancellationError.self) { try await alone.value }
-        try await waitFor { source.cancelled.withLock { $0 } == 1 }
+        try await eventually("it is cancelled") { source.cancelled.withLock { $0 } == 1 }
         let next = Task { try await coalescer.value(for: 1) { try await source.token() } }
-        try await waitFor { source.requests.withLock { $0 } == 2 }
+        try await eventually("another is made") { source.requests.withLock { $0 } == 2 }
         source.gate.fire()
         #expect(try await next.value == "token 2")
     }
@@ -130,9 +126,9 @@ import Threads
             throw Broken()
         }
         let one = Task { try await coalescer.value(for: 1, load) }
-        try await waitFor { tries.withLock { $0 } == 1 }
+        try await eventually("it is tried once") { tries.withLock { $0 } == 1 }
         let two = Task { try await coalescer.value(for: 1, load) }
-        try await waitFor { coalescer.waiting == 2 }
+        try await eventually("two wait") { coalescer.waiting == 2 }
         gate.fire()
         await #expect(throws: Broken.self) { try await one.value }
         await #expect(throws: Broken.self) { try await two.value }

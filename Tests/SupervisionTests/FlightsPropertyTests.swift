@@ -1,11 +1,12 @@
 import Supervision
+import TestSupport
 import Testing
 
 @Suite struct FlightsPropertyTests {
     @Test func `everyone who waits is told once, and nobody joins what is dying`() async {
         for seed in 0..<sequences {
             if seed.isMultiple(of: 16) { await Task.yield() }  // other tests want the thread, too
-            var dice = Dice(seed)
+            var random = SeededRandom(seed)
             var flights = Flights<Int>()
             var waits: [Int64: Int64] = [:]  // caller: flight
             var up: [Int64: Int] = [:]  // flight: key
@@ -13,9 +14,9 @@ import Testing
             var last: Int64 = 0
             func fail(_ what: String) { Issue.record("sequence \(seed): \(what)") }
             for _ in 0..<40 {
-                switch dice.below(6) {
+                switch random.below(6) {
                 case 0...2:
-                    let key = dice.below(3)
+                    let key = random.below(3)
                     last += 1
                     let joined = flights.join(key, last)
                     guard !dying.contains(joined.flight) else { return fail("joined a dying flight") }
@@ -28,7 +29,7 @@ import Testing
                     }
                     waits[last] = joined.flight
                 case 3, 4:
-                    guard let (caller, flight) = waits.randomElement(using: &dice) else { continue }
+                    guard let (caller, flight) = waits.randomElement(using: &random) else { continue }
                     waits[caller] = nil
                     let wasLast = flights.leave(flight, caller)
                     guard wasLast == !waits.values.contains(flight) else { return fail("called off wrongly") }
@@ -38,7 +39,7 @@ import Testing
                     }
                     guard flights.leave(flight, caller) == nil else { return fail("left twice") }
                 default:
-                    guard let flight = (Array(up.keys) + dying).sorted().randomElement(using: &dice) else { continue }
+                    guard let flight = (Array(up.keys) + dying).sorted().randomElement(using: &random) else { continue }
                     let told = flights.land(flight)
                     let expected = Set(waits.filter { $0.value == flight }.keys)
                     guard told == expected else { return fail("told \(told), and not \(expected)") }

@@ -1,5 +1,6 @@
 import Faults
 import Supervision
+import TestSupport
 import Testing
 
 @Suite struct PureTests {
@@ -43,16 +44,16 @@ import Testing
 
     @Test func `a window forgets what is older than itself, and its sums stay right`() {
         for seed in 0..<500 {
-            var dice = Dice(seed)
+            var random = SeededRandom(seed)
             var window = Window(length: .seconds(30))
             var now = Moment.start
             var all: [(at: Moment, failed: Bool)] = []
             for _ in 0..<200 {
-                now = now.after(dice.below(2000))
+                now = now.after(random.below(2000))
                 var counts = Window.Counts()
-                let failed = dice.below(2) == 0
+                let failed = random.below(2) == 0
                 if failed { counts.failed = 1 } else { counts.ok = 1 }
-                window.add(counts, took: Int64(dice.below(1_000_000)), at: now)
+                window.add(counts, took: Int64(random.below(1_000_000)), at: now)
                 all.append((now, failed))
             }
             // A slot is dropped as a whole: these calls are certainly in, and certainly out.
@@ -67,12 +68,12 @@ import Testing
 
     @Test func `a bulkhead admits its number of calls, and the others in the order in which they came`() {
         for seed in 0..<2000 {
-            var dice = Dice(seed)
+            var random = SeededRandom(seed)
             var bulkhead = Bulkhead(slots: 3)
             var inside = 0
             var line: [Int64] = []
             for _ in 0..<80 {
-                switch dice.below(3) {
+                switch random.below(3) {
                 case 0:
                     if bulkhead.enter() { inside += 1 } else { line.append(bulkhead.queue()) }
                 case 1 where inside > 0:
@@ -80,7 +81,7 @@ import Testing
                     #expect(next == line.first)
                     if next == nil { inside -= 1 } else { line.removeFirst() }
                 default:
-                    guard let index = line.indices.randomElement(using: &dice) else { continue }
+                    guard let index = line.indices.randomElement(using: &random) else { continue }
                     let ticket = line.remove(at: index)
                     #expect(bulkhead.giveUp(ticket) == true)
                     #expect(bulkhead.giveUp(ticket) == false)

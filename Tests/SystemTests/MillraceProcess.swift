@@ -57,7 +57,7 @@ final class MillraceProcess: @unchecked Sendable {  // Process is not Sendable; 
     }
 
     /// Waits for its end; the exit code, or the signal as a negative number.
-    func ended(within limit: Duration = .seconds(240)) async throws -> Int32 {
+    func ended(within limit: Duration = .ample) async throws -> Int32 {
         try await eventually("process \(pid) has ended; it says: \(output)", within: limit) { !process.isRunning }
         return process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
     }

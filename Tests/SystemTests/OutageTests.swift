@@ -32,7 +32,7 @@ import Workers
             try await Task.sleep(for: .seconds(40))
             _ = try await cluster.start(deadline: .seconds(60))
             connection = try await Connection.open(ConnectionOptions(location: cluster.url()))
-            try await eventually("all 3200 have ended") {
+            try await eventually("all 3200 have ended", within: .seconds(240)) {
                 try await connection.int("select count(distinct id) from millrace.history where outcome = 1") == 3200
             }
             #expect(try await connection.int("select count(*) from millrace.history where outcome = 1") == 3200)
@@ -62,6 +62,7 @@ import Workers
             var connection = try await Connection.open(options)
             _ = try await Migrator().migrate(on: connection)
             let seen = Seen()
+            let gate = Gate()
             var workerOptions = JobWorker.Options(database: options, name: "one")
             workerOptions.cutOffAfter = .seconds(1)
             let worker = JobWorker(
@@ -79,7 +80,7 @@ import Workers
                     },
                     Handler(kind: "optimistic") { _, _ in
                         _ = await seen.count("optimistic")
-                        while await !seen.isReleased { try await Task.sleep(for: .milliseconds(10)) }
+                        try await gate.pass()
                         return .done
                     },
                 ], log: .silent)
@@ -90,7 +91,7 @@ import Workers
             try await cluster.stop(.fast, deadline: .seconds(30))
             try await eventually("the strict one is cancelled") { await seen.notes == ["cut off"] }
             _ = try await cluster.start(deadline: .seconds(60))
-            await seen.release()
+            gate.open()
             connection = try await Connection.open(options)
             try await eventually("both have succeeded") {
                 try await connection.int("select count(*) from millrace.history where outcome = 1") == 2
@@ -113,7 +114,6 @@ import Workers
 private actor Seen {
     private var counts: [String: Int] = [:]
     private(set) var notes: [String] = []
-    private(set) var isReleased = false
 
     func count(_ kind: String) -> Int {
         counts[kind, default: 0] += 1
@@ -123,5 +123,4 @@ private actor Seen {
     var all: [String: Int] { counts }
     func runs(_ kind: String) -> Int { counts[kind] ?? 0 }
     func note(_ text: String) { notes.append(text) }
-    func release() { isReleased = true }
 }

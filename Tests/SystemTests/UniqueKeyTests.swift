@@ -13,13 +13,13 @@ import Workers
         try await withDatabase { database in
             let connection = try await database.connect()
             let ran = Mutex<[String]>([])
-            let goOn = Mutex(false)
+            let gate = Gate()
             let worker = JobWorker(
                 options: JobWorker.Options(database: database.options, name: "one"),
                 handlers: [
                     Handler(kind: "page") { args, _ in
                         ran.withLock { $0.append(String(decoding: args, as: UTF8.self)) }
-                        while !goOn.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(5)) }
+                        try await gate.pass()
                         return .done
                     }
                 ], log: .silent)
@@ -34,7 +34,7 @@ import Workers
             #expect(next != first)
             #expect(try await put(3) == next)
             #expect(try await connection.value("select state from millrace.job(\(next))") == "blocked")
-            goOn.withLock { $0 = true }
+            gate.open()
             try await eventually("both have ended") {
                 try await connection.int("select count(*) from millrace.jobs where state = 'succeeded'") == 2
             }

@@ -1,16 +1,9 @@
 import Templates
+import TestSupport
 import Testing
 
 /// Templates that nobody would write, the same ones in every run.
 @Suite struct RandomTests {
-    struct Dice {
-        var state: UInt64
-        mutating func roll(_ sides: Int) -> Int {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return Int((state >> 33) % UInt64(sides))
-        }
-    }
-
     static let pieces = [
         "{{v}}", "{{v}}", "{{{v}}}", "{{&v}}", "{{#v}}", "{{/v}}", "{{^v}}", "{{.}}", "{{! c }}", "{{=<% %>=}}",
         "<%v%>", "<%={{ }}=%>",
@@ -27,13 +20,13 @@ import Testing
     @Test(arguments: 0..<8) func `no template crashes, and no value changes the tags of one that is accepted`(
         _ seed: Int
     ) throws {
-        var dice = Dice(state: UInt64(seed))
+        var random = SeededRandom(seed)
         var limits = Limits()
         limits.depth = 20
         limits.output = 50_000
         var accepted = 0
         for _ in 0..<4_000 {
-            let source = (0..<(1 + dice.roll(12))).map { _ in Self.pieces[dice.roll(Self.pieces.count)] }.joined()
+            let source = (0..<(1 + random.below(12))).map { _ in Self.pieces[random.below(Self.pieces.count)] }.joined()
             let partials = Partials(["v": source])
             let data: TemplateValue = ["v": ["a", "<b>", ["v": "c"]]]
             if let plain = try? Template(source, limits: limits) {

@@ -1,5 +1,10 @@
 package import Postgres
 
+extension Duration {
+    /// How long a test waits for what should happen at once. Only a test that fails waits that long, and a busy machine never needs it.
+    package static let ample = Duration.seconds(120)
+}
+
 /// A condition that did not come to hold.
 package struct NeverHappened: Error, CustomStringConvertible {
     package let what: String
@@ -10,7 +15,7 @@ package struct NeverHappened: Error, CustomStringConvertible {
 
 /// Looks again and again until `condition` holds; throws when it does not within `limit`.
 package func eventually(
-    _ what: String, within limit: Duration = .seconds(240), _ condition: () async throws -> Bool
+    _ what: String, within limit: Duration = .ample, _ condition: () async throws -> Bool
 ) async throws {
     let deadline = ContinuousClock.now + limit
     while try await !condition() {
@@ -39,12 +44,14 @@ func retrying(sqlStates: Set<String>, _ body: () async throws -> Void) async thr
     try await body()
 }
 
-/// The error of the database that `body` ends with; nil when it ends well. Any other error is thrown on.
-package func failure(_ body: () async throws -> Void) async throws -> PostgresError? {
+/// The error that `body` ends with; nil when it ends well. An error of another type is thrown on.
+package func failure<Failure: Error>(
+    as type: Failure.Type = PostgresError.self, _ body: () async throws -> Void
+) async throws -> Failure? {
     do {
         try await body()
         return nil
-    } catch let error as PostgresError {
+    } catch let error as Failure {
         return error
     }
 }

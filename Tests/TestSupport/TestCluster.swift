@@ -31,7 +31,7 @@ package enum TestCluster {
             ])
         living.withLock { $0.append(cluster) }
         atexit { TestCluster.removeAll() }
-        _ = try await cluster.start(deadline: .seconds(120))
+        _ = try await cluster.start(deadline: .ample)
         return cluster
     }
 
@@ -82,20 +82,29 @@ package enum TestCluster {
     private static let counter = Mutex(0)
 }
 
-/// A cluster of the test's own, which it may stop and kill; removed afterwards.
+/// Runs `body` with a cluster of the test's own, started, which it may stop and kill; removed afterwards.
 package func withCluster<Value>(
     settings: [String: String] = [:], _ body: (Cluster) async throws -> Value
 ) async throws -> Value {
     let cluster = try Cluster(
         directory: "\(TestCluster.prefix)\(getpid())-\(TestCluster.name("own"))", binaries: .locate(environment: [:]),
         settings: settings.merging(["fsync": "off", "shared_buffers": "16MB"]) { given, _ in given })
-    _ = try await cluster.start(deadline: .seconds(120))
+    return try await withCluster(cluster) { cluster in
+        _ = try await cluster.start(deadline: .ample)
+        return try await body(cluster)
+    }
+}
+
+/// Runs `body` with this cluster, which is removed afterwards.
+package func withCluster<Value>(
+    _ cluster: Cluster, _ body: (Cluster) async throws -> Value
+) async throws -> Value {
     let outcome: Result<Value, any Error>
     do {
         outcome = .success(try await body(cluster))
     } catch {
         outcome = .failure(error)
     }
-    try await cluster.remove(deadline: .seconds(60))
+    try await cluster.remove(deadline: .ample)
     return try outcome.get()
 }

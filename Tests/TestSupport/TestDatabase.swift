@@ -1,7 +1,6 @@
 import Clusters
 package import Postgres
 import Queues
-import Synchronization
 
 /// A database of one test's own, migrated.
 package struct TestDatabase: Sendable {
@@ -78,13 +77,13 @@ package enum Template: Sendable {
 }
 
 /// More at once would only wait for each other.
-private let gate = Gate(4)
+private let limit = EntryLimit(4)
 
 /// Runs `body` with a fresh database, dropped afterwards.
 package func withDatabase<Value>(
     _ template: Template = .migrated, owner: String? = nil, _ body: (TestDatabase) async throws -> Value
 ) async throws -> Value {
-    await gate.enter()
+    await limit.enter()
     let outcome: Result<Value, any Error>
     do {
         let name = TestCluster.name("test")
@@ -102,10 +101,10 @@ package func withDatabase<Value>(
         try await office.run("drop database \(name) with (force)")
         await office.close()
     } catch {
-        gate.leave()
+        limit.leave()
         throw error
     }
-    gate.leave()
+    limit.leave()
     return try outcome.get()
 }
 
@@ -118,44 +117,5 @@ package func withConnection<Value>(
         let value = try await body(connection)
         await connection.close()
         return value
-    }
-}
-
-/// Lets a fixed number of callers in at once.
-final class Gate: Sendable {
-    private struct State {
-        var free: Int
-        var waiting: [CheckedContinuation<Void, Never>] = []
-    }
-
-    private let state: Mutex<State>
-
-    init(_ places: Int) {
-        state = Mutex(State(free: places))
-    }
-
-    func enter() async {
-        await withCheckedContinuation { continuation in
-            let goes = state.withLock { state in
-                if state.free > 0 {
-                    state.free -= 1
-                    return true
-                }
-                state.waiting.append(continuation)
-                return false
-            }
-            if goes { continuation.resume() }
-        }
-    }
-
-    func leave() {
-        let next = state.withLock { state in
-            if state.waiting.isEmpty {
-                state.free += 1
-                return nil as CheckedContinuation<Void, Never>?
-            }
-            return state.waiting.removeFirst()
-        }
-        next?.resume()
     }
 }

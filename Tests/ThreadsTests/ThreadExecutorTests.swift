@@ -29,13 +29,14 @@ import Threads
         }
 
         /// Sits on the thread until the gate opens.
-        func hold(_ gate: Gate) {
+        func hold(_ gate: ThreadGate) {
             gate.entered.withLock { $0 = true }
             while !gate.open.withLock({ $0 }) { usleep(100) }
         }
     }
 
-    final class Gate: Sendable {
+    /// Blocks a thread, not a task.
+    final class ThreadGate: Sendable {
         let open = Mutex(false)
         let entered = Mutex(false)
     }
@@ -61,7 +62,7 @@ import Threads
     /// waits must see that the other wants the thread, or it would hold it up until its own deadline.
     @Test func `a call that waits learns of one that was queued together with it`() async throws {
         let counter = Counter()
-        let gate = Gate()
+        let gate = ThreadGate()
         async let first: Void = counter.hold(gate)
         while !gate.entered.withLock({ $0 }) { await Task.yield() }
         let waiting = Task { await counter.holdUntilWork(limit: .seconds(5)) }

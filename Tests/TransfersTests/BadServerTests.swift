@@ -1,4 +1,5 @@
 import Fakes
+import TestSupport
 import Testing
 
 import enum TestSupport.Program
@@ -82,11 +83,11 @@ import enum TestSupport.Program
             request.limits.bodyBytes = 1 << 20
             request.limits.total = .seconds(one.kind == .timedOut(.total) ? 1 : 60)
             request.limits.stall = .seconds(one.kind == .timedOut(.stall) ? 1 : 50)
-            let error = try await failure { _ = try await client.send(request) }
+            let error = try await failure(as: TransferError.self) { _ = try await client.send(request) }
             #expect(error?.kind == one.kind)
             #expect(error?.stage == one.stage)
             #expect(error?.outcomeIsUnknown == true)
-            let streamed = try await failure {
+            let streamed = try await failure(as: TransferError.self) {
                 try await client.stream(request) { _, body in
                     while try await body.next() != nil {}
                 }
@@ -104,7 +105,7 @@ import enum TestSupport.Program
             var request = patient("GET", url)
             request.limits.total = .milliseconds(1500)
             request.limits.stall = .seconds(60)
-            let error = try await failure { _ = try await HTTPClient().send(request) }
+            let error = try await failure(as: TransferError.self) { _ = try await HTTPClient().send(request) }
             #expect(error?.kind == .timedOut(.total) && error?.stage == .answered)
         }
     }
@@ -125,10 +126,10 @@ import enum TestSupport.Program
         // An address for documentation: nothing answers, or the system says at once that there is no way.
         var request = HTTPRequest("POST", "http://192.0.2.1/", body: .bytes([1]))
         request.limits.connect = .milliseconds(300)
-        let error = try await failure { _ = try await HTTPClient().send(request) }
+        let error = try await failure(as: TransferError.self) { _ = try await HTTPClient().send(request) }
         #expect(error?.kind == .timedOut(.connect) || error?.kind == .connect)
         #expect(error?.outcomeIsUnknown == false)
-        let unknown = try await failure {
+        let unknown = try await failure(as: TransferError.self) {
             _ = try await HTTPClient().send(HTTPRequest("GET", "http://no-such-host.invalid/"))
         }
         #expect(unknown?.kind == .resolve && unknown?.stage == .unsent && unknown?.code == 6)
@@ -146,7 +147,7 @@ import enum TestSupport.Program
             let client = HTTPClient()
             let first = try await client.send(patient("POST", url))
             #expect(first.status == 200)
-            let error = try await failure { _ = try await client.send(patient("POST", url)) }
+            let error = try await failure(as: TransferError.self) { _ = try await client.send(patient("POST", url)) }
             #expect(error?.kind == .dropped && error?.outcomeIsUnknown == true)
         }
     }
@@ -181,7 +182,7 @@ import enum TestSupport.Program
             var request = HTTPRequest("GET", "\(url)/bomb")
             request.decompresses = true
             request.limits.bodyBytes = 1_000_000
-            let error = try await failure { _ = try await client.send(request) }
+            let error = try await failure(as: TransferError.self) { _ = try await client.send(request) }
             #expect(error?.kind == .tooLarge)
             request.url = "\(url)/small"
             let unpacked = try await client.send(request)

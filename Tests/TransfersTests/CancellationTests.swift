@@ -1,4 +1,5 @@
 import Fakes
+import TestSupport
 import Testing
 
 import func TestSupport.eventually
@@ -10,7 +11,7 @@ import func TestSupport.eventually
     private func cancelled(
         _ client: HTTPClient, _ request: HTTPRequest, once ready: () async throws -> Bool
     ) async throws -> TransferError? {
-        let task = Task { try await failure { _ = try await client.send(request) } }
+        let task = Task { try await failure(as: TransferError.self) { _ = try await client.send(request) } }
         try await eventually("the request is where it is cancelled", ready)
         task.cancel()
         return try await task.value
@@ -24,7 +25,7 @@ import func TestSupport.eventually
             let go = AsyncStream<Void>.makeStream()
             let task = Task {
                 for await _ in go.stream {}  // ends when it is cancelled
-                return try await failure { _ = try await client.send(patient("GET", url)) }
+                return try await failure(as: TransferError.self) { _ = try await client.send(patient("GET", url)) }
             }
             task.cancel()
             let error = try await task.value
@@ -63,7 +64,7 @@ import func TestSupport.eventually
             connection.waitForEnd()
         } _: { _, url in
             let task = Task {
-                try await failure {
+                try await failure(as: TransferError.self) {
                     try await HTTPClient().stream(patient("GET", url)) { _, body in
                         _ = try await body.next()
                         sent.withLock { $0 = true }
@@ -87,13 +88,17 @@ import func TestSupport.eventually
             var configuration = HTTPClient.Configuration()
             configuration.loop.mostInFlight = 1
             let client = HTTPClient(configuration)
-            let first = Task { try await failure { _ = try await client.send(patient("GET", url)) } }
+            let first = Task {
+                try await failure(as: TransferError.self) { _ = try await client.send(patient("GET", url)) }
+            }
             try await eventually("the first request has come") { heads.withLock { $0 } > 0 }
             var brief = patient("GET", url)
             brief.limits.total = .milliseconds(50)
-            let late = try await failure { _ = try await client.send(brief) }
+            let late = try await failure(as: TransferError.self) { _ = try await client.send(brief) }
             #expect(late?.kind == .timedOut(.total) && late?.stage == .unsent)
-            let waiting = Task { try await failure { _ = try await client.send(patient("GET", url)) } }
+            let waiting = Task {
+                try await failure(as: TransferError.self) { _ = try await client.send(patient("GET", url)) }
+            }
             for _ in 0..<100 { await Task.yield() }
             waiting.cancel()
             let error = try await waiting.value
@@ -118,7 +123,9 @@ import func TestSupport.eventually
                     try await withThrowingTaskGroup(of: Void.self) { group in
                         for _ in 0..<200 {
                             group.addTask {
-                                let error = try await failure { _ = try await client.send(patient("GET", url)) }
+                                let error = try await failure(as: TransferError.self) {
+                                    _ = try await client.send(patient("GET", url))
+                                }
                                 kinds.withLock { $0["\(error.map { "\($0.kind)" } ?? "none")", default: 0] += 1 }
                             }
                         }
@@ -128,12 +135,12 @@ import func TestSupport.eventually
                     }
                 }
                 #expect(kinds.withLock { $0 } == ["cancelled": 10_000])
-                try await soon("all are forgotten") { client.loop.holds.transfers == 0 }
+                try await eventually("all are forgotten") { client.loop.holds.transfers == 0 }
                 #expect(client.loop.holds.handles <= 128)
                 client.close()
             }
             // Other tests open and close some of their own meanwhile.
-            try await soon("the descriptors are closed") { try openDescriptors() < before + 60 }
+            try await eventually("the descriptors are closed") { try openDescriptors() < before + 60 }
         }
     }
 }

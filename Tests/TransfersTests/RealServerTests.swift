@@ -1,4 +1,5 @@
 import Fakes
+import TestSupport
 import Testing
 
 @testable import Transfers
@@ -32,14 +33,14 @@ import Testing
 
     @Test func `a certificate that nobody vouches for is refused`() async throws {
         try await withNginx { server in
-            let untrusting = try await failure {
+            let untrusting = try await failure(as: TransferError.self) {
                 _ = try await HTTPClient().send(patient("GET", "\(server.tls)/small"))
             }
             #expect(untrusting?.kind == .tls && untrusting?.stage == .unsent && untrusting?.code == 60)
             var configuration = HTTPClient.Configuration()
             configuration.loop.trust = Trust(
                 certificates: server.certificates.authority, names: ["other.example:\(server.port):127.0.0.1"])
-            let misnamed = try await failure {
+            let misnamed = try await failure(as: TransferError.self) {
                 _ = try await HTTPClient(configuration).send(
                     patient("GET", "https://other.example:\(server.port)/small"))
             }
@@ -77,7 +78,7 @@ import Testing
             #expect(there.text == "a few bytes")
             for (path, stage) in [("again", TransferError.Stage.answered), ("away", .answered)] {
                 request.url = "\(server.tls)/\(path)"
-                let error = try await failure { _ = try await client.send(request) }
+                let error = try await failure(as: TransferError.self) { _ = try await client.send(request) }
                 #expect(error?.kind == .redirect && error?.stage == stage)
             }
         }
@@ -146,7 +147,7 @@ import Testing
             #expect(first.text == "a few bytes")
             // No two clients share a loop; these do, so that only the second look stands between.
             let strict = HTTPClient(.strict(), on: trusting.loop)
-            let error = try await failure { _ = try await strict.send(request) }
+            let error = try await failure(as: TransferError.self) { _ = try await strict.send(request) }
             #expect(error?.kind == .refused && error?.stage == .unsent)
             #expect(error?.sentence.contains("loopback") == true)
         }

@@ -1,5 +1,6 @@
 import Fakes
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Transfers
@@ -34,7 +35,7 @@ import Testing
             let client = HTTPClient(.strict())
             var request = HTTPRequest("POST", trick.replacing("@", with: "\(server.port)"), body: .bytes([1]))
             request.limits.total = .seconds(20)
-            let error = try await failure { _ = try await client.send(request) }
+            let error = try await failure(as: TransferError.self) { _ = try await client.send(request) }
             // A few are no addresses at all for libcurl or the resolver; that is as good.
             #expect([.refused, .invalid, .resolve].contains(error?.kind), "\(String(describing: error))")
             #expect(error?.outcomeIsUnknown == false)
@@ -49,7 +50,11 @@ import Testing
             var inside = 0
             for trick in Self.tricks.prefix(23) {
                 let url = trick.replacing("@", with: "\(server.port)").replacing("https://", with: "http://")
-                if try await failure({ _ = try await client.send(HTTPRequest("GET", url)) }) == nil { inside += 1 }
+                if try await failure(as: TransferError.self, { _ = try await client.send(HTTPRequest("GET", url)) })
+                    == nil
+                {
+                    inside += 1
+                }
             }
             #expect(inside >= 15)
         }
@@ -65,7 +70,7 @@ import Testing
             ("ftp://1.1.1.1/", .invalid), ("file:///etc/passwd", .invalid), ("https://[fe80::1%25lo]/", .refused),
             ("https://1.1.1.1@127.0.0.1/", .invalid), ("https://1.1.1.1\\@127.0.0.1/", .invalid),
         ] {
-            let error = try await failure { _ = try await client.send(HTTPRequest("GET", url)) }
+            let error = try await failure(as: TransferError.self) { _ = try await client.send(HTTPRequest("GET", url)) }
             #expect(error?.kind == kind && error?.stage == .unsent, "\(url)")
         }
     }
@@ -76,7 +81,7 @@ import Testing
         } _: { server, _ in
             var configuration = HTTPClient.Configuration.strict()
             configuration.loop.trust = Trust(names: ["hooks.example:\(server.port):127.0.0.1,::1"])
-            let error = try await failure {
+            let error = try await failure(as: TransferError.self) {
                 _ = try await HTTPClient(configuration).send(
                     HTTPRequest("GET", "https://hooks.example:\(server.port)/"))
             }
@@ -105,7 +110,7 @@ import Testing
                 let answer = try await client.send(request)
                 #expect(answer.status == 302)
                 request.redirects = .followed(most: 3)
-                let error = try await failure { _ = try await client.send(request) }
+                let error = try await failure(as: TransferError.self) { _ = try await client.send(request) }
                 #expect(error?.kind == .refused)
                 #expect(reached.withLock { $0 } == 0)
                 // And it would have gone there.

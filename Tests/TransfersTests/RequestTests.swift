@@ -1,4 +1,5 @@
 import Fakes
+import TestSupport
 import Testing
 
 import func TestSupport.eventually
@@ -70,13 +71,15 @@ import func TestSupport.eventually
                 ("Host", "other"), ("connection", "close"),
             ]
             for (name, value) in bad {
-                let error = try await failure {
+                let error = try await failure(as: TransferError.self) {
                     _ = try await client.send(patient("GET", url, headers: [name: value]))
                 }
                 #expect(error?.kind == .invalid && error?.stage == .unsent, "\(name.debugDescription)")
             }
             for method in ["", "GET /", "GET\r\n", "GÉT", String(repeating: "A", count: 65)] {
-                let error = try await failure { _ = try await client.send(HTTPRequest(method, url)) }
+                let error = try await failure(as: TransferError.self) {
+                    _ = try await client.send(HTTPRequest(method, url))
+                }
                 #expect(error?.kind == .invalid)
             }
             for url in [
@@ -84,7 +87,7 @@ import func TestSupport.eventually
                 "http://a b/", "http://a\r\nb/", "http://user@127.0.0.1/", "http://user:secret@127.0.0.1/",
                 "http://127.0.0.1:99999/", "http://127.0.0.1/\0", "//127.0.0.1/", "/path",
             ] {
-                let error = try await failure { _ = try await client.send(patient("GET", url)) }
+                let error = try await failure(as: TransferError.self) { _ = try await client.send(patient("GET", url)) }
                 #expect(error?.kind == .invalid, "\(url.debugDescription)")
                 #expect(error?.description.contains("secret") == false)
             }
@@ -99,7 +102,7 @@ import func TestSupport.eventually
         dump(request, to: &text)
         text += "\(request) \(String(reflecting: request))"
         #expect(!text.contains("hidden") && !text.contains("h.example"))
-        let error = try await failure {
+        let error = try await failure(as: TransferError.self) {
             _ = try await HTTPClient().send(patient("GET", "http://127.0.0.1:1/?token=hidden"))
         }
         #expect(error?.kind == .connect && error?.code == 7)
@@ -129,12 +132,12 @@ import func TestSupport.eventually
             $0.waitForEnd()
         } _: { server, url in
             let client = HTTPClient()
-            async let running = failure { _ = try await client.send(patient("GET", url)) }
+            async let running = failure(as: TransferError.self) { _ = try await client.send(patient("GET", url)) }
             try await eventually("the request has connected") { server.accepted > 0 }
             client.close()
             let ended = try await running
             #expect(ended?.kind == .closed)
-            let later = try await failure { _ = try await client.send(patient("GET", url)) }
+            let later = try await failure(as: TransferError.self) { _ = try await client.send(patient("GET", url)) }
             #expect(later?.kind == .closed && later?.outcomeIsUnknown == false)
         }
     }

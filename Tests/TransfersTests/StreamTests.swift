@@ -1,4 +1,5 @@
 import Fakes
+import TestSupport
 import Testing
 
 @testable import Transfers
@@ -52,7 +53,7 @@ import Testing
                 return try start("sleep", ["600"])
             }
             defer { end(child) }
-            try await soon("the server notices") { ended.withLock { $0 } }
+            try await eventually("the server notices") { ended.withLock { $0 } }
         }
     }
 
@@ -66,7 +67,7 @@ import Testing
         } _: { _, url in
             let first = try await HTTPClient().stream(patient("GET", url)) { _, body in try await body.next() }
             #expect(first?.isEmpty == false)
-            try await soon("the server notices") { ended.withLock { $0 } }
+            try await eventually("the server notices") { ended.withLock { $0 } }
         }
     }
 
@@ -133,7 +134,9 @@ import Testing
                 .stream(length: 2) { [1, 2, 3] },
             ]
             for body in bodies {
-                let error = try await failure { _ = try await client.send(patient("PUT", url, body: body)) }
+                let error = try await failure(as: TransferError.self) {
+                    _ = try await client.send(patient("PUT", url, body: body))
+                }
                 #expect(error?.kind == .source)
             }
         }

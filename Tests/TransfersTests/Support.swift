@@ -2,15 +2,6 @@ import Fakes
 import Synchronization
 import Transfers
 
-/// A value behind a lock that tasks and threads may share.
-final class Locked<Value: Sendable>: Sendable {
-    private let value: Mutex<Value>
-
-    init(_ value: Value) { self.value = Mutex(value) }
-
-    func withLock<Result: Sendable>(_ body: (inout Value) -> Result) -> Result { value.withLock { body(&$0) } }
-}
-
 /// Runs `body` beside a server that treats each connection so.
 func withServer<Value>(
     _ serve: @escaping @Sendable (RawConnection) -> Void, _ body: (RawServer, String) async throws -> Value
@@ -26,25 +17,6 @@ func answering(_ answer: @escaping @Sendable (String, RawConnection) -> Bool) ->
         while let head = connection.readHead() {
             guard answer(head, connection) else { return }
         }
-    }
-}
-
-/// The error that `body` ends with; nil when it ends well.
-func failure(_ body: () async throws -> Void) async throws -> TransferError? {
-    do {
-        try await body()
-        return nil
-    } catch let error as TransferError {
-        return error
-    }
-}
-
-/// Looks again and again until `condition` holds.
-func soon(_ what: String, _ condition: () async throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(90)
-    while try await !condition() {
-        guard ContinuousClock.now < deadline else { throw Failed(description: "did not happen: \(what)") }
-        try await Task.sleep(for: .milliseconds(5))
     }
 }
 

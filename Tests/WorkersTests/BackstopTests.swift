@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Workers
@@ -29,7 +30,7 @@ import Testing
 
     @Test(arguments: 0..<50 as Range<UInt64>)
     func `a round leaves nothing out, whatever its pieces cost`(seed: UInt64) {
-        var random = Seeded(seed)
+        var random = SeededRandom(seed)
         var backstop = BelowFloorScan(firstReach: 10, end: 0)
         backstop.lookedWhole(took: Self.dear)
         for _ in 0..<3 {

@@ -1,5 +1,6 @@
 import Jobs
 import Queues
+import TestSupport
 import Testing
 
 @testable import Workers
@@ -7,7 +8,7 @@ import Testing
 @Suite struct BookModelTests {
     /// The database's side: which leases live, and what is left in each.
     struct Model {
-        var random: Seeded
+        var random: SeededRandom
         var book: WorkerState
         var left: [Int64: Set<Int64>] = [:]
         var completed: Set<Int64> = []
@@ -23,7 +24,7 @@ import Testing
         let bounds: [Int32: Int]
 
         init(seed: UInt64, slots: Int, bounds: [Int32: Int]) {
-            random = Seeded(seed)
+            random = SeededRandom(seed)
             book = WorkerState(slots: slots, bounds: bounds)
             self.slots = slots
             self.bounds = bounds

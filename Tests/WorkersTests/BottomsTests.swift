@@ -1,4 +1,5 @@
 import Queues
+import TestSupport
 import Testing
 
 @testable import Workers
@@ -13,7 +14,7 @@ import Testing
             var rows: [(lane: Lane, seq: Int64)] = []
         }
 
-        var random: Seeded
+        var random: SeededRandom
         var seq: Int64 = 0
         var xid: UInt64 = 100
         var writers: [Writer] = []
@@ -59,7 +60,7 @@ import Testing
 
     @Test(arguments: 0..<200 as Range<UInt64>)
     func `nothing ever appears below a bottom`(seed: UInt64) {
-        var world = World(random: Seeded(seed))
+        var world = World(random: SeededRandom(seed))
         for _ in 0..<500 {
             if world.random.chance(0.15) { world.look() } else { world.step() }
             for lane in Self.lanes {

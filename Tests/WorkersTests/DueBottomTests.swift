@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Queues
+import TestSupport
 import Testing
 
 @testable import Workers
@@ -12,7 +13,7 @@ import Testing
             var dues: [Date] = []
         }
 
-        var random: Seeded
+        var random: SeededRandom
         var clock = Date(timeIntervalSince1970: 1000)
         var told = Date(timeIntervalSince1970: 1000)
         var xid: UInt64 = 100
@@ -54,7 +55,7 @@ import Testing
 
     @Test(arguments: 0..<200 as Range<UInt64>)
     func `nothing that is due ever appears below a bottom`(seed: UInt64) {
-        var world = World(random: Seeded(seed))
+        var world = World(random: SeededRandom(seed))
         for _ in 0..<500 {
             if world.random.chance(0.15) { world.look() } else { world.step() }
             let bottom = world.bottom.bottom ?? .distantPast

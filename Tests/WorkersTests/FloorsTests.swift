@@ -1,4 +1,5 @@
 import Queues
+import TestSupport
 import Testing
 
 @testable import Workers
@@ -14,7 +15,7 @@ import Testing
             var rows: [(lane: Lane, seq: Int64)] = []
         }
 
-        var random: Seeded
+        var random: SeededRandom
         var seq: Int64 = 0
         var xid: UInt64 = 100
         var writers: [Writer] = []
@@ -27,7 +28,7 @@ import Testing
         var mostWalks: Int { walks.values.compactMap { $0.values.max() }.max() ?? 0 }
 
         init(seed: UInt64) {
-            random = Seeded(seed)
+            random = SeededRandom(seed)
         }
 
         mutating func begin() {

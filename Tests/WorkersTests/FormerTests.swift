@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Workers
@@ -69,7 +70,7 @@ import Testing
 
     @Test(arguments: 0..<60 as Range<UInt64>)
     func `whatever happens, each run is in one chunk, or left, or given back`(seed: UInt64) {
-        var random = Seeded(seed)
+        var random = SeededRandom(seed)
         var former = ChunkAssembler(size: 4)
         var joined: Set<Int> = []
         var settled: [Int] = []

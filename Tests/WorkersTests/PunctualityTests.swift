@@ -1,6 +1,7 @@
 import Calendars
 import Jobs
 import Queues
+import TestSupport
 import Testing
 
 @testable import Workers
@@ -97,7 +98,7 @@ import Testing
 
     /// Against the plainest way to say it: walk all times, sort them out.
     @Test func `whatever the moment, each time is a fire, missed, or still to come, once`() throws {
-        var random = Seeded(7)
+        var random = SeededRandom(7)
         let expressions = ["*/7 * * * *", "every 40s", "0 3 * * *", "* * * * * *", "*/10 * * * * *", "0 0 1 * *"]
         for _ in 0..<300 {
             let text = try #require(expressions.randomElement(using: &random))

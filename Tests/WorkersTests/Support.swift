@@ -5,27 +5,6 @@ import Testing
 
 @testable import Workers
 
-/// A generator whose whole sequence follows from its seed, so that a failure can be played again.
-struct Seeded: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(_ seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {  // splitmix64
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-
-    mutating func chance(_ part: Double) -> Bool {
-        Double.random(in: 0..<1, using: &self) < part
-    }
-}
-
 func claimed(
     _ id: Int64, number: Int64 = 8, lane: Lane = Lane(queue: 1, priority: 4, line: .normal), attempt: Int16 = 0
 ) -> Claimed {

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Mail
@@ -39,7 +40,7 @@ import Testing
     }
 
     @Test func `whatever the bytes, an address that is taken can not break out of its line`() {
-        var random = Seeded(7)
+        var random = SeededRandom(7)
         let alphabet = Array("aabb@@@..<> \"\\,\r\n\0é\u{202E}x-_;")
         var taken = 0
         for _ in 0..<40_000 {

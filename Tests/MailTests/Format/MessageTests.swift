@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test func `base64 is the same however it is cut, and as long as foretold`() {
-        var random = Seeded(3)
+        var random = SeededRandom(3)
         for count in 0..<200 {
             let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
             #expect(Base64.encode(bytes) == Array(Data(bytes).base64EncodedString().utf8))
@@ -144,7 +144,7 @@ import Testing
         let directory = FileManager.default.temporaryDirectory.appending(path: "millrace-mail-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
-        var random = Seeded(20_260_102)
+        var random = SeededRandom(20_260_102)
         for number in 0..<400 {
             let (letter, blobs) = Self.letter(&random)
             try letter.check()
@@ -233,7 +233,7 @@ import Testing
         }
     }
 
-    private static func letter(_ random: inout Seeded) -> (Letter, SampleBlobs) {
+    private static func letter(_ random: inout SeededRandom) -> (Letter, SampleBlobs) {
         func text(_ most: Int, line: Bool) -> String {
             let words =
                 [

@@ -119,9 +119,9 @@ import Testing
 
     @Test func `nothing that a provider lost is lost, whatever goes wrong`() async throws {
         try await withMail { bench in
-            let chance = Mutex(SplitMix(seed: 3))
+            let chance = Mutex(SeededRandom(3))
             let script: @Sendable (Int, [Letter]) -> ScriptedMailProvider.Act = { _, _ in
-                switch chance.withLock({ $0.next(12) }) {
+                switch chance.withLock({ $0.below(12) }) {
                 case 0: .acceptAndLose
                 case 1: .lose
                 case 2: .throttle(Fault(.throttled, "busy", wait: .milliseconds(1)))

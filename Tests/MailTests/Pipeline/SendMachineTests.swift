@@ -1,6 +1,7 @@
 import Faults
 import Mail
 import Supervision
+import TestSupport
 import Testing
 
 /// A request to a provider that may lose, refuse or forget, and what the provider really took.
@@ -38,18 +39,18 @@ import Testing
 
     /// For each random life of a request: its resolution never claims more than can be known.
     @Test func `nobody else is asked in doubt, and nothing is sent twice that must not be`() {
-        var random = SplitMix(seed: 7)
+        var random = SeededRandom(7)
         var counts: [String: Int] = [:]
         for _ in 0..<100_000 {
-            let holds: Duration? = random.next(3) == 0 ? nil : .seconds(86_400)
-            let mayRepeat = random.next(4) == 0
+            let holds: Duration? = random.below(3) == 0 ? nil : .seconds(86_400)
+            let mayRepeat = random.below(4) == 0
             var provider = Provider(holds: holds)
             var machine = SendMachine(
                 rules: .init(), count: 1, holds: holds, canAsk: false, mayRepeat: mayRepeat, isDoubtful: false)
             var wasUnknown = false
             var age = Duration.zero
             life: for _ in 0..<30 {
-                age += .seconds([1, 60, 4000, 40_000][random.next(4)])
+                age += .seconds([1, 60, 4000, 40_000][random.below(4)])
                 if let step = machine.begin(age: age) {
                     guard case .rest(let resolutions) = step else { Issue.record("asked what cannot be asked"); break }
                     #expect(wasUnknown)
@@ -62,10 +63,11 @@ import Testing
                     break
                 }
                 let step: SendMachine.Step
-                if random.next(6) == 0 {
-                    step = machine.notCalled(CallRefusal(provider: "p", why: [.open, .pace, .ramping][random.next(3)]))
+                if random.below(6) == 0 {
+                    step = machine.notCalled(
+                        CallRefusal(provider: "p", why: [.open, .pace, .ramping][random.below(3)]))
                 } else {
-                    let answer = provider.answer(random.next(10), age: age)
+                    let answer = provider.answer(random.below(10), age: age)
                     if case .unknown = answer { wasUnknown = true }
                     step = machine.answered([answer], age: age, left: .seconds(60))
                 }
@@ -135,18 +137,5 @@ import Testing
             Issue.record("it is not parked")
             return
         }
-    }
-}
-
-struct SplitMix {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-
-    mutating func next(_ bound: Int) -> Int {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-        return Int((z ^ (z >> 31)) % UInt64(bound))
     }
 }

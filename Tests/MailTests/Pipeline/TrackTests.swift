@@ -12,7 +12,7 @@ import Testing
 
     @Test func `events count once, and a status never falls, in whatever order they come`() async throws {
         try await withMail { bench in
-            var random = SplitMix(seed: 11)
+            var random = SeededRandom(11)
             let types = [
                 "email.sent", "email.delivery_delayed", "email.delivered", "email.opened", "email.bounced",
                 "email.complained",
@@ -23,7 +23,7 @@ import Testing
                 let id = try await sent(bench, to: "a\(round)@example.org")
                 var best = 0
                 for step in 0..<6 {
-                    let which = random.next(types.count)
+                    let which = random.below(types.count)
                     let call =
                         "select millrace.mail_event('resend', 'e\(round)-\(step)', '\(types[which])', now(), null, '{\"email_id\": \"resend-\(id)\"}')"
                     #expect(try await bench.connection.bool(call))

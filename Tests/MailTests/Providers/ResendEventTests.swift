@@ -101,11 +101,3 @@ import Testing
         }
     }
 }
-
-final class Locked<Value: Sendable>: Sendable {
-    private let value: Mutex<Value>
-    init(_ value: Value) { self.value = Mutex(value) }
-    func withLock<Result: Sendable>(_ body: (inout Value) throws -> Result) rethrows -> Result {
-        try value.withLock { value in try body(&value) }
-    }
-}

@@ -1,5 +1,6 @@
 import Fakes
 import Faults
+import TestSupport
 import Testing
 import Transfers
 
