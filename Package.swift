@@ -47,7 +47,11 @@ let package = Package(
         .target(name: "CYardstick", dependencies: ["CCurl", "CPostgres"], path: "Sources/Programs/CYardstick"),
 
         .target(name: "Threads", dependencies: ["CLinux"], path: "Sources/System/Threads", swiftSettings: strict),
-        .target(name: "Telemetry", path: "Sources/System/Telemetry", swiftSettings: strict),
+        .target(name: "Encodings", path: "Sources/System/Encodings", swiftSettings: strict),
+        .target(name: "JSON", dependencies: ["Encodings"], path: "Sources/System/JSON", swiftSettings: strict),
+        .target(
+            name: "Subprocesses", dependencies: ["CLinux"], path: "Sources/System/Subprocesses", swiftSettings: strict),
+        .target(name: "Telemetry", dependencies: ["JSON"], path: "Sources/System/Telemetry", swiftSettings: strict),
         .target(name: "Calendars", path: "Sources/System/Calendars", swiftSettings: strict),
         .target(name: "Faults", path: "Sources/System/Faults", swiftSettings: strict),
         .target(
@@ -71,28 +75,32 @@ let package = Package(
             name: "ChildSandbox", dependencies: ["CCage", "ChildProtocol"], path: "Sources/Adapters/ChildSandbox",
             swiftSettings: strict),
         .target(
-            name: "Sandbox", dependencies: ["CLinux", "ChildProtocol", "Telemetry", "Threads"],
+            name: "Sandbox", dependencies: ["CLinux", "ChildProtocol", "Subprocesses", "Telemetry", "Threads"],
             path: "Sources/Adapters/Sandbox", swiftSettings: strict),
 
         .target(
             name: "Postgres", dependencies: ["CPostgres", "Threads"], path: "Sources/Adapters/Postgres",
             swiftSettings: strict),
-        .target(name: "Clusters", dependencies: ["CLinux"], path: "Sources/Adapters/Clusters", swiftSettings: strict),
+        .target(
+            name: "Clusters", dependencies: ["CLinux", "Encodings", "Subprocesses", "Threads"],
+            path: "Sources/Adapters/Clusters", swiftSettings: strict),
         .target(
             name: "Transfers", dependencies: ["CCurl", "CLinux", "Faults", "Threads"],
             path: "Sources/Adapters/Transfers", swiftSettings: strict),
         .target(
-            name: "Encryption", dependencies: ["CCrypto", "Digests"], path: "Sources/System/Encryption",
+            name: "Encryption", dependencies: ["CCrypto", "Digests", "Encodings"], path: "Sources/System/Encryption",
             swiftSettings: strict),
         .target(
-            name: "Signatures", dependencies: ["CCrypto", "Digests"], path: "Sources/System/Signatures",
+            name: "Signatures", dependencies: ["CCrypto", "Digests", "Encodings"], path: "Sources/System/Signatures",
             swiftSettings: strict),
         .target(
-            name: "Listeners", dependencies: ["CCrypto", "CMicrohttpd", "Digests", "Telemetry", "Threads"],
+            name: "Listeners",
+            dependencies: ["CCrypto", "CMicrohttpd", "Digests", "Encodings", "Telemetry", "Threads"],
             path: "Sources/Adapters/Listeners", swiftSettings: strict),
 
         .target(
-            name: "Blobs", dependencies: ["Digests", "Postgres", "Signatures", "Telemetry", "Threads", "Transfers"],
+            name: "Blobs",
+            dependencies: ["Digests", "Encodings", "Postgres", "Signatures", "Telemetry", "Threads", "Transfers"],
             path: "Sources/Adapters/Blobs",
             swiftSettings: strict),
 
@@ -144,15 +152,16 @@ let package = Package(
             path: "Sources/Engine/Supervision", swiftSettings: strict),
 
         .target(
-            name: "Templates", dependencies: ["Postgres", "Threads"], path: "Sources/Engine/Templates",
+            name: "Templates", dependencies: ["Encodings", "JSON", "Postgres", "Threads"],
+            path: "Sources/Engine/Templates",
             resources: [.embedInCode("Resources")],
             swiftSettings: strict),
 
         .target(
             name: "Mail",
             dependencies: [
-                "Blobs", "Faults", "HostNames", "Jobs", "Postgres", "Queues", "Signatures", "Supervision", "Telemetry",
-                "Threads", "Transfers",
+                "Blobs", "Encodings", "Faults", "HostNames", "Jobs", "JSON", "Postgres", "Queues", "Signatures",
+                "Supervision", "Telemetry", "Threads", "Transfers",
             ], path: "Sources/Domains/Mail", swiftSettings: strict),
 
         .target(
@@ -163,26 +172,30 @@ let package = Package(
             name: "CheckIns", dependencies: ["Postgres", "Telemetry"], path: "Sources/Domains/CheckIns",
             swiftSettings: strict),
 
-        .target(name: "CloudEvents", path: "Sources/Domains/CloudEvents", swiftSettings: strict),
+        .target(
+            name: "CloudEvents", dependencies: ["Encodings", "JSON"], path: "Sources/Domains/CloudEvents",
+            swiftSettings: strict),
 
         .target(
             name: "Webhooks",
             dependencies: [
-                "CloudEvents", "Digests", "Encryption", "Faults", "Postgres", "Signatures", "Supervision", "Telemetry",
-                "Threads", "Transfers",
+                "CloudEvents", "Digests", "Encodings", "Encryption", "Faults", "Postgres", "Signatures",
+                "Supervision", "Telemetry", "Threads", "Transfers",
             ], path: "Sources/Domains/Webhooks", swiftSettings: strict),
 
         .target(
             name: "Notices",
             dependencies: [
-                "Faults", "Transfers", "Postgres", "Encryption", "Signatures", "Supervision", "Telemetry", "Threads",
+                "Encodings", "Faults", "JSON", "Transfers", "Postgres", "Encryption", "Signatures", "Supervision",
+                "Telemetry", "Threads",
             ], path: "Sources/Domains/Notices",
             swiftSettings: strict),
 
         .target(
             name: "Documents",
             dependencies: [
-                "Blobs", "Compression", "Digests", "Jobs", "Pages", "Postgres", "Sandbox", "Telemetry", "Threads",
+                "Blobs", "Compression", "Digests", "Encodings", "Jobs", "Pages", "Postgres", "Sandbox", "Telemetry",
+                "Threads",
             ], path: "Sources/Domains/Documents", swiftSettings: strict),
 
         .target(
@@ -213,11 +226,10 @@ let package = Package(
         .target(
             name: "Composition",
             dependencies: [
-                "Blobs", "Calendars", "CheckIns", "CLinux", "Console", "CTerminal", "Digests", "Documents",
-                "Encryption", "Faults",
-                "Jobs", "Listeners", "Mail", "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues",
-                "Sandbox", "Signatures", "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks",
-                "Workers",
+                "Blobs", "Calendars", "CheckIns", "CLinux", "Console", "CTerminal", "Digests", "Documents", "Encodings",
+                "Encryption", "Faults", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail", "Notices", "Pages",
+                "Postgres", "Quests", "Queues", "Sandbox", "Signatures", "Supervision", "Telemetry", "Templates",
+                "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/Composition", swiftSettings: strict),
 
         .target(
@@ -230,10 +242,9 @@ let package = Package(
             name: "MillraceCommand",
             dependencies: [
                 "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "Composition", "Compression",
-                "Console", "Documents", "Encryption", "Faults", "Jobs", "Listeners", "Mail", "MillraceMail", "Notices", "Pages",
-                "Postgres",
-                "Quests", "Queues", "Sandbox", "Schema", "Signatures", "Supervision", "Telemetry", "Templates",
-                "Threads", "Transfers", "Webhooks", "Workers",
+                "Console", "Documents", "Encryption", "Faults", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail",
+                "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures", "Subprocesses",
+                "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/MillraceCommand", swiftSettings: strict),
         .executableTarget(
             name: "MillraceMain", dependencies: ["MillraceCommand"], path: "Sources/Programs/MillraceMain",
@@ -242,9 +253,10 @@ let package = Package(
             name: "MillraceLoad",
             dependencies: [
                 "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "Composition", "Compression",
-                "CYardstick", "Documents", "Encryption", "Faults", "Jobs", "Mail", "MillraceCommand", "MillraceMail",
-                "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures", "Supervision",
-                "Telemetry", "Templates", "Threads", "Transfers", "Webhooks", "Workers",
+                "CYardstick", "Documents", "Encryption", "Faults", "Jobs", "JSON", "Mail", "MillraceCommand",
+                "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures",
+                "Subprocesses", "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks",
+                "Workers",
             ], path: "Sources/Programs/MillraceLoad", swiftSettings: strict),
 
         .executableTarget(
@@ -260,7 +272,7 @@ let package = Package(
             swiftSettings: strict),
         .executableTarget(
             name: "FakeResendServer", dependencies: ["Fakes"], path: "Tests/FakeResendServer", swiftSettings: strict),
-        .testTarget(name: "DigestsTests", dependencies: ["Digests"], swiftSettings: strict),
+        .testTarget(name: "DigestsTests", dependencies: ["Digests", "Encodings"], swiftSettings: strict),
         .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
         .testTarget(
             name: "CalendarsTests", dependencies: ["Calendars", "Postgres", "TestSupport"], exclude: ["Reference"],
@@ -357,9 +369,9 @@ let package = Package(
         .testTarget(
             name: "MillraceCommandTests",
             dependencies: [
-                "Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Encryption", "Faults", "Jobs",
-                "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices", "Postgres", "Queues", "Schema",
-                "Signatures", "Supervision", "Telemetry", "TestSupport", "Workers",
+                "Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Encodings", "Encryption", "Faults",
+                "Jobs", "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices", "Postgres", "Queues",
+                "Schema", "Signatures", "Supervision", "Telemetry", "TestSupport", "Workers",
             ], exclude: ["Recorded"],
             swiftSettings: strict),
         .testTarget(

@@ -87,7 +87,8 @@ import Testing
 
     @Test func `JSON that is nested without end is refused, and not followed`() {
         let deep = String(repeating: "[", count: 100_000)
-        #expect(throws: CloudEventError("the JSON is nested too deeply")) { try Self.read(#","data":\#(deep)"#) }
+        let error = #expect(throws: CloudEventError.self) { try Self.read(#","data":\#(deep)"#) }
+        #expect(error?.description.hasSuffix("more than 64 levels of nesting") == true)
     }
 
     @Test func `what is built wrong has its complaint`() {

@@ -1,4 +1,5 @@
 import Digests
+import Encodings
 import Testing
 
 @Suite struct DigestTests {

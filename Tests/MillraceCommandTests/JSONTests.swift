@@ -96,7 +96,7 @@ private func problem(_ bytes: [UInt8]) -> JSONProblem? {
     @Test func `bytes that are not UTF-8 are told with their place`() {
         for bad: [UInt8] in [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xe2, 0x82], [0xf5, 0x80, 0x80, 0x80]] {
             let found = problem(Array("[\"é\",\n \"".utf8) + bad + Array("\"]".utf8))
-            #expect(found == JSONProblem(complaint: "this is not UTF-8", line: 2, column: 3))
+            #expect(found == JSONProblem(complaint: "this is not UTF-8", line: 2, column: 3, offset: 9))
         }
         #expect(problem([0x22, 0x00, 0x22])?.column == 2)
     }

@@ -1,4 +1,5 @@
 import Digests
+import Encodings
 import Foundation
 import Postgres
 import Schema

@@ -1,4 +1,4 @@
-import Digests
+import Encodings
 
 /// The SHA-256 of a blob's content: its name, wherever it lies.
 package struct BlobID: Sendable, Hashable, CustomStringConvertible {

@@ -32,9 +32,9 @@ package struct BlobKeeper: Sendable {
     package func turn() async throws -> (blobs: Int, bytes: Int, remains: Int)? {
         let seconds = every / .seconds(1)
         let isOurs = try await store.pool.withConnection { connection throws(PostgresError) in
-            try await connection.query(
+            try await connection.truth(
                 "select millrace.blob_sweep_turn(make_interval(secs => $1))", [.float8(seconds)]
-            ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+            )
         }
         guard isOurs else { return nil }
         let swept = try await store.sweep(grace: Self.grace)

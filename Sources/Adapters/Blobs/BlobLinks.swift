@@ -1,4 +1,4 @@
-import Digests
+import Encodings
 import FoundationEssentials
 import Signatures
 

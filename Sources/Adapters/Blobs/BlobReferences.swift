@@ -21,23 +21,21 @@ package enum BlobReferences {
     package static func allow(
         _ id: BlobID, role: String?, tenant: String?, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await connection.query(
+        try await connection.truth(
             "select millrace.blob_allow($1, $2, $3)", [.bytea(id.bytes), .text(role), .text(tenant)]
-        ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+        )
     }
 
     static func forget(_ id: BlobID, grace: Duration, on connection: Connection) async throws(PostgresError) -> Bool {
-        try await connection.query(
+        try await connection.truth(
             "select millrace.blob_forget($1, make_interval(secs => $2))",
             [.bytea(id.bytes), .float8(grace / .seconds(1))]
-        ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+        )
     }
 
     private static func answer(
         _ sql: SQL, _ id: BlobID, _ owner: String, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await connection.query(sql, [.bytea(id.bytes), .text(owner)]) { row throws(PostgresError) in
-            try row.bool(0)
-        }.first ?? false
+        try await connection.truth(sql, [.bytea(id.bytes), .text(owner)])
     }
 }

@@ -64,9 +64,9 @@ package struct UploadHold: Sendable {
 
     fileprivate func renew() async throws {
         let isOurs = try await pool.withConnection { connection throws(PostgresError) in
-            try await connection.query(
+            try await connection.truth(
                 "select millrace.upload_renew($1::text::uuid, $2::text::uuid)", [.text(upload), .text(hold)]
-            ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+            )
         }
         if !isOurs { throw Refused.busy }
     }

@@ -1,3 +1,4 @@
+import Encodings
 import Glibc
 
 /// A private Postgres in a directory of its own, reached through a Unix socket only.
@@ -66,8 +67,9 @@ package struct Cluster: Sendable {
 
     /// The connection string, valid after a start and from then on.
     package func url(database: String = "millrace", user: String = "millrace") -> String {
-        let host = percentEncoded(SocketPlace(directory: resolved, port: port).current)
-        return "postgresql://\(percentEncoded(user))@/\(percentEncoded(database))?host=\(host)&port=\(port)"
+        let host = PercentEncoding.encoded(SocketPlace(directory: resolved, port: port).current)
+        return
+            "postgresql://\(PercentEncoding.encoded(user))@/\(PercentEncoding.encoded(database))?host=\(host)&port=\(port)"
     }
 
     private static func absolute(_ path: String) -> String {

@@ -1,5 +1,4 @@
-import CLinux
-import Glibc
+import Threads
 
 /// Runs blocking work on its own thread, so that it never blocks one of the cooperative pool.
 ///
@@ -10,7 +9,7 @@ func onOwnThread<Value: Sendable>(
 ) async throws(ClusterError) -> Value {
     let result: Result<Value, ClusterError> = await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in
-            let job = ThreadJob {
+            let refusal = Thread.tryStart(name: "cluster") {
                 let result: Result<Value, ClusterError>
                 do throws(ClusterError) {
                     result = .success(try work())
@@ -19,7 +18,7 @@ func onOwnThread<Value: Sendable>(
                 }
                 continuation.resume(returning: result)
             }
-            if let error = job.start() {
+            if let error = refusal {
                 let reason = describe(errno: error)
                 continuation.resume(returning: .failure(.failed(step: "Starting a thread", log: [reason])))
             }
@@ -28,32 +27,4 @@ func onOwnThread<Value: Sendable>(
         limit.cancel()
     }
     return try result.get()
-}
-
-private final class ThreadJob: Sendable {
-    private let body: @Sendable () -> Void
-
-    init(_ body: @escaping @Sendable () -> Void) {
-        self.body = body
-    }
-
-    /// Answers the error number if no thread could be had; the body then never runs.
-    func start() -> Int32? {
-        let context = Unmanaged.passRetained(self)
-        var thread = pthread_t()
-        let error = pthread_create(
-            &thread, nil,
-            { context in
-                guard let context else { return nil }
-                _ = millrace_name_thread("cluster")
-                Unmanaged<ThreadJob>.fromOpaque(context).takeRetainedValue().body()
-                return nil
-            }, context.toOpaque())
-        guard error == 0 else {
-            context.release()
-            return error
-        }
-        pthread_detach(thread)
-        return nil
-    }
 }

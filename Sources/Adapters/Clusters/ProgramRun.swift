@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import Subprocesses
 
 /// A program run to its end: its output up to a bound, and how it ended.
 struct ProgramRun {
@@ -28,45 +29,22 @@ struct ProgramRun {
         _ = input.withCString { write(reading.writeEnd, $0, strlen($0)) }
         reading.closeWriteEnd()
 
-        let (pid, error) = spawn(program, arguments, input: reading.readEnd, output: writing.writeEnd)
-        writing.closeWriteEnd()
-        guard error == 0 else {
-            throw error == ENOENT
-                ? .missingTool(name: program) : .failed(step: "Running \(program)", log: [describe(errno: error)])
+        var child = Subprocess(program, arguments)
+        child.searchesPath = true
+        child.environment = surroundings()
+        child.descriptors = [(reading.readEnd, 0), (writing.writeEnd, 1), (writing.writeEnd, 2)]
+        child.firstClosed = 3  // Postgres outlives us; it must not hold our sockets
+        child.resetsSignals = true
+        let pid: pid_t
+        do throws(Subprocess.Refused) {
+            pid = try child.start()
+        } catch {
+            throw error.number == ENOENT
+                ? .missingTool(name: program)
+                : .failed(step: "Running \(program)", log: [describe(errno: error.number)])
         }
+        writing.closeWriteEnd()
         return follow(pid, output: writing.readEnd, within: limit, bound: bound)
-    }
-
-    private static func spawn(
-        _ program: String, _ arguments: [String], input: Int32, output: Int32,
-    ) -> (pid: pid_t, error: Int32) {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, input, 0)
-        posix_spawn_file_actions_adddup2(&actions, output, 1)
-        posix_spawn_file_actions_adddup2(&actions, output, 2)
-        millrace_spawn_close_from(&actions, 3)  // Postgres outlives us; it must not hold our sockets
-
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        var none = sigset_t()
-        var all = sigset_t()
-        sigemptyset(&none)
-        sigfillset(&all)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setsigdefault(&attributes, &all)  // we may ignore SIGPIPE or SIGINT; it should not
-        posix_spawnattr_setpgroup(&attributes, 0)  // a Ctrl-C on our terminal is for us to act on
-        let flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
-        posix_spawnattr_setflags(&attributes, Int16(flags))
-
-        let argv = ([program] + arguments).map { strdup($0) } + [nil]
-        let environment = surroundings().map { strdup($0) } + [nil]
-        defer { (argv + environment).forEach { free($0) } }
-        var pid = pid_t()
-        let error = posix_spawnp(&pid, program, &actions, &attributes, argv, environment)
-        return (pid, error)
     }
 
     /// Few of our variables are passed on: PGOPTIONS, PGDATA or a German LC_MESSAGES would change what the programs do and print.

@@ -1,3 +1,5 @@
+import Encodings
+
 /// Decodes percent signs. Strict: a broken escape is refused, never guessed.
 package enum Escapes {
     package static func decoded(_ text: some StringProtocol, plusIsSpace: Bool = false) -> String? {
@@ -5,7 +7,9 @@ package enum Escapes {
         var rest = text.utf8.makeIterator()
         while let byte = rest.next() {
             if byte == UInt8(ascii: "%") {
-                guard let high = rest.next().flatMap(digit), let low = rest.next().flatMap(digit) else { return nil }
+                guard let high = rest.next().flatMap(Hexadecimal.digit),
+                    let low = rest.next().flatMap(Hexadecimal.digit)
+                else { return nil }
                 bytes.append(high << 4 | low)
             } else {
                 bytes.append(plusIsSpace && byte == UInt8(ascii: "+") ? UInt8(ascii: " ") : byte)
@@ -13,15 +17,6 @@ package enum Escapes {
         }
         guard !bytes.contains(0) else { return nil }
         return String(validating: bytes, as: UTF8.self)
-    }
-
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 
     /// nil when something in it cannot be decoded.

@@ -20,6 +20,14 @@ extension Connection {
         }
     }
 
+    /// The one value of a statement; false if there is no row.
+    package func truth(
+        _ sql: SQL, _ parameters: [Parameter] = [], deadline: Duration? = nil
+    ) async throws(PostgresError) -> Bool {
+        try await query(sql, parameters, deadline: deadline) { row throws(PostgresError) in try row.bool(0) }.first
+            ?? false
+    }
+
     /// Runs one statement for its effect; returns how many rows it touched.
     @discardableResult
     package func execute(

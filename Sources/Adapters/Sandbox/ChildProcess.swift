@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import Subprocesses
 
 /// A started program with three pipes and its own process group. It belongs to the thread that started it: when the thread ends, the kernel
 /// kills the program.
@@ -41,40 +42,23 @@ struct ChildProcess {
             toClose.append(high)
             moved.append(high)
         }
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        for (place, descriptor) in [input.reading, output.writing, complaints.writing].enumerated() {
-            posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(place))
-        }
-        for (place, descriptor) in moved.enumerated() {
-            posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(3 + place))
-        }
-        millrace_spawn_close_from(&actions, Int32(3 + moved.count))
-
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        var none = sigset_t()
-        var all = sigset_t()
-        sigemptyset(&none)
-        sigfillset(&all)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setsigdefault(&attributes, &all)
-        posix_spawnattr_setpgroup(&attributes, 0)
-        posix_spawnattr_setflags(
-            &attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-
         let own = [
             "memory=\(limits.memory)", "cpu=\(max(1, limits.cpu.components.seconds))", "file=\(limits.fileSize)",
             "nice=\(limits.niceness)", "parent=\(getpid())",
         ]
-        let words = ([program.path] + own + program.arguments).map { strdup($0) } + [nil]
-        let environment = program.environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
-        defer { (words + environment).forEach { free($0) } }
-        var started = pid_t()
-        let error = posix_spawn(&started, program.path, &actions, &attributes, words, environment)
-        guard error == 0 else { throw .cannotStart(program.path, error) }
+        var child = Subprocess(program.path, own + program.arguments)
+        child.environment = program.environment.map { "\($0.key)=\($0.value)" }
+        child.descriptors = ([input.reading, output.writing, complaints.writing] + moved).enumerated().map {
+            (ours: $0.element, place: Int32($0.offset))
+        }
+        child.firstClosed = Int32(child.descriptors.count)
+        child.resetsSignals = true
+        let started: pid_t
+        do throws(Subprocess.Refused) {
+            started = try child.start()
+        } catch {
+            throw .cannotStart(program.path, error.number)
+        }
         let watch = millrace_pidfd(started)
         guard watch >= 0 else {
             let error = errno

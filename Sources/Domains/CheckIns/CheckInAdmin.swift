@@ -146,11 +146,11 @@ package enum CheckInAdmin {
     ) async throws(PostgresError) -> Bool {
         let sql: SQL =
             lifting
-            ? "select millrace.consent_unblock($1, $2)::text" : "select millrace.consent_block($1, $2)::text"
-        return try await call(sql, [.text(channel), .text(address)], on: connection) == "true"
+            ? "select millrace.consent_unblock($1, $2)" : "select millrace.consent_block($1, $2)"
+        return try await connection.truth(sql, [.text(channel), .text(address)])
     }
 
     package static func setRules(_ json: String, on connection: Connection) async throws(PostgresError) -> Bool {
-        try await call("select millrace.check_in_rules_set($1)::text", [.json(json)], on: connection) == "true"
+        try await connection.truth("select millrace.check_in_rules_set($1)", [.json(json)])
     }
 }

@@ -1,32 +1,33 @@
 import FoundationEssentials
+import JSON
 
 extension CloudEvent {
     /// From the JSON format.
     package init(json bytes: [UInt8]) throws(CloudEventError) {
         var texts: [String: String] = [:]
         var extensions: [String: Value] = [:]
-        var data: (value: StrictJSONReader.Value, bytes: [UInt8])?
+        var data: (value: JSONValue, bytes: [UInt8])?
         var base64: String?
-        for member in try StrictJSONReader.object(bytes) {
-            if member.name == "data" {
-                data = (member.value, Array(bytes[member.range]))
+        for member in try StrictJSON.members(bytes) {
+            if member.key == "data" {
+                data = (member.value, Array(bytes[member.place]))
                 continue
             }
             // An attribute that is null counts as absent; so does data_base64.
             if member.value == .null { continue }
-            if member.name == "data_base64" {
+            if member.key == "data_base64" {
                 guard case .string(let text) = member.value else { throw CloudEventError("data_base64 is not text") }
                 base64 = text
-            } else if Rules.taken.contains(member.name) {
+            } else if Rules.taken.contains(member.key) {
                 guard case .string(let text) = member.value else {
-                    throw CloudEventError("\(member.name) is not text")
+                    throw CloudEventError("\(member.key) is not text")
                 }
-                texts[member.name] = text
+                texts[member.key] = text
             } else {
-                guard Rules.isName(member.name) else {
+                guard Rules.isName(member.key) else {
                     throw CloudEventError("an extension's name takes lower-case letters and digits")
                 }
-                extensions[member.name] = try Self.value(member)
+                extensions[member.key] = try Self.value(member.value)
             }
         }
         self = try Self.checked(texts, extensions)
@@ -44,16 +45,17 @@ extension CloudEvent {
         }
     }
 
-    private static func value(_ member: StrictJSONReader.Member) throws(CloudEventError) -> Value {
-        switch member.value {
+    private static func value(_ given: JSONValue) throws(CloudEventError) -> Value {
+        switch given {
         case .string(let text): return .string(text)
-        case .boolean(let isTrue): return .boolean(isTrue)
+        case .bool(let isTrue): return .boolean(isTrue)
         case .number(let digits):
             guard let number = Int32(digits) else {
                 throw CloudEventError("the number of an extension is no whole one of 32 bits")
             }
             return .integer(number)
-        case .null, .compound: throw CloudEventError("an extension is not a text, a whole number or a truth value")
+        case .null, .int, .double, .array, .object, .raw:
+            throw CloudEventError("an extension is not a text, a whole number or a truth value")
         }
     }
 
@@ -77,7 +79,7 @@ extension CloudEvent {
     /// A list of events, each of which must be valid.
     package static func batch(json bytes: [UInt8]) throws(CloudEventError) -> [CloudEvent] {
         var events: [CloudEvent] = []
-        for element in try StrictJSONReader.elements(bytes) { events.append(try CloudEvent(json: element)) }
+        for element in try StrictJSON.elements(bytes) { events.append(try CloudEvent(json: element)) }
         return events
     }
 
@@ -117,16 +119,48 @@ extension CloudEvent {
     }
 
     private static func quoted(_ text: String) -> [UInt8] {
-        var out: [UInt8] = [UInt8(ascii: "\"")]
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): out += [UInt8(ascii: "\\"), byte]
-            case 0..<0x20:
-                let digits = Array("0123456789abcdef".utf8)
-                out += Array("\\u00".utf8) + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            default: out.append(byte)
-            }
+        var out: [UInt8] = []
+        JSONText.appendQuoted(text, to: &out)
+        return out
+    }
+}
+
+/// JSON as the rules of CloudEvents want it: numbers keep their digits, and no member stands there twice.
+enum StrictJSON {
+    private static let rules = JSONReader.Rules(deepest: 64, allowsNUL: true)
+
+    /// Throws unless it is one JSON document.
+    static func check(_ bytes: [UInt8]) throws(CloudEventError) {
+        _ = try read(bytes) { reader throws(JSONProblem) in try reader.document() }
+    }
+
+    static func members(_ bytes: [UInt8]) throws(CloudEventError) -> [(
+        key: String, value: JSONValue, place: Range<Int>
+    )] {
+        let members = try read(bytes) { reader throws(JSONProblem) in try reader.members() }
+        guard let members else { throw CloudEventError("it is not a JSON object") }
+        var names: Set<String> = []
+        for member in members where !names.insert(member.key).inserted {
+            throw CloudEventError("a member of the JSON object stands there twice")
         }
-        return out + [UInt8(ascii: "\"")]
+        return members
+    }
+
+    /// The elements of a list, as they are written.
+    static func elements(_ bytes: [UInt8]) throws(CloudEventError) -> [[UInt8]] {
+        let places = try read(bytes) { reader throws(JSONProblem) in try reader.elements() }
+        guard let places else { throw CloudEventError("it is not a JSON list") }
+        return places.map { Array(bytes[$0]) }
+    }
+
+    private static func read<Value>(
+        _ bytes: [UInt8], _ read: (inout JSONReader) throws(JSONProblem) -> Value
+    ) throws(CloudEventError) -> Value {
+        var reader = JSONReader(bytes, rules: rules)
+        do throws(JSONProblem) {
+            return try read(&reader)
+        } catch {
+            throw CloudEventError("malformed JSON at byte \(error.offset): \(error.complaint)")
+        }
     }
 }

@@ -1,3 +1,5 @@
+import Encodings
+
 extension CloudEvent {
     /// The first rule of the specification that the event breaks; nil when it is valid.
     package var complaint: CloudEventError? {
@@ -49,7 +51,7 @@ enum Rules {
         guard !left.isEmpty else { return false }
         while let byte = left.popFirst() {
             if byte == UInt8(ascii: "%") {
-                guard left.count >= 2, left.prefix(2).allSatisfy({ hex($0) != nil }) else { return false }
+                guard left.count >= 2, left.prefix(2).allSatisfy({ Hexadecimal.digit($0) != nil }) else { return false }
                 left = left.dropFirst(2)
             } else if !isLetter(byte), !isDigit(byte), !"-._~:/?#[]@!$&'()*+,;=".utf8.contains(byte) {
                 return false
@@ -103,13 +105,4 @@ enum Rules {
 
     static func isLetter(_ byte: UInt8) -> Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) }
     static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
-
-    static func hex(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
-    }
 }

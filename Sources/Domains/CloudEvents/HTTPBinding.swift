@@ -109,7 +109,7 @@ package struct ReceivedEvents: Sendable, Equatable {
         if let type { texts["datacontenttype"] = type }
         var event = try CloudEvent.checked(texts, extensions)
         if let type, Rules.isJSON(type), !message.body.isEmpty {
-            try StrictJSONReader.check(message.body)
+            try StrictJSON.check(message.body)
             event.data = .json(message.body)
         } else if !message.body.isEmpty {
             event.data = .bytes(message.body)

@@ -1,16 +1,11 @@
+import Encodings
+
 /// A value in a header: everything but printable ASCII is percent-encoded, and so are spaces, quotes and percent signs.
 enum HeaderText {
     static func encode(_ text: String) -> String {
-        var out = ""
-        for byte in text.utf8 {
-            if (0x21...0x7E).contains(byte), byte != UInt8(ascii: "\""), byte != UInt8(ascii: "%") {
-                out.unicodeScalars.append(Unicode.Scalar(byte))
-            } else {
-                let digits = Array("0123456789ABCDEF".unicodeScalars)
-                out.unicodeScalars.append(contentsOf: ["%", digits[Int(byte >> 4)], digits[Int(byte & 15)]])
-            }
+        PercentEncoding.encoded(text) {
+            (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "%")
         }
-        return out
     }
 
     /// nil: the decoded bytes are not a text.
@@ -21,8 +16,8 @@ enum HeaderText {
         }
         var out: [UInt8] = []
         while let byte = left.popFirst() {
-            guard byte == UInt8(ascii: "%"), left.count >= 2, let high = Rules.hex(left[left.startIndex]),
-                let low = Rules.hex(left[left.startIndex + 1])
+            guard byte == UInt8(ascii: "%"), left.count >= 2, let high = Hexadecimal.digit(left[left.startIndex]),
+                let low = Hexadecimal.digit(left[left.startIndex + 1])
             else {
                 out.append(byte)
                 continue

@@ -152,10 +152,10 @@ package enum DocumentAdmin {
     package static func retry(
         _ id: String, pages: [Int]?, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await connection.query(
+        try await connection.truth(
             "select millrace.document_retry($1::text::uuid, $2)",
             [.text(id), .int4s(pages?.map { Int32(clamping: $0) })]
-        ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+        )
     }
 
     /// At most ten at once.

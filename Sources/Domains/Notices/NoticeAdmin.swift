@@ -117,9 +117,7 @@ package enum NoticeAdmin {
     package static func cancel(
         person: String, key: String, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await connection.query("select millrace.notice_cancel($1, $2)", [.text(person), .text(key)]) {
-            row throws(PostgresError) in try row.bool(0)
-        }.first ?? false
+        try await connection.truth("select millrace.notice_cancel($1, $2)", [.text(person), .text(key)])
     }
 
     package static func devices(
@@ -136,8 +134,6 @@ package enum NoticeAdmin {
     }
 
     package static func removeDevice(_ token: String, on connection: Connection) async throws(PostgresError) -> Bool {
-        try await connection.query("select millrace.device_remove($1)", [.text(token)]) {
-            row throws(PostgresError) in try row.bool(0)
-        }.first ?? false
+        try await connection.truth("select millrace.device_remove($1)", [.text(token)])
     }
 }

@@ -65,23 +65,22 @@ package enum QuestAdmin {
     package static func create(
         _ family: String, zone: String, weekStarts: Int, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await truth(
+        try await connection.truth(
             "select millrace.family_create($1, $2, $3)",
-            [.text(family), .text(zone), .int4(Int32(clamping: weekStarts))],
-            on: connection)
+            [.text(family), .text(zone), .int4(Int32(clamping: weekStarts))])
     }
 
     package static func move(
         _ family: String, to zone: String, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await truth("select millrace.family_zone($1, $2)", [.text(family), .text(zone)], on: connection)
+        try await connection.truth("select millrace.family_zone($1, $2)", [.text(family), .text(zone)])
     }
 
     package static func join(
         _ family: String, person: String, role: String, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await truth(
-            "select millrace.family_join($1, $2, $3)", [.text(family), .text(person), .text(role)], on: connection)
+        try await connection.truth(
+            "select millrace.family_join($1, $2, $3)", [.text(family), .text(person), .text(role)])
     }
 
     /// Returns when the invitation expires; nil: the person already has that role.
@@ -96,13 +95,13 @@ package enum QuestAdmin {
     package static func uninvite(
         _ family: String, person: String, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await truth("select millrace.family_uninvite($1, $2)", [.text(family), .text(person)], on: connection)
+        try await connection.truth("select millrace.family_uninvite($1, $2)", [.text(family), .text(person)])
     }
 
     package static func leave(
         _ family: String, person: String, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await truth("select millrace.family_leave($1, $2)", [.text(family), .text(person)], on: connection)
+        try await connection.truth("select millrace.family_leave($1, $2)", [.text(family), .text(person)])
     }
 
     /// Open and declined invitations, as JSON.
@@ -113,12 +112,6 @@ package enum QuestAdmin {
             "select to_jsonb(i) from millrace.family_invitations($1, $2, page => $3) i",
             [.text(family), .text(person), .int4(Int32(clamping: page))]
         ) { row throws(PostgresError) in try row.json(0) }
-    }
-
-    private static func truth(
-        _ sql: SQL, _ parameters: [Parameter], on connection: Connection
-    ) async throws(PostgresError) -> Bool {
-        try await connection.query(sql, parameters) { row throws(PostgresError) in try row.bool(0) }.first ?? false
     }
 
     package struct Day: Sendable {
@@ -174,7 +167,7 @@ package enum QuestAdmin {
     }
 
     package static func setRules(_ json: String, on connection: Connection) async throws(PostgresError) -> Bool {
-        try await truth("select millrace.quest_rules_set($1)", [.json(json)], on: connection)
+        try await connection.truth("select millrace.quest_rules_set($1)", [.json(json)])
     }
 
     /// Checks all families, or one, and passes each page's findings on.
@@ -192,7 +185,7 @@ package enum QuestAdmin {
                 sum.findings += findings.count
                 findings.forEach(found)
                 if repair, !findings.isEmpty,
-                    try await truth("select millrace.quest_repair($1)", [.text(family)], on: connection)
+                    try await connection.truth("select millrace.quest_repair($1)", [.text(family)])
                 {
                     sum.repaired += 1
                 }

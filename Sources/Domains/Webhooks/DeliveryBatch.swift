@@ -1,5 +1,5 @@
 import CloudEvents
-import Digests
+import Encodings
 import Faults
 import Signatures
 

@@ -106,17 +106,11 @@ package enum WebhookAdmin {
     }
 
     package static func remove(_ id: String, on connection: Connection) async throws(PostgresError) -> Bool {
-        try await truth("select millrace.webhook_remove($1::text::uuid)", id, on: connection)
+        try await connection.truth("select millrace.webhook_remove($1::text::uuid)", [.text(id)])
     }
 
     package static func enable(_ id: String, on connection: Connection) async throws(PostgresError) -> Bool {
-        try await truth("select millrace.webhook_enable($1::text::uuid)", id, on: connection)
-    }
-
-    private static func truth(
-        _ sql: SQL, _ id: String, on connection: Connection
-    ) async throws(PostgresError) -> Bool {
-        try await connection.query(sql, [.text(id)]) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+        try await connection.truth("select millrace.webhook_enable($1::text::uuid)", [.text(id)])
     }
 
     /// Returns the number of targets.

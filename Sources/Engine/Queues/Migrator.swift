@@ -156,9 +156,7 @@ package struct Migrator: Sendable {
             try await remember("role_\(role)", name, on: connection)
         }
         let clockMoves =
-            try await connection.query("select to_regclass('millrace.test_clock') is not null") {
-                row throws(PostgresError) in try row.bool(0)
-            }.first ?? false
+            try await connection.truth("select to_regclass('millrace.test_clock') is not null")
         let functions = Schema.functions.map { $0.name == "clock" && (testClock || clockMoves) ? Schema.testClock : $0 }
         // While old and new signatures exist together, calls in a function's body may look ambiguous; so bodies are not checked here.
         try await connection.execute("select set_config('check_function_bodies', 'off', true)")

@@ -67,17 +67,17 @@ extension Queue {
 
     /// True when it was not paused before.
     package static func pause(_ queue: String, on connection: Connection) async throws(PostgresError) -> Bool {
-        try await truth("select millrace.pause($1)", [.text(queue)], on: connection)
+        try await connection.truth("select millrace.pause($1)", [.text(queue)])
     }
 
     /// True when it was paused before.
     package static func resume(_ queue: String, on connection: Connection) async throws(PostgresError) -> Bool {
-        try await truth("select millrace.resume($1)", [.text(queue)], on: connection)
+        try await connection.truth("select millrace.resume($1)", [.text(queue)])
     }
 
     /// Refused (55000) unless nothing uses it.
     package static func removeQueue(_ queue: String, on connection: Connection) async throws(PostgresError) -> Bool {
-        try await truth("select millrace.queue_remove($1)", [.text(queue)], on: connection)
+        try await connection.truth("select millrace.queue_remove($1)", [.text(queue)])
     }
 
     /// The existing names of queues, kinds, providers, flags or schedules.
@@ -93,15 +93,8 @@ extension Queue {
     package static func setRetention(
         _ retention: String, of queue: String, state: String? = nil, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await truth(
-            "select millrace.retention_set($1, $2, $3)", [.text(queue), .text(retention), .text(state)], on: connection)
-    }
-
-    private static func truth(
-        _ sql: SQL, _ parameters: [Parameter], on connection: Connection
-    ) async throws(PostgresError) -> Bool {
-        let rows = try await connection.query(sql, parameters) { row throws(PostgresError) in try row.bool(0) }
-        return try one(rows)
+        try await connection.truth(
+            "select millrace.retention_set($1, $2, $3)", [.text(queue), .text(retention), .text(state)])
     }
 }
 

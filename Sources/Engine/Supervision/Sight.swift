@@ -106,10 +106,10 @@ package enum Providers {
         _ provider: String, class name: String, to state: String, reason: String, for hold: Duration,
         on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await connection.query(
+        try await connection.truth(
             "select millrace.provider_force($1, $2, $3, make_interval(secs => $4), $5)",
             [.text(provider), .text(state), .text(reason), .float8(hold.inSeconds), .text(name)]
-        ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+        )
     }
 
     package static func flags(on connection: Connection) async throws(PostgresError) -> [FlagRow] {
@@ -126,9 +126,9 @@ package enum Providers {
     package static func setFlag(
         _ name: String, percent: Int, always: [String], reason: String?, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await connection.query(
+        try await connection.truth(
             "select millrace.flag_set($1, $2, $3, $4)",
             [.text(name), .int4(Int32(percent)), .texts(always), .text(reason)]
-        ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+        )
     }
 }

@@ -1,3 +1,5 @@
+import Encodings
+
 /// How a value is escaped at its place.
 enum Escape: Sendable, Equatable {
     case none
@@ -57,16 +59,12 @@ extension Escape {
         out.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[start...]))
     }
 
-    private static let digits = Array("0123456789ABCDEF".utf8)
-
     private static func percent(_ bytes: UnsafeBufferPointer<UInt8>, to out: inout [UInt8]) {
         for byte in bytes {
-            if isLetterOrDigit(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F || byte == 0x7E {
+            if PercentEncoding.isUnreserved(byte) {
                 out.append(byte)
             } else {
-                out.append(UInt8(ascii: "%"))
-                out.append(digits[Int(byte >> 4)])
-                out.append(digits[Int(byte & 15)])
+                PercentEncoding.append(byte, to: &out)
             }
         }
     }

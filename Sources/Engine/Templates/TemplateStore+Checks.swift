@@ -26,10 +26,10 @@ extension TemplateStore {
     package static func hand(
         _ problem: String?, to source: MailSource, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await connection.query(
+        try await connection.truth(
             "select millrace.template_checked($1, $2, $3, $4)",
             [.text(source.name), .text(source.locale), .int4(Int32(clamping: source.version)), .text(problem)]
-        ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+        )
     }
 }
 

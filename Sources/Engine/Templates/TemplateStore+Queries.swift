@@ -47,9 +47,9 @@ extension TemplateStore {
     package static func use(
         _ name: String, version: Int, locale: String, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await connection.query(
+        try await connection.truth(
             "select millrace.template_use($1, $2, $3)",
             [.text(name), .int4(Int32(clamping: version)), .text(locale)]
-        ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+        )
     }
 }

@@ -1,2 +1,3 @@
-/// The settings and what puts a worker together: nearly every command uses them.
+/// The settings, what puts a worker together and JSON: nearly every command uses them.
 @_exported public import Composition
+@_exported public import JSON

@@ -1,6 +1,7 @@
 import Glibc
 import Mail
 import MillraceCommand
+import Subprocesses
 import Threads
 import Transfers
 
@@ -52,18 +53,14 @@ extension Command {
         with program: String, to configuration: MailTransport.Configuration, _ load: ProviderLoad
     ) async throws -> Double {
         let arguments = [
-            program, "-d", "-4", "-s", "\(load.sessions)", "-m", "\(load.messages)", "-l", "\(load.bytes)", "-f",
+            "-d", "-4", "-s", "\(load.sessions)", "-m", "\(load.messages)", "-l", "\(load.bytes)", "-f",
             "load@millrace.invalid", "-t", "sink@millrace.invalid", "\(configuration.host):\(configuration.port)",
         ]
         let began = ContinuousClock.now
         let status = await Thread.run(name: "smtp-source") { () -> Int32 in
-            let words = arguments.map { strdup($0) } + [nil]
-            defer { for word in words { free(word) } }
-            var process = pid_t()
-            guard posix_spawn(&process, program, nil, nil, words, environ) == 0 else { return -1 }
-            var status: Int32 = -1
-            while waitpid(process, &status, 0) < 0, errno == EINTR {}
-            return status
+            var child = Subprocess(program, arguments)
+            child.hasOwnGroup = false
+            return (try? child.start()).flatMap(Subprocess.wait) ?? -1
         }
         guard status == 0 else { throw Failure("\(program) did not run to its end") }
         return Double(load.messages) / ((ContinuousClock.now - began) / .seconds(1))

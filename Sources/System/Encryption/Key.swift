@@ -1,4 +1,5 @@
 import Digests
+import Encodings
 import FoundationEssentials
 
 /// A key with the name by which sealed arguments say that they need it.

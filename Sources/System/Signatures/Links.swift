@@ -1,4 +1,4 @@
-import Digests
+import Encodings
 
 /// Links that prove where they come from: to unsubscribe, without an address in them, and to answer an alarm.
 package struct Links: Sendable {

@@ -1,5 +1,6 @@
 package import FoundationEssentials
 import Glibc
+import JSON
 
 /// Structured lines on stderr: a constant message, and data under dotted keys.
 package struct Log: Sendable {
@@ -78,7 +79,7 @@ extension Log.Line {
     package var json: String {
         var pairs = [("at", at.formatted(.iso8601)), ("level", "\(level)"), ("message", message)]
         pairs += metadata.map { ($0.key, $0.value) }
-        return "{" + pairs.map { "\(Self.quoted($0.0)):\(Self.quoted($0.1))" }.joined(separator: ",") + "}"
+        return JSONText.object(pairs.map { ($0.0, JSONText.quoted($0.1)) })
     }
 
     /// A value from outside must not begin a new line.
@@ -90,24 +91,6 @@ extension Log.Line {
         let plain = value.utf8.allSatisfy {
             $0 > 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "=") && $0 != 0x7F
         }
-        return plain && !value.isEmpty ? value : quoted(value)
-    }
-
-    private static func quoted(_ value: String) -> String {
-        var out = "\""
-        for scalar in value.unicodeScalars {
-            switch scalar {
-            case "\"": out += "\\\""
-            case "\\": out += "\\\\"
-            case "\n": out += "\\n"
-            case "\r": out += "\\r"
-            case "\t": out += "\\t"
-            case _ where scalar.value < 0x20 || scalar.value == 0x7F:
-                let hex = String(scalar.value, radix: 16)
-                out += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
-            default: out.unicodeScalars.append(scalar)
-            }
-        }
-        return out + "\""
+        return plain && !value.isEmpty ? value : JSONText.quoted(value)
     }
 }

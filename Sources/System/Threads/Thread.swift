@@ -13,6 +13,12 @@ package enum Thread {
     }
 
     package static func start(name: String, _ body: @escaping @Sendable () -> Void) {
+        let refusal = tryStart(name: name, body)
+        precondition(refusal == nil, "the system refuses another thread")
+    }
+
+    /// The error number if the system refuses a thread; the body then never runs.
+    package static func tryStart(name: String, _ body: @escaping @Sendable () -> Void) -> Int32? {
         let start = Unmanaged.passRetained(Start(name: name, body: body))
         var thread = pthread_t()
         let failure = pthread_create(
@@ -24,8 +30,12 @@ package enum Thread {
                 start.body()
                 return nil
             }, start.toOpaque())
-        precondition(failure == 0, "the system refuses another thread")
+        guard failure == 0 else {
+            start.release()
+            return failure
+        }
         pthread_detach(thread)
+        return nil
     }
 
     /// Runs blocking work on its own thread and waits for it without blocking the cooperative pool.

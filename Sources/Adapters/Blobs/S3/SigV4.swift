@@ -1,4 +1,5 @@
 import Digests
+import Encodings
 package import FoundationEssentials
 import Signatures
 
@@ -107,19 +108,7 @@ package struct SigV4: Sendable, CustomStringConvertible, CustomReflectable {
 
     /// Everything but letters, digits and `-._~` as `%XX`.
     package static func encoded(_ text: String, keepingSlashes: Bool = false) -> String {
-        var out = ""
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
-                out.unicodeScalars.append(Unicode.Scalar(byte))
-            case UInt8(ascii: "/") where keepingSlashes: out += "/"
-            default:
-                out += (byte < 16 ? "%0" : "%") + String(byte, radix: 16, uppercase: true)
-            }
-        }
-        return out
+        PercentEncoding.encoded(text) { PercentEncoding.isUnreserved($0) || keepingSlashes && $0 == UInt8(ascii: "/") }
     }
 
     package static func hash(_ bytes: [UInt8]) -> String {

@@ -153,7 +153,9 @@ package struct DocumentStore: Sendable {
     }
 
     private func truth(_ sql: SQL, _ parameters: [Parameter]) async throws -> Bool {
-        try await ask(sql, parameters) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+        try await pool.withConnection { connection throws(PostgresError) in
+            try await connection.truth(sql, parameters, deadline: .seconds(60))
+        }
     }
 
     private func ask<Element: Sendable>(

@@ -1,3 +1,5 @@
+import Encodings
+
 /// RFC 2047: text beyond ASCII in a header.
 enum EncodedWords {
     /// Encoded words of at most 75 bytes, none of which cuts a character in two. The caller joins them with folds.
@@ -33,7 +35,8 @@ enum EncodedWords {
             } else if isPlain(byte) {
                 text.append(byte)
             } else {
-                text += [UInt8(ascii: "="), Hex.upper[Int(byte >> 4)], Hex.upper[Int(byte & 15)]]
+                text.append(UInt8(ascii: "="))
+                Hexadecimal.appendUpper(byte, to: &text)
             }
         }
         return "=?utf-8?Q?\(String(decoding: text, as: UTF8.self))?="
@@ -43,9 +46,4 @@ enum EncodedWords {
     private static func isPlain(_ byte: UInt8) -> Bool {
         isLetterOrDigit(byte) || "!*+-/".utf8.contains(byte)
     }
-}
-
-enum Hex {
-    static let upper = Array("0123456789ABCDEF".utf8)
-    static let lower = Array("0123456789abcdef".utf8)
 }

@@ -1,3 +1,5 @@
+import Encodings
+
 /// Writes header fields: CR LF, folded near 76 columns, ASCII only.
 struct HeaderWriter {
     private(set) var bytes: [UInt8] = []
@@ -82,13 +84,9 @@ struct HeaderWriter {
         var pieces = [""]
         // No character is cut in two, because some readers decode each piece separately.
         for scalar in text.unicodeScalars {
-            let more = String(scalar).utf8.map { byte in
-                isLetterOrDigit(byte) || "-._".utf8.contains(byte)
-                    ? String(UnicodeScalar(byte))
-                    : String(
-                        decoding: [UInt8(ascii: "%"), Hex.upper[Int(byte >> 4)], Hex.upper[Int(byte & 15)]],
-                        as: UTF8.self)
-            }.joined()
+            let more = PercentEncoding.encoded(String(scalar)) {
+                isLetterOrDigit($0) || "-._".utf8.contains($0)
+            }
             if pieces[pieces.count - 1].utf8.count + more.utf8.count > 50 { pieces.append("") }
             pieces[pieces.count - 1] += more
         }

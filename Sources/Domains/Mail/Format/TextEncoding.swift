@@ -1,3 +1,5 @@
+import Encodings
+
 /// How a text part is encoded to survive every server: unchanged, quoted-printable, or base64.
 enum TextEncoding: String {
     case sevenBit = "7bit"
@@ -90,7 +92,8 @@ enum TextEncoding: String {
             if isPlain {
                 out.append(byte)
             } else {
-                out += [UInt8(ascii: "="), Hex.upper[Int(byte >> 4)], Hex.upper[Int(byte & 15)]]
+                out.append(UInt8(ascii: "="))
+                Hexadecimal.appendUpper(byte, to: &out)
             }
             column += size
             index += 1

@@ -76,32 +76,31 @@ package enum MailAdmin {
     }
 
     package static func cancel(_ id: String, on connection: Connection) async throws(PostgresError) -> Bool {
-        try await truth("select millrace.mail_cancel($1::text::uuid)", [.text(id)], on: connection)
+        try await connection.truth("select millrace.mail_cancel($1::text::uuid)", [.text(id)])
     }
 
     package static func resolve(
         _ id: String, _ verdict: String, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await truth(
-            "select millrace.mail_resolve($1::text::uuid, $2)", [.text(id), .text(verdict)], on: connection)
+        try await connection.truth(
+            "select millrace.mail_resolve($1::text::uuid, $2)", [.text(id), .text(verdict)])
     }
 
     package static func suppress(
         _ address: String, reason: String, purpose: String, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await truth(
-            "select millrace.mail_suppress($1, $2, $3)", [.text(address), .text(reason), .text(purpose)],
-            on: connection)
+        try await connection.truth(
+            "select millrace.mail_suppress($1, $2, $3)", [.text(address), .text(reason), .text(purpose)])
     }
 
     package static func unsuppress(
         _ address: String, purpose: String, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await truth("select millrace.mail_unsuppress($1, $2)", [.text(address), .text(purpose)], on: connection)
+        try await connection.truth("select millrace.mail_unsuppress($1, $2)", [.text(address), .text(purpose)])
     }
 
     package static func unsubscribe(_ hash: [UInt8], on connection: Connection) async throws(PostgresError) -> Bool {
-        try await truth("select millrace.mail_unsubscribe($1)", [.bytea(hash)], on: connection)
+        try await connection.truth("select millrace.mail_unsubscribe($1)", [.bytea(hash)])
     }
 
     package struct Suppression: Sendable {
@@ -138,9 +137,9 @@ package enum MailAdmin {
         provider: String, id: String, type: String, at: Date?, recipient: String?, data: [UInt8],
         on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await truth(
+        try await connection.truth(
             "select millrace.mail_event($1, $2, $3, $4, $5, $6)",
-            [.text(provider), .text(id), .text(type), .timestamp(at), .text(recipient), .json(data)], on: connection)
+            [.text(provider), .text(id), .text(type), .timestamp(at), .text(recipient), .json(data)])
     }
 
     package struct State: Sendable {
@@ -165,11 +164,5 @@ package enum MailAdmin {
                 chosen: row.optionalString(0), current: row.optionalString(1), since: try row.optionalDate(2),
                 reason: row.optionalString(3), parked: Int(try row.int(4)), unknown: Int(try row.int(5)))
         }.first
-    }
-
-    private static func truth(
-        _ sql: SQL, _ parameters: [Parameter], on connection: Connection
-    ) async throws(PostgresError) -> Bool {
-        try await connection.query(sql, parameters) { row throws(PostgresError) in try row.bool(0) }.first ?? false
     }
 }

@@ -1,3 +1,4 @@
+import Encodings
 package import Faults
 import FoundationEssentials
 package import Supervision
@@ -64,7 +65,7 @@ package struct SupabaseProvider: MailProvider {
         json.raw("}")
         var base = configuration.url
         while base.hasSuffix("/") { base.removeLast() }
-        let query = configuration.redirectTo.map { "?redirect_to=\(Self.escape($0))" } ?? ""
+        let query = configuration.redirectTo.map { "?redirect_to=\(PercentEncoding.encoded($0))" } ?? ""
         var request = HTTPRequest("POST", base + path + query, body: .bytes(json.bytes))
         request.headers.add("apikey", configuration.key)
         request.headers.add("Authorization", "Bearer \(configuration.key)")
@@ -133,15 +134,6 @@ package struct SupabaseProvider: MailProvider {
             return .unknown(Fault(.unknown, code: code, "Supabase failed while it worked on this"))
         default: return .refused(Fault(.invalid, code: code, "Supabase does not take this request"))
         }
-    }
-
-    private static func escape(_ text: String) -> String {
-        text.utf8.map { byte in
-            isLetterOrDigit(byte) || "-._~".utf8.contains(byte)
-                ? String(UnicodeScalar(byte))
-                : String(
-                    decoding: [UInt8(ascii: "%"), Hex.upper[Int(byte >> 4)], Hex.upper[Int(byte & 15)]], as: UTF8.self)
-        }.joined()
     }
 }
 

@@ -1,3 +1,5 @@
+import JSON
+
 /// The payload for a device: at most 4096 bytes, so the least important parts are dropped first, and then the end of the text.
 struct APNsPayload {
     static let most = 4096
@@ -23,8 +25,8 @@ struct APNsPayload {
     private static func text(
         _ sending: Sending, _ words: NoticeWords, body: String, facts: [String: String], isCritical: Bool
     ) -> String {
-        let alert = JSONPieces.object([
-            ("title", JSONPieces.quoted(words.title)), ("body", JSONPieces.quoted(body)),
+        let alert = JSONText.object([
+            ("title", JSONText.quoted(words.title)), ("body", JSONText.quoted(body)),
         ])
         let loud = sending.isAlarm && isCritical
         var aps = [
@@ -32,7 +34,7 @@ struct APNsPayload {
             (
                 "sound",
                 loud
-                    ? JSONPieces.object([("critical", "1"), ("name", "\"default\""), ("volume", "1.0")])
+                    ? JSONText.object([("critical", "1"), ("name", "\"default\""), ("volume", "1.0")])
                     : "\"default\""
             ),
         ]
@@ -41,17 +43,17 @@ struct APNsPayload {
             aps.append(("relevance-score", "1.0"))
         }
         var members = [
-            ("aps", JSONPieces.object(aps)), ("notice", JSONPieces.quoted(sending.id)),
-            ("kind", JSONPieces.quoted(sending.kind)),
+            ("aps", JSONText.object(aps)), ("notice", JSONText.quoted(sending.id)),
+            ("kind", JSONText.quoted(sending.kind)),
         ]
-        if let link = words.link { members.append(("url", JSONPieces.quoted(link))) }
+        if let link = words.link { members.append(("url", JSONText.quoted(link))) }
         if !facts.isEmpty {
             members.append(
                 (
                     "data",
-                    JSONPieces.object(facts.sorted { $0.key < $1.key }.map { ($0.key, JSONPieces.quoted($0.value)) })
+                    JSONText.object(facts.sorted { $0.key < $1.key }.map { ($0.key, JSONText.quoted($0.value)) })
                 ))
         }
-        return JSONPieces.object(members)
+        return JSONText.object(members)
     }
 }

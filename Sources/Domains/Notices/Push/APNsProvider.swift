@@ -1,5 +1,6 @@
 import Faults
 import FoundationEssentials
+import JSON
 package import Postgres
 package import Signatures
 package import Supervision
@@ -155,8 +156,8 @@ extension APNsProvider.Configuration {
     /// The signed token that identifies us, dated with these seconds since 1970.
     package func token(at seconds: Int64) -> String {
         key.token(
-            header: JSONPieces.object([("alg", "\"ES256\""), ("kid", JSONPieces.quoted(keyID))]),
-            payload: JSONPieces.object([("iss", JSONPieces.quoted(team)), ("iat", "\(seconds)")]))
+            header: JSONText.object([("alg", "\"ES256\""), ("kid", JSONText.quoted(keyID))]),
+            payload: JSONText.object([("iss", JSONText.quoted(team)), ("iat", "\(seconds)")]))
     }
 }
 

@@ -1,5 +1,6 @@
 import Faults
 import FoundationEssentials
+import JSON
 package import Signatures
 package import Supervision
 import Synchronization
@@ -67,30 +68,30 @@ package struct FCMProvider: NoticeProvider {
             data["kind"] = sending.kind
             if let link = words.link { data["url"] = link }
             let seconds = max(0, Int(APNsProvider.expiry(of: sending).timeIntervalSince(sending.takenAt)))
-            let android = JSONPieces.object([
+            let android = JSONText.object([
                 ("priority", sending.isAlarm ? "\"HIGH\"" : "\"NORMAL\""), ("ttl", "\"\(min(seconds, 2_419_200))s\""),
-                ("collapse_key", JSONPieces.quoted(sending.id)),
+                ("collapse_key", JSONText.quoted(sending.id)),
                 (
                     "notification",
-                    JSONPieces.object(
-                        [("tag", JSONPieces.quoted(sending.id))]
+                    JSONText.object(
+                        [("tag", JSONText.quoted(sending.id))]
                             + (sending.isAlarm ? [("notification_priority", "\"PRIORITY_MAX\"")] : []))
                 ),
             ])
-            let message = JSONPieces.object([
-                ("token", JSONPieces.quoted(sending.address)),
+            let message = JSONText.object([
+                ("token", JSONText.quoted(sending.address)),
                 (
                     "notification",
-                    JSONPieces.object([
-                        ("title", JSONPieces.quoted(words.title)), ("body", JSONPieces.quoted(body)),
+                    JSONText.object([
+                        ("title", JSONText.quoted(words.title)), ("body", JSONText.quoted(body)),
                     ])
                 ),
                 (
                     "data",
-                    JSONPieces.object(data.sorted { $0.key < $1.key }.map { ($0.key, JSONPieces.quoted($0.value)) })
+                    JSONText.object(data.sorted { $0.key < $1.key }.map { ($0.key, JSONText.quoted($0.value)) })
                 ), ("android", android),
             ])
-            let text = JSONPieces.object([("message", message)])
+            let text = JSONText.object([("message", message)])
             if text.utf8.count <= APNsPayload.most || (facts.isEmpty && body.isEmpty) { return Array(text.utf8) }
             if facts.isEmpty {
                 body = String(body.unicodeScalars.prefix(body.unicodeScalars.count / 2))
@@ -209,12 +210,12 @@ final class GoogleAccess: Sendable {
     private func fetch() async throws -> String {
         let now = Int64(Date().timeIntervalSince1970)
         var header = [("alg", "\"RS256\""), ("typ", "\"JWT\"")]
-        if let id = credentials.keyID { header.append(("kid", JSONPieces.quoted(id))) }
+        if let id = credentials.keyID { header.append(("kid", JSONText.quoted(id))) }
         let assertion = credentials.key.token(
-            header: JSONPieces.object(header),
-            payload: JSONPieces.object([
-                ("iss", JSONPieces.quoted(credentials.email)), ("scope", JSONPieces.quoted(scope)),
-                ("aud", JSONPieces.quoted(credentials.tokenURL)), ("iat", "\(now)"), ("exp", "\(now + 3600)"),
+            header: JSONText.object(header),
+            payload: JSONText.object([
+                ("iss", JSONText.quoted(credentials.email)), ("scope", JSONText.quoted(scope)),
+                ("aud", JSONText.quoted(credentials.tokenURL)), ("iat", "\(now)"), ("exp", "\(now + 3600)"),
             ]))
         var request = HTTPRequest(
             "POST", credentials.tokenURL,

@@ -128,10 +128,10 @@ package final class SharedToken: TokenSource {
         let token = make(Int64(now))
         let sealed = try keys.seal(Array(token.utf8), kind: name)
         let isKept = try await pool.withConnection { [name, holder] connection throws(PostgresError) in
-            try await connection.query(
+            try await connection.truth(
                 "select millrace.provider_token_put($1, $2, $3, $4)",
                 [.text(name), .int8(holder), .json(sealed), .float8(now.rounded(.down))]
-            ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+            )
         }
         guard isKept else { return try await fetch() }
         state.withLock { state in

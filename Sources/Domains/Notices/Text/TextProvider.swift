@@ -1,5 +1,7 @@
+import Encodings
 import Faults
 import FoundationEssentials
+import JSON
 package import Supervision
 package import Transfers
 
@@ -72,17 +74,7 @@ package struct TextProvider: NoticeProvider {
     }
 
     private func add(_ text: String, to out: inout String) {
-        guard isForm else { return JSONPieces.escape(text, into: &out) }
-        let digits = Array("0123456789ABCDEF")
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
-                out.unicodeScalars.append(UnicodeScalar(byte))
-            default: out += "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
-            }
-        }
+        out += isForm ? PercentEncoding.encoded(text) : JSONText.escaped(text)
     }
 
     static func judge(_ response: HTTPResponse, isAlarm: Bool) -> NoticeOutcome {

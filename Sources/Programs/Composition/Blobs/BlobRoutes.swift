@@ -1,5 +1,6 @@
 package import Blobs
 import FoundationEssentials
+import JSON
 package import Listeners
 import Postgres
 package import Telemetry

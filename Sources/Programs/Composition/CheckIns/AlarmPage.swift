@@ -1,3 +1,4 @@
+package import JSON
 package import Listeners
 
 /// The pages behind a contact's signed link, for a phone and without script. In English or German, as the reader's profile says.

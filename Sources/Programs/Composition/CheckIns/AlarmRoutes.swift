@@ -1,4 +1,5 @@
 import CheckIns
+import JSON
 package import Listeners
 package import Postgres
 package import Signatures

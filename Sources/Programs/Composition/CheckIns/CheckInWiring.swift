@@ -1,5 +1,6 @@
 package import CheckIns
 import Faults
+import JSON
 package import Listeners
 package import Postgres
 package import Supervision

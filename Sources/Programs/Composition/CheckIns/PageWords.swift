@@ -1,3 +1,5 @@
+import JSON
+
 /// The words of the alarm pages. Languages that are not here get English.
 struct PageWords {
     private let isGerman: Bool

@@ -1,3 +1,4 @@
+package import JSON
 import Jobs
 
 extension Setting {

@@ -1,3 +1,4 @@
+import JSON
 package import Listeners
 package import Queues
 package import Supervision

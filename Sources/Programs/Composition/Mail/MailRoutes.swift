@@ -1,5 +1,6 @@
-import Digests
+import Encodings
 import FoundationEssentials
+import JSON
 package import Listeners
 import Mail
 package import Postgres
@@ -135,20 +136,10 @@ package struct MailRoutes: Sendable {
             return .json(
                 "{\"error\":{\"http_code\":400,\"message\":\"this kind of mail is not known here\"}}", status: 400)
         }
-        func escaped(_ text: String) -> String {
-            text.utf8.map { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
-                    String(UnicodeScalar(byte))
-                default: "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-                }
-            }.joined()
-        }
         let base = site.hasSuffix("/") ? String(site.dropLast()) : site
         let url =
-            "\(base)/verify?token=\(escaped(hash))&type=\(escaped(hook.email_data.email_action_type))"
-            + "&redirect_to=\(escaped(hook.email_data.redirect_to ?? ""))"
+            "\(base)/verify?token=\(PercentEncoding.encoded(hash))&type=\(PercentEncoding.encoded(hook.email_data.email_action_type))"
+            + "&redirect_to=\(PercentEncoding.encoded(hook.email_data.redirect_to ?? ""))"
         let options: JSONValue = [
             "token_from": "supabase", "data": ["url": .string(url)], "id": .string(Self.uuid(of: id)),
         ]

@@ -1,3 +1,4 @@
+import JSON
 import Jobs
 package import Postgres
 import Quests

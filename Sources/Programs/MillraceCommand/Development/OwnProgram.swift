@@ -1,4 +1,5 @@
 package import Glibc
+import Subprocesses
 
 /// This very program as a child process.
 package enum OwnProgram {
@@ -9,22 +10,9 @@ package enum OwnProgram {
     package static func spawn(
         _ arguments: [String], environment: [String: String], output: Int32? = nil, instead program: String? = nil
     ) -> pid_t? {
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        posix_spawnattr_setpgroup(&attributes, 0)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP))
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        if let output {
-            posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
-            posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO)
-        }
-        let argv = (["millrace"] + arguments).map { strdup($0) } + [nil]
-        let variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
-        defer { for string in argv + variables { free(string) } }
-        var pid = pid_t()
-        return posix_spawn(&pid, program ?? "/proc/self/exe", &actions, &attributes, argv, variables) == 0 ? pid : nil
+        var child = Subprocess(program ?? "/proc/self/exe", arguments, name: "millrace")
+        child.environment = environment.map { "\($0.key)=\($0.value)" }
+        if let output { child.descriptors = [(output, STDOUT_FILENO), (output, STDERR_FILENO)] }
+        return try? child.start()
     }
 }

@@ -175,13 +175,13 @@ struct StrikeWave: Sendable {
 
     /// Nothing more will happen: every alarm is looked after, and every notice has ended.
     func isAtRest(on connection: Connection) async throws(PostgresError) -> Bool {
-        try await connection.query(
+        try await connection.truth(
             """
             select (select count(*) from millrace.alarm a where a.person = any ($1) and a.state in ('acknowledged', 'resolved')) >= cardinality($1::text[])
                and not exists (select from millrace.notice n join millrace.alarm_event e on e.notice = n.id join millrace.alarm a on a.id = e.alarm
                                 where a.person like $2 and n.status in ('pending', 'attempting'))
                and not exists (select from millrace.watch w where w.person like $2 and w.wake_at <= millrace.now())
             """, [.texts(missed), .text(stem)]
-        ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+        )
     }
 }

@@ -50,9 +50,7 @@ struct WalkMeter: Sendable {
     init(on connection: Connection) async throws(PostgresError) {
         self.connection = connection
         timesFunctions =
-            try await connection.query("select rolsuper from pg_roles where rolname = current_user") {
-                row throws(PostgresError) in try row.bool(0)
-            }.first ?? false
+            try await connection.truth("select rolsuper from pg_roles where rolname = current_user")
     }
 
     /// For workers whose functions are timed.

@@ -1,5 +1,6 @@
 import Glibc
 import MillraceCommand
+import Subprocesses
 
 /// A disk for the ledger's Postgres alone, so that it can be filled: an ext4 in a sparse file, mounted through a loop device.
 struct LedgerDisk: Sendable {
@@ -48,18 +49,12 @@ struct LedgerDisk: Sendable {
     }
 
     private static func run(_ words: [String]) -> Bool {
-        let arguments = words.map { strdup($0) } + [nil]
-        defer { for argument in arguments { free(argument) } }
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        for number: Int32 in 0...2 {
-            posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_RDWR, 0)
-        }
-        var pid = pid_t()
-        guard posix_spawn(&pid, words[0], &actions, nil, arguments, nil) == 0 else { return false }
-        var status: Int32 = 0
-        while waitpid(pid, &status, 0) < 0 { guard errno == EINTR else { return false } }
-        return status == 0
+        let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)
+        defer { Glibc.close(nothing) }
+        var child = Subprocess(words[0], Array(words.dropFirst()))
+        child.environment = []
+        child.descriptors = [(nothing, 0), (nothing, 1), (nothing, 2)]
+        child.hasOwnGroup = false
+        return (try? child.start()).flatMap(Subprocess.wait) == 0
     }
 }

@@ -4,6 +4,7 @@ import Glibc
 import MillraceCommand
 import Postgres
 import Queues
+import Subprocesses
 import Synchronization
 
 /// A private Postgres with a proxy and a pooler in front, and workers that are restarted whenever they die.
@@ -172,19 +173,17 @@ final class LedgerWorld: Sendable {
 
     private func runPooler() {
         guard let program = Self.pooler else { return }
-        let words = [program, "-q"] + (geteuid() == 0 ? ["-u", "postgres"] : []) + ["\(directory)/pooler.ini"]
-        let arguments = words.map { strdup($0) } + [nil]
-        defer { for argument in arguments { free(argument) } }
-        var pid = pid_t()
-        if posix_spawn(&pid, program, nil, nil, arguments, environ) == 0 { state.withLock { $0.pooler = pid } }
+        let user = geteuid() == 0 ? ["-u", "postgres"] : []
+        var child = Subprocess(program, ["-q"] + user + ["\(directory)/pooler.ini"])
+        child.hasOwnGroup = false
+        if let pid = try? child.start() { state.withLock { $0.pooler = pid } }
     }
 
     func restartPooler() {
         let pid = state.withLock { $0.pooler }
         guard pid > 0 else { return }
         kill(pid, SIGKILL)
-        var status: Int32 = 0
-        while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+        _ = Subprocess.wait(for: pid)
         unlink("\(directory)/pooler.pid")
         unlink("\(directory)/.s.PGSQL.6002")
         runPooler()

@@ -1,13 +1,18 @@
+import Encodings
+
 /// Why a document is not JSON, and where; lines and columns count from one, columns in characters of the file.
 package struct JSONProblem: Error, Equatable {
     package let complaint: String
     package let line: Int
     package let column: Int
+    /// In bytes from the beginning.
+    package let offset: Int
 
-    package init(complaint: String, line: Int, column: Int) {
+    package init(complaint: String, line: Int, column: Int, offset: Int = 0) {
         self.complaint = complaint
         self.line = line
         self.column = column
+        self.offset = offset
     }
 
     package var sentence: String { "line \(line), column \(column): \(complaint)" }
@@ -23,21 +28,77 @@ extension JSONValue {
     package static func read(_ text: String) throws(JSONProblem) -> JSONValue { try read(Array(text.utf8)) }
 }
 
+/// The only reader of JSON whose shape is not known beforehand, and strict: RFC 8259. What a type describes is read by `JSONDecoder`, and the
+/// short arguments of a claimed job by `BriefJSON`, because that was measured.
 package struct JSONReader {
-    package static let deepest = 128
+    package struct Rules: Sendable {
+        /// Lists and objects within one another.
+        package var deepest = 128
+        /// Legal, but no text of Postgres has it.
+        package var allowsNUL = false
+
+        package init(deepest: Int = 128, allowsNUL: Bool = false) {
+            self.deepest = deepest
+            self.allowsNUL = allowsNUL
+        }
+    }
+
     private let bytes: [UInt8]
+    private let rules: Rules
     package private(set) var position = 0
 
-    package init(_ bytes: [UInt8]) { self.bytes = bytes }
+    package init(_ bytes: [UInt8], rules: Rules = Rules()) {
+        self.bytes = bytes
+        self.rules = rules
+    }
 
     package mutating func document() throws(JSONProblem) -> JSONValue {
+        try begin()
+        let value = try value(depth: 1)
+        try end()
+        return value
+    }
+
+    /// The members of a document that is an object, each with the place of its value, also those whose key comes twice; nil: it is none.
+    package mutating func members() throws(JSONProblem) -> [(key: String, value: JSONValue, place: Range<Int>)]? {
+        try begin()
+        guard peek == UInt8(ascii: "{") else { return nil }
+        var members: [(key: String, value: JSONValue, place: Range<Int>)] = []
+        try descend(1)
+        while try !closes(UInt8(ascii: "}"), after: members.count) {
+            let key = try self.key()
+            let start = position
+            let value = try value(depth: 2)
+            members.append((key, value, start..<position))
+        }
+        try end()
+        return members
+    }
+
+    /// The places of the elements of a document that is a list; nil: it is none.
+    package mutating func elements() throws(JSONProblem) -> [Range<Int>]? {
+        try begin()
+        guard peek == UInt8(ascii: "[") else { return nil }
+        var places: [Range<Int>] = []
+        try descend(1)
+        while try !closes(UInt8(ascii: "]"), after: places.count) {
+            let start = position
+            _ = try value(depth: 2)
+            places.append(start..<position)
+        }
+        try end()
+        return places
+    }
+
+    private mutating func begin() throws(JSONProblem) {
         if let bad = Self.invalidUTF8(bytes) { throw problem("this is not UTF-8", at: bad) }
         if bytes.starts(with: [0xef, 0xbb, 0xbf]) { throw problem("a byte order mark does not belong here", at: 0) }
         skipSpace()
-        let value = try value(depth: 1)
+    }
+
+    private mutating func end() throws(JSONProblem) {
         skipSpace()
         guard position == bytes.count else { throw problem("there is more behind the end of the document") }
-        return value
     }
 
     private mutating func value(depth: Int) throws(JSONProblem) -> JSONValue {
@@ -60,12 +121,7 @@ package struct JSONReader {
         var members: [JSONValue.Member] = []
         var places: [String: Int] = [:]
         while try !closes(UInt8(ascii: "}"), after: members.count) {
-            guard peek == UInt8(ascii: "\"") else { throw problem("a key in double quotes should stand here") }
-            let key = try string()
-            skipSpace()
-            guard peek == UInt8(ascii: ":") else { throw problem("a colon should follow the key") }
-            position += 1
-            skipSpace()
+            let key = try self.key()
             let member = JSONValue.Member(key: key, value: try value(depth: depth + 1))
             if let place = places[key] {
                 members[place] = member  // the last one wins, as in Postgres
@@ -77,6 +133,17 @@ package struct JSONReader {
         return .object(members)
     }
 
+    /// Up to the value.
+    private mutating func key() throws(JSONProblem) -> String {
+        guard peek == UInt8(ascii: "\"") else { throw problem("a key in double quotes should stand here") }
+        let key = try string()
+        skipSpace()
+        guard peek == UInt8(ascii: ":") else { throw problem("a colon should follow the key") }
+        position += 1
+        skipSpace()
+        return key
+    }
+
     private mutating func array(depth: Int) throws(JSONProblem) -> JSONValue {
         try descend(depth)
         var values: [JSONValue] = []
@@ -85,7 +152,7 @@ package struct JSONReader {
     }
 
     private mutating func descend(_ depth: Int) throws(JSONProblem) {
-        guard depth <= Self.deepest else { throw problem("more than \(Self.deepest) levels of nesting") }
+        guard depth <= rules.deepest else { throw problem("more than \(rules.deepest) levels of nesting") }
         position += 1
     }
 
@@ -145,7 +212,9 @@ extension JSONReader {
     private mutating func string() throws(JSONProblem) -> String {
         let opening = position
         position += 1
-        var text: [UInt8] = []
+        let start = position
+        while let byte = peek, byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") { position += 1 }
+        var text = Array(bytes[start..<position])
         while let byte = peek {
             switch byte {
             case UInt8(ascii: "\""):
@@ -186,17 +255,19 @@ extension JSONReader {
             guard (0xdc00..<0xe000).contains(low) else { throw problem("half of a surrogate pair", at: start) }
             code = 0x10000 + (code - 0xd800) << 10 + (low - 0xdc00)
         }
-        guard code != 0 else { throw problem("a text must not contain NUL", at: start) }
+        guard code != 0 || rules.allowsNUL else { throw problem("a text must not contain NUL", at: start) }
         guard let scalar = Unicode.Scalar(code) else { throw problem("half of a surrogate pair", at: start) }
         return Array(String(scalar).utf8)
     }
 
     private mutating func hex(from start: Int) throws(JSONProblem) -> UInt32 {
-        let four = bytes[position...].prefix(4)
-        // `UInt32(_:radix:)` would take a sign.
-        guard four.count == 4, four.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
-            let code = UInt32(String(decoding: four, as: UTF8.self), radix: 16)
-        else { throw problem("four hexadecimal digits should follow \\u", at: start) }
+        var code: UInt32 = 0
+        for place in position..<position + 4 {
+            guard place < bytes.count, let digit = Hexadecimal.digit(bytes[place]) else {
+                throw problem("four hexadecimal digits should follow \\u", at: start)
+            }
+            code = code << 4 | UInt32(digit)
+        }
         position += 4
         return code
     }
@@ -215,7 +286,7 @@ extension JSONReader {
         let lineStart = before.lastIndex(of: 0x0a).map { $0 + 1 } ?? 0
         // Characters and not bytes: every byte but the ones that continue one.
         let column = before[lineStart...].count { $0 & 0xc0 != 0x80 } + 1
-        return JSONProblem(complaint: complaint, line: line, column: column)
+        return JSONProblem(complaint: complaint, line: line, column: column, offset: before.count)
     }
 
     /// The first byte that cannot belong to UTF-8.
