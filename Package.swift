@@ -220,7 +220,7 @@ let package = Package(
         .target(
             name: "Console",
             dependencies: [
-                "Calendars", "Encryption", "Listeners", "Postgres", "Signatures", "Telemetry", "Templates", "Threads",
+                "Calendars", "Encryption", "JSON", "Listeners", "Postgres", "Signatures", "Telemetry", "Templates", "Threads",
             ], path: "Sources/Faces/Console", resources: [.embedInCode("Resources")], swiftSettings: strict),
 
         .target(

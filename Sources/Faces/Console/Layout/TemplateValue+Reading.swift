@@ -1,3 +1,4 @@
+import JSON
 import Templates
 
 /// Reading a page's data, which come from Postgres as JSON.
@@ -40,34 +41,16 @@ extension TemplateValue {
         case .null, .lambda: return "null"
         case .bool(let value): return value ? "true" : "false"
         case .number(let text): return text
-        case .string(let text): return Self.quoted(text)
+        case .string(let text): return JSONText.quoted(text)
         case .list(let values):
             guard !values.isEmpty else { return "[]" }
             return "[\n" + values.map { inner + $0.spelled(indent: inner) }.joined(separator: ",\n") + "\n\(indent)]"
         case .object(let members):
             guard !members.isEmpty else { return "{}" }
             let lines = members.sorted { $0.key < $1.key }.map {
-                inner + Self.quoted($0.key) + ": " + $0.value.spelled(indent: inner)
+                inner + JSONText.quoted($0.key) + ": " + $0.value.spelled(indent: inner)
             }
             return "{\n" + lines.joined(separator: ",\n") + "\n\(indent)}"
         }
-    }
-
-    /// For people to read: control characters are escaped, everything else is as it is.
-    private static func quoted(_ text: String) -> String {
-        var out = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": out += "\\\""
-            case "\\": out += "\\\\"
-            case "\n": out += "\\n"
-            case "\t": out += "\\t"
-            case let scalar where scalar.value < 0x20:
-                let hex = String(scalar.value, radix: 16)
-                out += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
-            default: out.unicodeScalars.append(scalar)
-            }
-        }
-        return out + "\""
     }
 }

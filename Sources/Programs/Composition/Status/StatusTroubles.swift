@@ -1,4 +1,5 @@
 import FoundationEssentials
+package import JSON
 package import Queues
 
 extension RoomRow {
