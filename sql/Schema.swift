@@ -57,7 +57,8 @@ package enum Schema {
         Script(name: "048_quest_texts", bytes: Embedded._048_quest_texts),
         Script(name: "049_people_alone", bytes: Embedded._049_people_alone),
         Script(name: "050_document_feeds", bytes: Embedded._050_document_feeds),
-        Script(name: "051_console", bytes: Embedded._051_console),
+        Script(name: "051_operations_and_audit", bytes: Embedded._051_operations_and_audit),
+        Script(name: "055_console", bytes: Embedded._055_console),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -67,6 +68,7 @@ package enum Schema {
         Script(name: "names", bytes: Embedded.names),
         Script(name: "sizes", bytes: Embedded.sizes),
         Script(name: "access", bytes: Embedded.access),
+        Script(name: "audit", bytes: Embedded.audit),
         Script(name: "turns", bytes: Embedded.turns),
         Script(name: "wake", bytes: Embedded.wake),
         Script(name: "unique", bytes: Embedded.unique),
@@ -84,6 +86,7 @@ package enum Schema {
         Script(name: "flows", bytes: Embedded.flows),
         Script(name: "flow_whole", bytes: Embedded.flow_whole),
         Script(name: "control", bytes: Embedded.control),
+        Script(name: "places", bytes: Embedded.places),
         Script(name: "schedules", bytes: Embedded.schedules),
         Script(name: "providers", bytes: Embedded.providers),
         Script(name: "flags", bytes: Embedded.flags),
@@ -91,6 +94,10 @@ package enum Schema {
         Script(name: "lists", bytes: Embedded.lists),
         Script(name: "why", bytes: Embedded.why),
         Script(name: "jobs_find", bytes: Embedded.jobs_find),
+        Script(name: "operations_filter", bytes: Embedded.operations_filter),
+        Script(name: "operations_act", bytes: Embedded.operations_act),
+        Script(name: "operations_undo", bytes: Embedded.operations_undo),
+        Script(name: "operations", bytes: Embedded.operations),
         Script(name: "queue_remove", bytes: Embedded.queue_remove),
         Script(name: "dead", bytes: Embedded.dead),
         Script(name: "events", bytes: Embedded.events),

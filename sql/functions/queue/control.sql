@@ -61,9 +61,15 @@ end $$;
 create or replace function millrace.end_without_run(
     ids bigint[], reasons text[] default null, attempts smallint[] default null, crashes smallint[] default null
 ) returns void
+language plpgsql volatile as $$
+begin
+    perform millrace.end_without_run_at(ids, reasons, attempts, crashes, millrace.now());
+end $$;
+
+-- The time is the record's key for who undoes it.
+create or replace function millrace.end_without_run_at(ids bigint[], reasons text[], attempts smallint[], crashes smallint[], t timestamptz) returns void
 language plpgsql volatile set enable_seqscan = off as $$
 declare
-    t timestamptz := millrace.now();
     keyed bigint[];
 begin
     insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes, error)
@@ -95,7 +101,11 @@ create or replace function millrace.cancel(id bigint, caller millrace.caller_nam
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform millrace.must_see(cancel.id, caller => cancel.caller);
-    return millrace.cancel_now(cancel.id);
+    if not millrace.cancel_now(cancel.id) then
+        return false;
+    end if;
+    perform millrace.audited('job.cancel', cancel.id::text, null, caller => cancel.caller);
+    return true;
 end $$;
 
 create or replace function millrace.cancel_now(the_job bigint) returns boolean
@@ -170,25 +180,41 @@ end $$;
 
 -- Runs a job again: a scheduled one now, a dead or cancelled one from its first attempt (its errors and its steps stay).
 create or replace function millrace.retry(id bigint, caller millrace.caller_name default current_user) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform millrace.retry_check(retry.id, caller => retry.caller);
+    if not millrace.retry_now(retry.id) then
+        return false;
+    end if;
+    perform millrace.audited('job.retry', retry.id::text, null, caller => retry.caller);
+    return true;
+end $$;
+
+create or replace function millrace.retry_check(the_job bigint, caller name) returns void
+language plpgsql stable as $$
+begin
+    if not exists (select from millrace.job j where j.id = the_job)
+        and exists (select from millrace.history h where h.id = the_job and h.outcome in (2, 3)) then
+        perform millrace.refuse(format('the arguments of job %s are no longer kept: it cannot run again', the_job), 'id',
+            'Its retention has passed. Enqueue it again, if you have its arguments elsewhere.', '55000', 'conflict');
+    end if;
+    perform millrace.must_see(the_job, caller => retry_check.caller);
+end $$;
+
+create or replace function millrace.retry_now(the_job bigint) returns boolean
+language plpgsql volatile set enable_seqscan = off as $$
 declare
     waiting record;
 begin
-    if not exists (select from millrace.job j where j.id = retry.id)
-        and exists (select from millrace.history h where h.id = retry.id and h.outcome in (2, 3)) then
-        perform millrace.refuse(format('the arguments of job %s are no longer kept: it cannot run again', retry.id), 'id',
-            'Its retention has passed. Enqueue it again, if you have its arguments elsewhere.', '55000', 'conflict');
-    end if;
-    perform millrace.must_see(retry.id, caller => retry.caller);
     perform pg_current_xact_id();
-    delete from millrace.timer d where d.job = retry.id returning d.* into waiting;
+    delete from millrace.timer d where d.job = the_job returning d.* into waiting;
     if found then
         insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
-        values (nextval('millrace.seq'), retry.id, waiting.queue, waiting.kind, waiting.lane, waiting.attempt, waiting.crashes);
+        values (nextval('millrace.seq'), the_job, waiting.queue, waiting.kind, waiting.lane, waiting.attempt, waiting.crashes);
         perform millrace.wake(waiting.queue, waiting.lane);
         return true;
     end if;
-    return millrace.redrive(retry.id);
+    return millrace.redrive(the_job);
 end $$;
 
 -- The one place where an ended job, dead or cancelled, gets a place again: it takes its key, and waits again for its predecessors that have
@@ -294,11 +320,21 @@ end $$;
 -- Removes a job and everything that is known of it, its hold on a key too. A running one is refused.
 create or replace function millrace.job_delete(the_job bigint, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+begin
+    perform millrace.must_see(the_job, caller => job_delete.caller);
+    if not millrace.job_delete_now(the_job) then
+        return false;
+    end if;
+    perform millrace.audited('job.delete', the_job::text, null, caller => job_delete.caller);
+    return true;
+end $$;
+
+create or replace function millrace.job_delete_now(the_job bigint) returns boolean
+language plpgsql volatile set enable_seqscan = off as $$
 declare
     the_hash bytea;
     was text;
 begin
-    perform millrace.must_see(the_job, caller => job_delete.caller);
     select j.unique_hash into the_hash from millrace.job j where j.id = the_job;
     perform from millrace.unique_lock u where u.hash = the_hash for update;     -- before its place, like a replacement
     was := millrace.take_out(the_job);

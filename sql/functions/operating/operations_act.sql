@@ -1,0 +1,267 @@
+-- One chunk of an operation: what it does to these jobs, and what undoing it needs to know of each.
+
+-- The job's key as it stands, where the job holds it: what an end changes of it.
+create or replace function millrace.operation_keys(ids bigint[]) returns table (job bigint, key jsonb)
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+begin
+    return query
+    select i.id, jsonb_build_object('ended', u.ended, 'until', u.until, 'next', u.next)
+      from unnest(ids) i(id)
+     cross join lateral (select j.unique_hash from millrace.job j where j.id = i.id and j.unique_hash is not null offset 0) j
+     cross join lateral (select x.* from millrace.unique_lock x where x.hash = j.unique_hash order by x.round desc limit 1) u
+     where u.job = i.id;
+end $$;
+
+create or replace function millrace.operation_note(
+    the_operation bigint, the_job bigint, t timestamptz, outcome int, reason text default null, was text default null, due timestamptz default null,
+    more jsonb default null, became bigint default null
+) returns void
+language sql volatile as $$
+    insert into millrace.operation_item (operation, job, at, outcome, reason, was, due, more, became)
+    values (the_operation, the_job, t, outcome::smallint, left(reason, 500), was, due, more, became)
+$$;
+
+-- Keeps all that is known of these jobs. Times, numbers and bytes come back from JSON as they were.
+create or replace function millrace.operation_keep(the_operation bigint, ids bigint[]) returns void
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+begin
+    insert into millrace.operation_kept (operation, job, rows)
+    select the_operation, i.id, jsonb_strip_nulls(jsonb_build_object(
+               'steps', (select jsonb_agg(to_jsonb(s)) from millrace.step s where s.job = i.id),
+               'progress', (select to_jsonb(p) from millrace.progress p where p.job = i.id),
+               'lines', (select jsonb_agg(to_jsonb(l)) from millrace.log_line l where l.job = i.id))) || jsonb_build_object(
+               'job', (select to_jsonb(j) from millrace.job j where j.id = i.id),
+               'runs', (select jsonb_agg(to_jsonb(h)) from millrace.history h where h.id = i.id),
+               'result', (select to_jsonb(r) from millrace.result r where r.job = i.id),
+               'edges', (select jsonb_agg(to_jsonb(e)) from (
+                    select e.* from millrace.edge e where e.succ = i.id union all select e.* from millrace.edge e where e.pred = i.id limit 10000) e))
+      from (select distinct unnest(ids) as id) i
+        on conflict do nothing;
+end $$;
+
+-- Does the action to these jobs: together where they can be, and the others one by one.
+create or replace function millrace.operation_act(the_operation bigint, ids bigint[]) returns void
+language plpgsql volatile
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+declare
+    op millrace.operation;
+    t timestamptz := millrace.now();
+    taken bigint[] := '{}';
+    one bigint;
+    code text;
+    message text;
+begin
+    select o.* into strict op from millrace.operation o where o.id = the_operation;
+    ids := array(
+        select distinct i from unnest(ids) i
+         where i <= op.bound and not exists (select from millrace.operation_item x where x.operation = the_operation and x.job = i) order by i);
+    perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
+    if op.action = 'delete' then
+        taken := millrace.operation_delete_ended(the_operation, ids, t);
+    else
+        taken := millrace.operation_move(op, ids, t);
+    end if;
+    foreach one in array array(select i from unnest(ids) i except select unnest(taken) order by 1) loop
+        begin
+            perform millrace.operation_act_one(op, one);
+        exception when no_data_found or unique_violation or object_not_in_prerequisite_state or lock_not_available or serialization_failure then
+            get stacked diagnostics code = returned_sqlstate, message = message_text;
+            perform millrace.operation_note(the_operation, one, t, 3,
+                case when code = '55P03' then 'a transaction that is still open holds the job' else message end);
+        end;
+    end loop;
+end $$;
+
+-- The jobs among these that wait, moved in one statement for each place. Returns which they were.
+create or replace function millrace.operation_move(op millrace.operation, ids bigint[], t timestamptz) returns bigint[]
+language plpgsql volatile
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+declare
+    due timestamptz := (op.args ->> 'run_at')::timestamptz;
+    plain int := (op.args ->> 'priority')::int * 4 + 1;
+    later boolean := coalesce(due > millrace.now(), false);
+    taken bigint[];
+begin
+    if op.action = 'priority' then
+        ids := array(select i from unnest(ids) i cross join lateral (select j.lane from millrace.job j where j.id = i offset 0) j where j.lane <> plain);
+    end if;
+    with moved as (
+        insert into millrace.operation_item (operation, job, at, outcome, was, seq, queue, kind, lane, due, gate, attempt, crashes, more, became)
+        select op.id, p.job, t, 1, p.was, p.seq, p.queue, p.kind, p.lane, p.due, p.gate, p.attempt, p.crashes,
+               case when op.action = 'priority' then coalesce(p.more, '{}') || jsonb_build_object('lane', (select j.lane from millrace.job j where j.id = p.job))
+                    else p.more end,
+               case when p.was <> 'blocked' and (op.action in ('retry', 'retry_fresh') or (op.action = 'reschedule' and not later) or (op.action = 'priority' and p.was = 'ready'))
+                    then nextval('millrace.seq') end
+          from millrace.places_take(ids, case when op.action in ('retry', 'retry_fresh') then array['timer'] else array['timer', 'ready', 'parked', 'blocked'] end) p
+        returning job
+    )
+    select coalesce(array_agg(m.job), '{}') into taken from moved m;
+    if taken = '{}' then
+        return taken;
+    end if;
+    case op.action
+    when 'cancel' then
+        update millrace.operation_item i set more = coalesce(i.more, '{}') || jsonb_build_object('key', k.key)
+          from millrace.operation_keys(taken) k where i.operation = op.id and i.job = k.job;
+        perform millrace.end_without_run_at(array_agg(i.job), null, array_agg(i.attempt), array_agg(i.crashes), t)
+           from unnest(taken) x(job) join millrace.operation_item i on i.operation = op.id and i.job = x.job;
+        return taken;
+    when 'priority' then
+        update millrace.job j set lane = plain where j.id = any (taken);
+        perform millrace.place_put(i.job, i.was, i.became, i.queue, i.kind, (plain & ~3) | (i.lane & 3), i.due, i.gate, i.attempt, i.crashes, i.more)
+           from unnest(taken) x(job) join millrace.operation_item i on i.operation = op.id and i.job = x.job;
+    when 'reschedule' then
+        perform millrace.place_put(i.job, case when i.was = 'blocked' then i.was when later then 'timer' else 'ready' end, i.became, i.queue, i.kind,
+                    millrace.lane_of(i.lane, i.crashes, false), operation_move.due, null, i.attempt, i.crashes, i.more)
+           from unnest(taken) x(job) join millrace.operation_item i on i.operation = op.id and i.job = x.job;
+    else                                                  -- a retry of what waits for its time
+        perform millrace.place_put(i.job, 'ready', i.became, i.queue, i.kind, i.lane, null, null, i.attempt, i.crashes, null)
+           from unnest(taken) x(job) join millrace.operation_item i on i.operation = op.id and i.job = x.job;
+        if op.action = 'retry_fresh' then
+            perform millrace.operation_fresh(op.id, i) from unnest(taken) i;
+        end if;
+    end case;
+    return taken;
+end $$;
+
+-- A job that was not found where it could be taken together with others: locked, running, waiting for a key's holder, or ended.
+create or replace function millrace.operation_act_one(op millrace.operation, the_job bigint) returns void
+language plpgsql volatile set enable_seqscan = off set jit = off as $$
+declare
+    t timestamptz := millrace.now();
+    head record;
+    held record;
+begin
+    select j.* into head from millrace.job j where j.id = the_job;
+    if not found and op.action not in ('delete', 'retry', 'retry_fresh') then
+        perform millrace.operation_note(op.id, the_job, t, 2, 'it is not kept any more');
+        return;
+    end if;
+    if op.action = 'delete' then
+        perform millrace.operation_delete_one(op.id, the_job, t);
+        return;
+    elsif op.action in ('retry', 'retry_fresh') then
+        perform millrace.operation_retry_one(op, the_job, t);
+        return;
+    elsif op.action = 'priority' and head.lane >> 2 = (op.args ->> 'priority')::int then
+        perform millrace.operation_note(op.id, the_job, t, 2, 'it has this priority');
+        return;
+    end if;
+    for tries in 1 .. 4 loop
+        perform millrace.place_lock(the_job);             -- waits for whoever has it
+        if millrace.operation_move(op, array[the_job], t) <> '{}' then
+            return;
+        end if;
+        select r.* into held from millrace.job_running(the_job) r limit 1;
+        if found then
+            if op.action = 'cancel' then
+                insert into millrace.cancel (seq, session, number, job, at) values (nextval('millrace.seq'), held.session, held.number, the_job, t);
+                perform millrace.operation_note(op.id, the_job, t, 1, null, 'running');
+            else
+                perform millrace.operation_note(op.id, the_job, t, 2, 'it runs');
+            end if;
+            return;
+        end if;
+        select u.job, u.due into held from millrace.unique_lock u where u.hash = head.unique_hash and u.next = the_job for update;
+        if found then
+            perform millrace.operation_note(op.id, the_job, t, 1, null, 'follows', held.due, jsonb_build_object('holder', held.job, 'lane', head.lane));
+            if op.action = 'cancel' then
+                update millrace.unique_lock u set next = null, due = null where u.hash = head.unique_hash and u.next = the_job;
+                perform millrace.end_without_run_at(array[the_job], null, null, null, t);
+            elsif op.action = 'reschedule' then
+                update millrace.unique_lock u set due = (op.args ->> 'run_at')::timestamptz where u.hash = head.unique_hash and u.next = the_job;
+            else
+                update millrace.job j set lane = (op.args ->> 'priority')::int * 4 + 1 where j.id = the_job;
+            end if;
+            return;
+        end if;
+    end loop;
+    perform millrace.operation_note(op.id, the_job, t, 2, 'it has ended');
+end $$;
+
+-- Runs an ended job again, as redrive does, and keeps what that changes.
+create or replace function millrace.operation_retry_one(op millrace.operation, the_job bigint, t timestamptz) returns void
+language plpgsql volatile set enable_seqscan = off set jit = off as $$
+declare
+    run record;
+    key jsonb := (select k.key from millrace.operation_keys(array[the_job]) k);
+    edges jsonb;
+    place bigint;
+begin
+    select h.session, h.number, h.started, h.class, h.outcome into run from millrace.history h where h.id = the_job and h.outcome in (2, 3) limit 1;
+    edges := (select jsonb_agg(jsonb_build_array(e.succ, e.outcome)) from millrace.edge e where e.pred = the_job and e.outcome in (2, 3));
+    if run is null or not millrace.redrive(the_job) then
+        perform millrace.operation_note(op.id, the_job, t, 2, 'it is neither dead nor cancelled');
+        return;
+    end if;
+    select r.seq into place from millrace.ready r where r.job = the_job and r.seq <> r.job;
+    perform millrace.operation_note(op.id, the_job, t, 1, null, 'ended', null,
+        jsonb_build_object('run', to_jsonb(run), 'key', key, 'edges', edges), place);
+    if op.action = 'retry_fresh' then
+        perform millrace.operation_fresh(op.id, the_job);
+    end if;
+end $$;
+
+-- Forgets a job's steps, and keeps them for who undoes that.
+create or replace function millrace.operation_fresh(the_operation bigint, the_job bigint) returns void
+language plpgsql volatile set enable_seqscan = off as $$
+begin
+    insert into millrace.operation_kept (operation, job, rows)
+    select the_operation, the_job, k.rows
+      from (select jsonb_strip_nulls(jsonb_build_object('progress', (select to_jsonb(p) from millrace.progress p where p.job = the_job)))
+                   || jsonb_build_object('steps', (select jsonb_agg(to_jsonb(s)) from millrace.step s where s.job = the_job)) as rows) k
+        on conflict do nothing;
+    perform millrace.steps_forget(the_job);
+end $$;
+
+-- The ended jobs among these that hold no key: with one statement for each table. Returns which they were.
+create or replace function millrace.operation_delete_ended(the_operation bigint, ids bigint[], t timestamptz) returns bigint[]
+language plpgsql volatile set enable_seqscan = off set jit = off as $$
+declare
+    ended bigint[];
+begin
+    ended := array(
+        select h.id from millrace.history h
+         where h.id = any (ids) and h.outcome in (1, 2, 3) and not exists (select from millrace.job j where j.id = h.id and j.unique_hash is not null)
+         order by h.id for update);
+    ended := array(select distinct e from unnest(ended) e);
+    if ended <> '{}' then
+        perform millrace.operation_keep(the_operation, ended);
+        perform millrace.jobs_delete_ended(ended);
+        insert into millrace.operation_item (operation, job, at, outcome, was) select the_operation, e, t, 1, 'ended' from unnest(ended) e;
+    end if;
+    return ended;
+end $$;
+
+create or replace function millrace.operation_delete_one(the_operation bigint, the_job bigint, t timestamptz) returns void
+language plpgsql volatile set enable_seqscan = off set jit = off as $$
+declare
+    hash bytea := (select j.unique_hash from millrace.job j where j.id = the_job);
+    key jsonb;
+    follows record;
+    place record;
+begin
+    if not exists (select from millrace.job j where j.id = the_job) then
+        perform millrace.operation_note(the_operation, the_job, t, 2, 'it is not kept any more');
+        return;
+    end if;
+    perform from millrace.unique_lock u where u.hash = hash for update;     -- before its place, like a replacement
+    perform millrace.place_lock(the_job);
+    if exists (select from millrace.job_running(the_job)) then
+        perform millrace.operation_note(the_operation, the_job, t, 3, 'it runs: cancel it first');
+        return;
+    end if;
+    key := (select k.key from millrace.operation_keys(array[the_job]) k);
+    select u.job, u.due into follows from millrace.unique_lock u where u.hash = hash and u.next = the_job;
+    perform millrace.operation_keep(the_operation, array[the_job]);
+    -- Its place is noted and put back, so that the deletion finds it as it would any other.
+    select p.* into place from millrace.places_take(array[the_job]) p;
+    insert into millrace.operation_item (operation, job, at, outcome, was, seq, queue, kind, lane, due, gate, attempt, crashes, more)
+    values (the_operation, the_job, t, 1, coalesce(place.was, case when follows.job is not null then 'follows' else 'ended' end), place.seq, place.queue, place.kind,
+            place.lane, coalesce(place.due, follows.due), place.gate, place.attempt, place.crashes,
+            coalesce(place.more, '{}') || jsonb_strip_nulls(jsonb_build_object('holder', follows.job)) || jsonb_build_object('key', key));
+    if place.was is not null then
+        perform millrace.place_put(place.job, place.was, place.seq, place.queue, place.kind, place.lane, place.due, place.gate, place.attempt, place.crashes, place.more);
+    end if;
+    perform millrace.job_delete_now(the_job);
+end $$;
