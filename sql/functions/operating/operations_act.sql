@@ -12,6 +12,15 @@ begin
      where u.job = i.id;
 end $$;
 
+-- Look-ups by job: a join would walk over all items of the operation for each.
+create or replace function millrace.operation_items_of(the_operation bigint, ids bigint[]) returns setof millrace.operation_item
+language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off as $$
+begin
+    return query
+    select i.* from unnest(ids) x(job)
+     cross join lateral (select o.* from millrace.operation_item o where o.operation = the_operation and o.job = x.job offset 0) i;
+end $$;
+
 create or replace function millrace.operation_note(
     the_operation bigint, the_job bigint, t timestamptz, outcome int, reason text default null, was text default null, due timestamptz default null,
     more jsonb default null, became bigint default null
@@ -104,19 +113,19 @@ begin
         update millrace.operation_item i set more = coalesce(i.more, '{}') || jsonb_build_object('key', k.key)
           from millrace.operation_keys(taken) k where i.operation = op.id and i.job = k.job;
         perform millrace.end_without_run_at(array_agg(i.job), null, array_agg(i.attempt), array_agg(i.crashes), t)
-           from unnest(taken) x(job) join millrace.operation_item i on i.operation = op.id and i.job = x.job;
+           from millrace.operation_items_of(op.id, taken) i;
         return taken;
     when 'priority' then
         update millrace.job j set lane = plain where j.id = any (taken);
         perform millrace.place_put(i.job, i.was, i.became, i.queue, i.kind, (plain & ~3) | (i.lane & 3), i.due, i.gate, i.attempt, i.crashes, i.more)
-           from unnest(taken) x(job) join millrace.operation_item i on i.operation = op.id and i.job = x.job;
+           from millrace.operation_items_of(op.id, taken) i;
     when 'reschedule' then
         perform millrace.place_put(i.job, case when i.was = 'blocked' then i.was when later then 'timer' else 'ready' end, i.became, i.queue, i.kind,
                     millrace.lane_of(i.lane, i.crashes, false), operation_move.due, null, i.attempt, i.crashes, i.more)
-           from unnest(taken) x(job) join millrace.operation_item i on i.operation = op.id and i.job = x.job;
+           from millrace.operation_items_of(op.id, taken) i;
     else                                                  -- a retry of what waits for its time
         perform millrace.place_put(i.job, 'ready', i.became, i.queue, i.kind, i.lane, null, null, i.attempt, i.crashes, null)
-           from unnest(taken) x(job) join millrace.operation_item i on i.operation = op.id and i.job = x.job;
+           from millrace.operation_items_of(op.id, taken) i;
         if op.action = 'retry_fresh' then
             perform millrace.operation_fresh(op.id, i) from unnest(taken) i;
         end if;

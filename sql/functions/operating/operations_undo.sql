@@ -284,7 +284,7 @@ declare
     t timestamptz := millrace.now();
 begin
     for one in
-        select i.at, array_agg(i.job) as jobs from unnest(ids) x(job) join millrace.operation_item i on i.operation = the_operation and i.job = x.job
+        select i.at, array_agg(i.job) as jobs from millrace.operation_items_of(the_operation, ids) i
          where exists (select from millrace.job j where j.id = i.job) group by i.at
     loop
         -- Whoever takes away the record of the end has the job: a retry and a deletion want the same row.
@@ -298,18 +298,18 @@ begin
     end loop;
     insert into millrace.timer (due, job, queue, kind, lane, attempt, crashes)
     select i.due, i.job, i.queue, i.kind, i.lane, i.attempt, i.crashes
-      from unnest(back) x(job) join millrace.operation_item i on i.operation = the_operation and i.job = x.job where i.was = 'timer';
+      from millrace.operation_items_of(the_operation, back) i where i.was = 'timer';
     insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes, gate)
     select i.seq, i.job, i.queue, i.kind, i.lane, i.attempt, i.crashes, i.gate
-      from unnest(back) x(job) join millrace.operation_item i on i.operation = the_operation and i.job = x.job where i.was = 'ready';
+      from millrace.operation_items_of(the_operation, back) i where i.was = 'ready';
     insert into millrace.parked (gate, lane, job, queue, kind, attempt, crashes)
     select i.gate, i.lane, i.job, i.queue, i.kind, i.attempt, i.crashes
-      from unnest(back) x(job) join millrace.operation_item i on i.operation = the_operation and i.job = x.job where i.was = 'parked';
+      from millrace.operation_items_of(the_operation, back) i where i.was = 'parked';
     if found then
         perform pg_notify('millrace', 'limits');
     end if;
     perform millrace.wake(w.queue, w.lane)
-       from (select distinct i.queue, i.lane from unnest(back) x(job) join millrace.operation_item i on i.operation = the_operation and i.job = x.job
+       from (select distinct i.queue, i.lane from millrace.operation_items_of(the_operation, back) i
               where i.was = 'ready' or (i.was = 'timer' and i.due < t + interval '2 s')) w;
     update millrace.operation_item i set undo = 1 where i.operation = the_operation and i.job = any (back);
     update millrace.operation_item i set undo = 2, undo_reason = millrace.operation_past(i.job)
@@ -340,13 +340,13 @@ begin
     end if;
     if op.action = 'cancel' then
         plain := array(
-            select i.job from unnest(ids) x(job) join millrace.operation_item i on i.operation = op.id and i.job = x.job
+            select i.job from millrace.operation_items_of(op.id, ids) i
              where i.outcome = 1 and i.was in ('timer', 'ready', 'parked') and i.more is null
                and not exists (select from millrace.edge e where e.pred = i.job));
         perform millrace.operation_undo_plain(op.id, plain);
     end if;
     for item in
-        select i.* from unnest(ids) x(job) join millrace.operation_item i on i.operation = op.id and i.job = x.job
+        select i.* from millrace.operation_items_of(op.id, ids) i
          where i.outcome = 1 and i.undo is null order by i.job
     loop
         begin
