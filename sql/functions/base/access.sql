@@ -33,16 +33,24 @@ language sql stable as $$
 $$;
 
 -- Lets a role speak for any person: an application's server. Without it, no claims means no person.
-create or replace function millrace.grant_backend(the_role text) returns boolean
+create or replace function millrace.grant_backend(the_role text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    return millrace.right_set(the_role, true);
+    if not millrace.right_set(the_role, true) then
+        return false;
+    end if;
+    perform millrace.audited('role.grant_backend', the_role, null, caller => grant_backend.caller);
+    return true;
 end $$;
 
-create or replace function millrace.revoke_backend(the_role text) returns boolean
+create or replace function millrace.revoke_backend(the_role text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    return millrace.right_set(the_role, false);
+    if not millrace.right_set(the_role, false) then
+        return false;
+    end if;
+    perform millrace.audited('role.revoke_backend', the_role, null, caller => revoke_backend.caller);
+    return true;
 end $$;
 
 create or replace function millrace.right_set(the_role text, granted boolean) returns boolean
@@ -196,18 +204,26 @@ begin
     end if;
 end $$;
 
-create or replace function millrace.grant_enqueue(the_role text, the_kind text default '*', the_queue text default '*')
+create or replace function millrace.grant_enqueue(the_role text, the_kind text default '*', the_queue text default '*', caller millrace.caller_name default current_user)
 returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     insert into millrace.client_grant (role, kind, queue) values (the_role, the_kind, the_queue) on conflict do nothing;
-    return found;
+    if not found then
+        return false;
+    end if;
+    perform millrace.audited('role.grant_enqueue', the_role, jsonb_build_object('kind', the_kind, 'queue', the_queue), caller => grant_enqueue.caller);
+    return true;
 end $$;
 
-create or replace function millrace.revoke_enqueue(the_role text, the_kind text default '*', the_queue text default '*')
+create or replace function millrace.revoke_enqueue(the_role text, the_kind text default '*', the_queue text default '*', caller millrace.caller_name default current_user)
 returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     delete from millrace.client_grant g where g.role = the_role and g.kind = the_kind and g.queue = the_queue;
-    return found;
+    if not found then
+        return false;
+    end if;
+    perform millrace.audited('role.revoke_enqueue', the_role, jsonb_build_object('kind', the_kind, 'queue', the_queue), caller => revoke_enqueue.caller);
+    return true;
 end $$;

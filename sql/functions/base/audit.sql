@@ -21,10 +21,10 @@ language sql stable as $$
     select nullif(left(regexp_replace(current_setting('millrace.actor', true), E'[\\u0001-\\u001f\\u007f-\\u009f]', '', 'g'), 128), '')
 $$;
 
--- An address in the audit: enough to know it again, not enough to write to it.
+-- An address in the audit: where it is, and not whose. The audit outlives the address.
 create or replace function millrace.audit_address(address text) returns text
 language sql immutable as $$
-    select left(address, 1) || '…@' || coalesce(substring(address from '@([^@>]*)>?$'), '')
+    select '*@' || substring(address from '@([^@>]*)>?$')
 $$;
 
 create or replace function millrace.audit_days() returns int

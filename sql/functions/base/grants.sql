@@ -43,7 +43,7 @@ declare
         'notice_state', 'notice_list', 'notice_story', 'provider_token_take', 'provider_token_put',
         'webhook_fan_out', 'webhook_claim', 'webhook_wait', 'webhook_record', 'webhook_consent', 'webhook_target', 'webhook_state', 'webhook_secrets', 'webhook_seal',
         'link_key_set', 'upload_arrived', 'upload_reserve', 'upload_renew', 'upload_release', 'blob_allow', 'blob_sweep_turn', 'template_unchecked', 'template_checked', 'right_staff',
-        'jobs_read', 'check_in_never', 'check_in_rules_set', 'mail_defaults_tell', 'error_map'];
+        'jobs_read', 'check_in_never', 'check_in_rules_set', 'mail_defaults_tell', 'error_map', 'operation_step'];
     doors_admin text[] := doors_worker || array['right_view', 'right_operate', 'queue_overview', 'schedules_shown', 'mail_shown', 'documents_shown', 'document_shown', 'quest_waves', 'alarms_shown', 'check_ins_due', 'job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',
         'dead_ids', 'dead_summary', 'jobs_find', 'job_errors', 'names_known', 'queue_remove', 'sealed_keys', 'sealed_page', 'reseal',
         'right_admin', 'consent_block', 'consent_unblock', 'grant_backend', 'revoke_backend', 'grant_enqueue', 'revoke_enqueue', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',
@@ -51,6 +51,7 @@ declare
         'provider_force', 'flag_set', 'template_publish', 'template_use', 'template_history',
         'mail_resolve', 'mail_unsuppress', 'mail_suppressions', 'mail_erase', 'mail_audits', 'app_name_set',
         'quest_audit', 'quest_repair', 'quota_set',
+<<<<<<< HEAD
         'webhook_add', 'webhook_rotate', 'webhook_remove', 'webhook_enable', 'webhook_redeliver'];
     -- People at the console. A viewer reads what is redacted and masked; an operator also acts, and reads what stands in documents.
     doors_viewer text[] := array['now', 'right_view', 'schema_state', 'depths', 'queue_overview', 'queue_list', 'queue_load', 'rates', 'orphans', 'troubles', 'retrying', 'rooms', 'room_lanes', 'measures', 'outstanding',
@@ -64,6 +65,11 @@ declare
         'schedule_pause', 'schedule_resume', 'schedule_run', 'provider_force', 'flag_set', 'mail_resolve', 'mail_cancel', 'mail_story', 'mail_suppress', 'document_retry', 'document_story', 'document_contents',
         'document_output_of', 'check_in_resolve', 'watch_contacts', 'notice_story', 'notice_cancel', 'webhook_enable', 'webhook_redeliver', 'job', 'job_list', 'logs', 'steps', 'redact', 'redact_text', 'kind_fields_set',
         'operation_start', 'operation_pause', 'operation_resume', 'operation_stop', 'operation_undo', 'operation_step', 'sample_take', 'blob_open', 'blob_piece', 'blob'];
+=======
+        'webhook_add', 'webhook_rotate', 'webhook_remove', 'webhook_enable', 'webhook_redeliver',
+        'operation_preview', 'operation_start', 'operation_pause', 'operation_resume', 'operation_stop', 'operation_undo', 'operation', 'operation_list', 'operation_items',
+        'job_priority', 'audit_list', 'audit_keep'];
+>>>>>>> 450543e (audit: every acting door of operators writes one row in its own transaction)
 begin
     execute 'revoke all on schema millrace from public';
     execute 'revoke all on all tables in schema millrace from public';

@@ -271,7 +271,7 @@ language sql stable as $$
      where e.alarm = the_alarm and e.contact = the_contact and e.what in ('acknowledged', 'on_my_way', 'cannot', 'safe') order by e.id desc limit 1
 $$;
 
-create or replace function millrace.check_in_resolve(alarm uuid, reason text default null) returns boolean
+create or replace function millrace.check_in_resolve(alarm uuid, reason text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -285,6 +285,7 @@ begin
         return false;
     end if;
     perform millrace.alarm_end(a, 'operator', check_in_resolve.reason, null, millrace.now());
+    perform millrace.audited('check_in.resolve', a.id::text, jsonb_build_object('reason', check_in_resolve.reason), caller => check_in_resolve.caller);
     return true;
 end $$;
 

@@ -30,7 +30,7 @@ language sql stable as $$
 $$;
 
 -- {"asker_day": 10, "address_day": 3}; names that are left out stay as they are. False: it was so already.
-create or replace function millrace.check_in_rules_set(rules jsonb) returns boolean
+create or replace function millrace.check_in_rules_set(rules jsonb, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     one record;
@@ -50,6 +50,9 @@ begin
             on conflict (name) do update set value = excluded.value where s.value <> excluded.value;
         changed := changed or found;
     end loop;
+    if changed then
+        perform millrace.audited('check_in.rules', null, rules, caller => check_in_rules_set.caller);
+    end if;
     return changed;
 end $$;
 
@@ -175,18 +178,26 @@ begin
 end $$;
 
 -- For an operator: the channel is mail, sms, voice, or push with a person's id.
-create or replace function millrace.consent_block(channel text, address text) returns boolean
+create or replace function millrace.consent_block(channel text, address text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    return millrace.consent_never_set(millrace.consent_named(consent_block.channel, consent_block.address), 'operator');
+    if not millrace.consent_never_set(millrace.consent_named(consent_block.channel, consent_block.address), 'operator') then
+        return false;
+    end if;
+    perform millrace.audited('consent.block', millrace.audit_address(consent_block.address), jsonb_build_object('channel', consent_block.channel), caller => consent_block.caller);
+    return true;
 end $$;
 
 -- False: there was no block. A contact that has declined stays declined until it is asked again.
-create or replace function millrace.consent_unblock(channel text, address text) returns boolean
+create or replace function millrace.consent_unblock(channel text, address text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     delete from millrace.consent_never n where n.address = millrace.consent_named(consent_unblock.channel, consent_unblock.address);
-    return found;
+    if not found then
+        return false;
+    end if;
+    perform millrace.audited('consent.unblock', millrace.audit_address(consent_unblock.address), jsonb_build_object('channel', consent_unblock.channel), caller => consent_unblock.caller);
+    return true;
 end $$;
 
 create or replace function millrace.consent_named(channel text, address text) returns bytea

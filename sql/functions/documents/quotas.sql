@@ -58,7 +58,7 @@ begin
 end $$;
 
 -- allowed null: no bound any more. What has been used so far counts.
-create or replace function millrace.quota_set(tenant text, name text, allowed bigint, period text default 'month') returns boolean
+create or replace function millrace.quota_set(tenant text, name text, allowed bigint, period text default 'month', caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if quota_set.tenant is null or length(quota_set.tenant) not between 1 and 128 or quota_set.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
@@ -78,6 +78,7 @@ begin
         on conflict on constraint quota_pkey do update
        set allowed = excluded.allowed, warned = 0, period = excluded.period,
            since = case when q.period = excluded.period then q.since else excluded.since end;
+    perform millrace.audited('quota.set', quota_set.tenant, jsonb_build_object('name', quota_set.name, 'allowed', quota_set.allowed, 'period', quota_set.period), caller => quota_set.caller);
     return true;
 end $$;
 

@@ -300,7 +300,11 @@ begin
         insert into millrace.setting as s (name, value) values ('app_name', app_name_set.name)
             on conflict on constraint setting_pkey do update set value = excluded.value where s.value <> excluded.value;
     end if;
-    return found;
+    if not found then
+        return false;
+    end if;
+    perform millrace.audited('app.name', app_name_set.name, null, caller => app_name_set.caller);
+    return true;
 end $$;
 
 -- The variables that the built-in templates require.
@@ -578,6 +582,7 @@ begin
         perform millrace.cancel_now(one.job);
     end if;
     perform millrace.mail_audited('cancel', one.id, '{}', caller => mail_cancel.caller);
+    perform millrace.audited('mail.cancel', one.id::text, null, caller => mail_cancel.caller);
     return true;
 end $$;
 
@@ -598,11 +603,12 @@ begin
     -- A run that has begun sees the new time and waits for it.
     update millrace.mail m set scheduled_at = at, status = case when at > millrace.now() then 'scheduled' else 'queued' end, changed_at = millrace.now() where m.id = one.id;
     begin
-        perform millrace.reschedule(one.job, at);
+        perform millrace.reschedule_now(one.job, at);
     exception when sqlstate '55000' or sqlstate 'P0002' then
         null;
     end;
     perform millrace.mail_changed(one.id, 'rescheduled');
     perform millrace.mail_audited('reschedule', one.id, '{}', caller => mail_reschedule.caller);
+    perform millrace.audited('mail.reschedule', one.id::text, jsonb_build_object('at', at), caller => mail_reschedule.caller);
     return true;
 end $$;

@@ -110,7 +110,11 @@ begin
     if reason is null or length(reason) not between 1 and 200 or position('@' in reason) > 0 then
         perform millrace.refuse('the reason is empty, too long, or has an address in it', 'reason', 'It outlives the address: say for example asked by letter.');
     end if;
-    return millrace.mail_suppress_as(address, reason, purpose, mail_suppress.caller);
+    if not millrace.mail_suppress_as(address, reason, purpose, mail_suppress.caller) then
+        return false;
+    end if;
+    perform millrace.audited('mail.suppress', millrace.audit_address(address), jsonb_build_object('purpose', purpose, 'reason', reason), caller => mail_suppress.caller);
+    return true;
 end $$;
 
 create or replace function millrace.mail_unsuppress(address text, purpose text, caller millrace.caller_name default current_user) returns boolean
@@ -119,10 +123,12 @@ begin
     perform millrace.mail_check_mailbox(address, 'address');
     perform millrace.mail_check_purpose(purpose);
     delete from millrace.mail_suppression s where s.hash = millrace.mail_hash(mail_unsuppress.address) and s.purpose = mail_unsuppress.purpose;
-    if found then
-        perform millrace.mail_audited('unsuppress', null, jsonb_build_object('purpose', purpose), caller => mail_unsuppress.caller);
+    if not found then
+        return false;
     end if;
-    return found;
+    perform millrace.mail_audited('unsuppress', null, jsonb_build_object('purpose', purpose), caller => mail_unsuppress.caller);
+    perform millrace.audited('mail.unsuppress', millrace.audit_address(address), jsonb_build_object('purpose', purpose), caller => mail_unsuppress.caller);
+    return true;
 end $$;
 
 create or replace function millrace.mail_suppressions(after text default null, page int default 50)
@@ -169,6 +175,7 @@ begin
         perform millrace.mail_raise(one.id, case verdict when 'accepted' then 'accepted' else 'failed' end, 'resolved', null);
     end if;
     perform millrace.mail_audited('resolve', one.id, jsonb_build_object('verdict', verdict), caller => mail_resolve.caller);
+    perform millrace.audited('mail.resolve', one.id::text, jsonb_build_object('verdict', verdict), caller => mail_resolve.caller);
     return true;
 end $$;
 
@@ -232,7 +239,10 @@ begin
     get diagnostics hashes = row_count;
     perform millrace.checkins_erase_address(address);
     perform millrace.mail_changed(i, 'erased') from unnest(ids) i;
+    delete from millrace.operation_kept k
+     where lower(k.rows::text) like '%' || replace(replace(replace(bare, E'\\', E'\\\\'), '%', E'\\%'), '_', E'\\_') || '%';
     perform millrace.mail_audited('erase', null, jsonb_build_object('messages', cardinality(ids), 'jobs', cardinality(jobs)), caller => mail_erase.caller);
+    perform millrace.audited('mail.erase', null, jsonb_build_object('messages', cardinality(ids), 'jobs', cardinality(jobs)), caller => mail_erase.caller);
     return jsonb_build_object('messages', cardinality(ids), 'jobs', cardinality(jobs), 'events', notes, 'suppressions_hashed', hashes);
 end $$;
 

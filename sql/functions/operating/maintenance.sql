@@ -171,4 +171,6 @@ begin
     perform millrace.notices_expire();
     perform millrace.people_expire();
     perform millrace.webhook_tidy();
+    perform millrace.operations_expire();
+    perform millrace.audit_expire();
 end $$;

@@ -234,6 +234,8 @@ begin
         return 'what was kept of it has been forgotten';
     elsif exists (select from millrace.job j where j.id = item.job) then
         return 'a job of this number is there';
+    elsif head.id is not null and not exists (select from millrace.queue q where q.id = head.queue) then
+        return 'its queue has been removed';
     end if;
     if head.unique_hash is not null then
         perform from millrace.unique_lock u where u.hash = head.unique_hash order by u.round desc limit 1 for update;

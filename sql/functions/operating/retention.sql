@@ -6,7 +6,7 @@ create or replace function millrace.retention_names() returns text[]
 language sql immutable parallel safe as $$ select array['short', 'standard', 'long'] $$;
 
 -- short: 1 day, standard: 14 days, long: a year. Without a state for all of them.
-create or replace function millrace.retention_set(queue text, class text, state text default null) returns boolean
+create or replace function millrace.retention_set(queue text, class text, state text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     n int := array_position(millrace.retention_names(), retention_set.class) - 1;
@@ -28,7 +28,11 @@ begin
     update millrace.queue q set retention_cancelled = nullif(new.cancelled, new.succeeded), retention_dead = nullif(new.dead, new.succeeded)
      where q.id = old.id;
     update millrace.queue q set retention = new.succeeded where q.name = retention_set.queue;      -- its lines have a copy
-    return (new.succeeded, new.cancelled, new.dead) is distinct from (old.succeeded::int, old.cancelled::int, old.dead::int);
+    if (new.succeeded, new.cancelled, new.dead) is not distinct from (old.succeeded::int, old.cancelled::int, old.dead::int) then
+        return false;
+    end if;
+    perform millrace.audited('queue.retention', retention_set.queue, jsonb_build_object('class', class, 'state', state), caller => retention_set.caller);
+    return true;
 end $$;
 
 create or replace function millrace.retentions() returns table (queue text, succeeded text, cancelled text, dead text)

@@ -63,10 +63,12 @@ begin
     on conflict (name) do update
         set percent = excluded.percent, always = excluded.always, reason = excluded.reason, changed_by = excluded.changed_by, changed_at = excluded.changed_at
       where (f.percent, f.always, f.reason) is distinct from (excluded.percent, excluded.always, excluded.reason);
-    if found then
-        perform pg_notify('millrace_providers', 'flags');
+    if not found then
+        return false;
     end if;
-    return found;
+    perform pg_notify('millrace_providers', 'flags');
+    perform millrace.audited('flag.set', flag_set.name, jsonb_build_object('percent', flag_set.percent, 'always', cardinality(flag_set.always), 'reason', flag_set.reason), caller => flag_set.caller);
+    return true;
 end $$;
 
 create or replace function millrace.flag_list()

@@ -239,6 +239,10 @@ begin
             case when target <> 'closed' then t + provider_force.hold end, 0);
         changed := true;
     end loop;
+    if changed then
+        perform millrace.audited('provider.force', provider_force.provider, jsonb_build_object('state', provider_force.state, 'class', provider_force.class,
+            'reason', provider_force.reason, 'hold', case when target <> 'closed' then provider_force.hold end), caller => provider_force.caller);
+    end if;
     return changed;
 end $$;
 

@@ -40,7 +40,7 @@ begin
 end $$;
 
 -- Makes a family's stored results what its events say; true when something changed.
-create or replace function millrace.quest_repair(family text) returns boolean
+create or replace function millrace.quest_repair(family text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -72,5 +72,8 @@ begin
             changed := millrace.points_unbook(m, base) <> 0 or changed;
         end loop;
     end loop;
+    if changed then
+        perform millrace.audited('quest.repair', quest_repair.family, null, caller => quest_repair.caller);
+    end if;
     return changed;
 end $$;

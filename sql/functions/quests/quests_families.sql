@@ -76,7 +76,7 @@ begin
     if exists (select from millrace.schedule s where s.name = 'quests.rollover') then
         return false;
     end if;
-    return millrace.schedule_set('quests.rollover', '*/15 * * * *', 'quests.rollover', queue => 'quests', overlap => 'skip') = 'created';
+    return millrace.schedule_put('quests.rollover', '*/15 * * * *', 'quests.rollover', '{}', 'UTC', 'quests', null, null, 'latest', 1000, 'skip', '0', null, null) = 'created';
 end $$;
 
 -- East: a day that the move ends early has its grace period from the move on, and skipped days are marked so. West: today continues until

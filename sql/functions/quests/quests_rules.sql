@@ -318,7 +318,7 @@ create or replace function millrace.points_total(the_person text, since timestam
 language sql stable as 'select coalesce(sum(l.delta), 0)::bigint from millrace.points_ledger l where l.person = the_person and l.at >= since';
 
 -- An operator's settings; names that are left out stay as they are.
-create or replace function millrace.quest_rules_set(rules jsonb) returns boolean
+create or replace function millrace.quest_rules_set(rules jsonb, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     old millrace.quest_rule;
@@ -361,10 +361,14 @@ begin
         new.rotation := items;
     end if;
     if new = old then
+        if told then
+            perform millrace.audited('quest.rules', null, '{"names": ["catalogue"]}', caller => quest_rules_set.caller);
+        end if;
         return told;
     end if;
     update millrace.quest_rule
        set grace = new.grace, mood_buffer = new.mood_buffer, reminder_hour = new.reminder_hour, quiet_from = new.quiet_from, quiet_to = new.quiet_to,
            hobby = new.hobby, card = new.card, quest = new.quest, streak = new.streak, seen = new.seen, rotation = new.rotation;
+    perform millrace.audited('quest.rules', null, jsonb_build_object('names', (select jsonb_agg(k) from jsonb_object_keys(rules) k)), caller => quest_rules_set.caller);
     return true;
 end $$;

@@ -279,25 +279,35 @@ end $$;
 
 -- Moves a waiting job to another time; a running or ended one is left alone.
 create or replace function millrace.reschedule(id bigint, run_at timestamptz, caller millrace.caller_name default current_user) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
-declare
-    place record;
-    tries int := 0;
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if reschedule.run_at is null or reschedule.run_at in ('infinity', '-infinity') then
         perform millrace.refuse('run_at is not a point in time', 'run_at');
     end if;
     perform millrace.must_see(reschedule.id, caller => reschedule.caller);
+    if not millrace.reschedule_now(reschedule.id, reschedule.run_at) then
+        return false;
+    end if;
+    perform millrace.audited('job.reschedule', reschedule.id::text, jsonb_build_object('run_at', reschedule.run_at), caller => reschedule.caller);
+    return true;
+end $$;
+
+create or replace function millrace.reschedule_now(the_job bigint, run_at timestamptz) returns boolean
+language plpgsql volatile set enable_seqscan = off as $$
+declare
+    place record;
+    tries int := 0;
+begin
     perform pg_current_xact_id();
-    update millrace.blocked b set due = reschedule.run_at where b.job = reschedule.id;
+    update millrace.blocked b set due = reschedule_now.run_at where b.job = the_job;
     if found then
         return true;                                      -- it waits for other jobs, and then for that time
     end if;
     loop
-        select * into place from millrace.take_waiting(reschedule.id);
+        select * into place from millrace.take_waiting(the_job);
         exit when place.queue is not null;
-        update millrace.unique_lock u set due = reschedule.run_at
-          from millrace.job j where j.id = reschedule.id and u.hash = j.unique_hash and u.next = j.id;
+        update millrace.unique_lock u set due = reschedule_now.run_at
+          from millrace.job j where j.id = the_job and u.hash = j.unique_hash and u.next = j.id;
         if found then
             return true;                                  -- it waits for its key's holder, and then for that time
         end if;
@@ -306,12 +316,12 @@ begin
             return false;
         end if;
     end loop;
-    if reschedule.run_at > millrace.now() then
+    if reschedule_now.run_at > millrace.now() then
         insert into millrace.timer (due, job, queue, kind, lane, attempt, crashes)
-        values (reschedule.run_at, reschedule.id, place.queue, place.kind, millrace.lane_of(place.lane, place.crashes, false), place.attempt, place.crashes);
+        values (reschedule_now.run_at, the_job, place.queue, place.kind, millrace.lane_of(place.lane, place.crashes, false), place.attempt, place.crashes);
     else
         insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
-        values (nextval('millrace.seq'), reschedule.id, place.queue, place.kind, millrace.lane_of(place.lane, place.crashes, false), place.attempt, place.crashes);
+        values (nextval('millrace.seq'), the_job, place.queue, place.kind, millrace.lane_of(place.lane, place.crashes, false), place.attempt, place.crashes);
     end if;
     perform millrace.wake(place.queue, millrace.lane_of(place.lane, place.crashes, false));
     return true;
@@ -369,15 +379,19 @@ begin
     return gone;
 end $$;
 
-create or replace function millrace.pause(queue text) returns boolean
+create or replace function millrace.pause(queue text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform millrace.queue_id(pause.queue);
     update millrace.queue q set paused_at = millrace.now() where q.name = pause.queue and q.main is null and q.paused_at is null;
-    return found;
+    if not found then
+        return false;
+    end if;
+    perform millrace.audited('queue.pause', pause.queue, null, caller => pause.caller);
+    return true;
 end $$;
 
-create or replace function millrace.resume(queue text) returns boolean
+create or replace function millrace.resume(queue text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     the_id int;
@@ -391,5 +405,6 @@ begin
         return false;
     end if;
     perform pg_notify('millrace', the_id::text);          -- rare: tell everybody
+    perform millrace.audited('queue.resume', resume.queue, null, caller => resume.caller);
     return true;
 end $$;

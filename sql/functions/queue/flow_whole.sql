@@ -30,6 +30,9 @@ begin
         continue when not found or not millrace.may_see(head.owner, head.tenant, caller => flow_cancel.caller);
         cancelled := cancelled + millrace.cancel_now(one)::int;
     end loop;
+    if cancelled > 0 then
+        perform millrace.audited('flow.cancel', flow_cancel.id::text, jsonb_build_object('jobs', cancelled), caller => flow_cancel.caller);
+    end if;
     return cancelled;
 end $$;
 
@@ -46,6 +49,9 @@ begin
         continue when not found or not millrace.may_see(head.owner, head.tenant, caller => flow_retry.caller);
         retried := retried + millrace.redrive(one, with_flow => true)::int;
     end loop;
+    if retried > 0 then
+        perform millrace.audited('flow.retry', flow_retry.id::text, jsonb_build_object('jobs', retried), caller => flow_retry.caller);
+    end if;
     return retried;
 end $$;
 

@@ -20,7 +20,7 @@ begin
 end $$;
 
 -- Changes the limit from now on, also for jobs that already wait. Running jobs are not counted again. null or {}: no limit.
-create or replace function millrace.limit_set(scope text, name text, limits jsonb) returns boolean
+create or replace function millrace.limit_set(scope text, name text, limits jsonb, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     field text;
@@ -73,6 +73,7 @@ begin
     found_one := found;
     if found_one then
         perform pg_notify('millrace', 'limits');          -- rare: tell everybody
+        perform millrace.audited('limit.set', limit_set.scope || ':' || limit_set.name, jsonb_build_object('limits', coalesce(limits, '{}')), caller => limit_set.caller);
     end if;
     return found_one;
 end $$;

@@ -125,12 +125,41 @@ begin
     return least(total, cap);
 end $$;
 
+-- The doors' insides for operators, who see every job; a call of many is one row of the audit.
+create or replace function millrace.job_seen_cancel(the_job bigint) returns boolean
+language plpgsql volatile as $$
+begin
+    perform millrace.must_see(the_job, caller => current_user);
+    return millrace.cancel_now(the_job);
+end $$;
+
+create or replace function millrace.job_seen_retry(the_job bigint, fresh boolean) returns boolean
+language plpgsql volatile as $$
+begin
+    perform millrace.retry_check(the_job, caller => current_user);
+    if not millrace.retry_now(the_job) then
+        return false;
+    end if;
+    if fresh then
+        perform millrace.steps_forget(the_job);
+    end if;
+    return true;
+end $$;
+
+create or replace function millrace.job_seen_delete(the_job bigint) returns boolean
+language plpgsql volatile as $$
+begin
+    perform millrace.must_see(the_job, caller => current_user);
+    return millrace.job_delete_now(the_job);
+end $$;
+
 -- One operation on many jobs, each separately: a refusal of one does not stop the others. outcome: done, nothing, or a refusal's SQLSTATE.
-create or replace function millrace.jobs_do(the_deed text, ids bigint[])
+create or replace function millrace.jobs_do(the_deed text, ids bigint[], caller millrace.caller_name default current_user)
 returns table (id bigint, outcome text, reason text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     gone bigint[] := '{}';
+    done bigint[] := '{}';
 begin
     if the_deed is null or the_deed not in ('cancel', 'retry', 'retry_fresh', 'delete') then
         perform millrace.refuse(format('the deed %L is unknown', left(the_deed, 60)), 'deed', 'Give cancel, retry, retry_fresh or delete.');
@@ -141,13 +170,19 @@ begin
     foreach id in array ids loop
         begin
             reason := null;
-            outcome := case when case when id = any (gone) then true else case the_deed when 'cancel' then millrace.cancel(id) when 'retry' then millrace.retry(id)
-                when 'retry_fresh' then millrace.retry_fresh(id)
-                else millrace.job_delete(id) end end then 'done' else 'nothing' end;
+            outcome := case when case when id = any (gone) then true else case the_deed when 'cancel' then millrace.job_seen_cancel(id) when 'retry' then millrace.job_seen_retry(id, false)
+                when 'retry_fresh' then millrace.job_seen_retry(id, true)
+                else millrace.job_seen_delete(id) end end then 'done' else 'nothing' end;
         exception when no_data_found or unique_violation or object_not_in_prerequisite_state then
             outcome := sqlstate;
             reason := sqlerrm;
         end;
+        if outcome = 'done' then
+            done := done || id;
+        end if;
         return next;
     end loop;
+    if done <> '{}' then
+        perform millrace.audited('jobs.' || the_deed, null, jsonb_build_object('jobs', cardinality(done), 'ids', done[1:500]), caller => jobs_do.caller);
+    end if;
 end $$;

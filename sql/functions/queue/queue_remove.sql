@@ -64,7 +64,7 @@ begin
 end $$;
 
 -- Removes an unused queue: one made by a typing mistake, or an old one. Its limit and its retention setting are removed with it.
-create or replace function millrace.queue_remove(queue text) returns boolean
+create or replace function millrace.queue_remove(queue text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set lock_timeout = '1s' as $$
 declare
     lines int[] := millrace.queue_ids(queue_remove.queue);
@@ -100,5 +100,6 @@ begin
     delete from millrace.queue q where q.id = any (lines) and q.main is not null;
     delete from millrace.queue q where q.id = any (lines);
     perform pg_notify('millrace', 'limits');              -- rare: tell everybody
+    perform millrace.audited('queue.remove', queue_remove.queue, null, caller => queue_remove.caller);
     return true;
 end $$;

@@ -12,84 +12,101 @@ end $$;
 create or replace function millrace.schedule_set(
     name text, expression text, kind text, args jsonb default '{}', zone text default 'UTC', queue text default null,
     priority int default null, tenant text default null, catch_up text default 'latest', catch_up_limit int default 1000,
-    overlap text default 'allow', jitter interval default '0', anchor timestamptz default null, paused boolean default null
+    overlap text default 'allow', jitter interval default '0', anchor timestamptz default null, paused boolean default null,
+    caller millrace.caller_name default current_user
 ) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    change text := millrace.schedule_put(name, expression, kind, args, zone, queue, priority, tenant, catch_up, catch_up_limit, overlap, jitter, anchor, paused);
+begin
+    if change <> 'unchanged' then
+        perform millrace.audited('schedule.set', name, jsonb_build_object('change', change, 'expression', expression, 'zone', zone, 'kind', kind, 'queue', queue),
+            caller => schedule_set.caller);
+    end if;
+    return change;
+end $$;
+
+create or replace function millrace.schedule_put(
+    name text, expression text, kind text, args jsonb, zone text, queue text,
+    priority int, tenant text, catch_up text, catch_up_limit int,
+    overlap text, jitter interval, anchor timestamptz, paused boolean
+) returns text
+language plpgsql volatile as $$
 declare
     t timestamptz := millrace.now();
     old millrace.schedule;
     new millrace.schedule;
 begin
-    if schedule_set.name is null or schedule_set.name !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$' then
-        perform millrace.refuse(format('the schedule''s name %L is malformed', left(schedule_set.name, 60)), 'name',
+    if schedule_put.name is null or schedule_put.name !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$' then
+        perform millrace.refuse(format('the schedule''s name %L is malformed', left(schedule_put.name, 60)), 'name',
             'A name has 1 to 128 letters, digits and the signs _ . : / - and begins with a letter or digit.');
     end if;
-    if length(schedule_set.expression) not between 1 and 200 or schedule_set.expression is null then
+    if length(schedule_put.expression) not between 1 and 200 or schedule_put.expression is null then
         perform millrace.refuse('expression must have 1 to 200 characters', 'expression', 'Give for example 0 2 * * * or every 15m.');
     end if;
-    if schedule_set.zone is null or schedule_set.zone !~ '^[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,3}$' then
-        perform millrace.refuse(format('the time zone %L is malformed', left(schedule_set.zone, 60)), 'zone', 'Give a name such as Europe/Berlin.');
+    if schedule_put.zone is null or schedule_put.zone !~ '^[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,3}$' then
+        perform millrace.refuse(format('the time zone %L is malformed', left(schedule_put.zone, 60)), 'zone', 'Give a name such as Europe/Berlin.');
     end if;
-    if schedule_set.args is null then
+    if schedule_put.args is null then
         perform millrace.refuse('args is null', 'args', 'Give a JSON value, {} for none.');
     end if;
-    if pg_column_size(schedule_set.args) > 1048576 then
-        perform millrace.refuse(format('args take %s bytes, more than the 1048576 allowed', pg_column_size(schedule_set.args)), 'args',
+    if pg_column_size(schedule_put.args) > 1048576 then
+        perform millrace.refuse(format('args take %s bytes, more than the 1048576 allowed', pg_column_size(schedule_put.args)), 'args',
             'Store large data elsewhere and pass a reference.', '53400', 'too_large');
     end if;
-    if schedule_set.priority not between 0 and 9 then
-        perform millrace.refuse(format('priority %s is out of range', schedule_set.priority), 'priority', 'Give 0 (first) to 9 (last); 4 is the default.');
+    if schedule_put.priority not between 0 and 9 then
+        perform millrace.refuse(format('priority %s is out of range', schedule_put.priority), 'priority', 'Give 0 (first) to 9 (last); 4 is the default.');
     end if;
-    if length(schedule_set.tenant) not between 1 and 128 then
+    if length(schedule_put.tenant) not between 1 and 128 then
         perform millrace.refuse('tenant must have 1 to 128 characters', 'tenant');
     end if;
-    if schedule_set.catch_up is null or schedule_set.catch_up not in ('none', 'latest', 'all') then
-        perform millrace.refuse(format('catch_up %L is unknown', left(schedule_set.catch_up, 60)), 'catch_up', 'Give none, latest or all.');
+    if schedule_put.catch_up is null or schedule_put.catch_up not in ('none', 'latest', 'all') then
+        perform millrace.refuse(format('catch_up %L is unknown', left(schedule_put.catch_up, 60)), 'catch_up', 'Give none, latest or all.');
     end if;
-    if schedule_set.catch_up_limit is null or schedule_set.catch_up_limit not between 1 and 10000 then
+    if schedule_put.catch_up_limit is null or schedule_put.catch_up_limit not between 1 and 10000 then
         perform millrace.refuse('catch_up_limit is out of range', 'catch_up_limit', 'Give 1 to 10000.');
     end if;
-    if schedule_set.overlap is null or schedule_set.overlap not in ('allow', 'skip', 'replace') then
-        perform millrace.refuse(format('overlap %L is unknown', left(schedule_set.overlap, 60)), 'overlap', 'Give allow, skip or replace.');
+    if schedule_put.overlap is null or schedule_put.overlap not in ('allow', 'skip', 'replace') then
+        perform millrace.refuse(format('overlap %L is unknown', left(schedule_put.overlap, 60)), 'overlap', 'Give allow, skip or replace.');
     end if;
-    if schedule_set.jitter is null or schedule_set.jitter < interval '0' or schedule_set.jitter > interval '1 day' then
+    if schedule_put.jitter is null or schedule_put.jitter < interval '0' or schedule_put.jitter > interval '1 day' then
         perform millrace.refuse('jitter is out of range', 'jitter', 'Give an interval from 0 to a day.');
     end if;
-    if schedule_set.anchor in ('infinity', '-infinity') then
+    if schedule_put.anchor in ('infinity', '-infinity') then
         perform millrace.refuse('anchor is infinite', 'anchor', 'Give a point in time.');
     end if;
-    perform millrace.kind_id(schedule_set.kind);
-    if schedule_set.queue is not null then
-        perform millrace.queue_id(schedule_set.queue);
+    perform millrace.kind_id(schedule_put.kind);
+    if schedule_put.queue is not null then
+        perform millrace.queue_id(schedule_put.queue);
     end if;
 
     insert into millrace.schedule (name, kind, args, queue, priority, tenant, expression, zone, catch_up, catch_up_limit, overlap, jitter,
         anchor, paused_at, planned_from, created_at, changed_at)
-    values (schedule_set.name, schedule_set.kind, schedule_set.args, schedule_set.queue, schedule_set.priority, schedule_set.tenant,
-        schedule_set.expression, schedule_set.zone, schedule_set.catch_up, schedule_set.catch_up_limit, schedule_set.overlap, schedule_set.jitter,
-        date_trunc('second', coalesce(schedule_set.anchor, t)), case when schedule_set.paused then t end, t, t, t)
+    values (schedule_put.name, schedule_put.kind, schedule_put.args, schedule_put.queue, schedule_put.priority, schedule_put.tenant,
+        schedule_put.expression, schedule_put.zone, schedule_put.catch_up, schedule_put.catch_up_limit, schedule_put.overlap, schedule_put.jitter,
+        date_trunc('second', coalesce(schedule_put.anchor, t)), case when schedule_put.paused then t end, t, t, t)
     on conflict on constraint schedule_name_key do nothing;
     if found then
         perform pg_notify('millrace', 'schedules');       -- rare: tell everybody
         return 'created';
     end if;
 
-    select s.* into strict old from millrace.schedule s where s.name = schedule_set.name for update;
+    select s.* into strict old from millrace.schedule s where s.name = schedule_put.name for update;
     new := old;
-    new.kind := schedule_set.kind;
-    new.args := schedule_set.args;
-    new.queue := schedule_set.queue;
-    new.priority := schedule_set.priority;
-    new.tenant := schedule_set.tenant;
-    new.expression := schedule_set.expression;
-    new.zone := schedule_set.zone;
-    new.catch_up := schedule_set.catch_up;
-    new.catch_up_limit := schedule_set.catch_up_limit;
-    new.overlap := schedule_set.overlap;
-    new.jitter := schedule_set.jitter;
-    new.anchor := date_trunc('second', coalesce(schedule_set.anchor, case when old.expression = new.expression then old.anchor else t end));
-    if schedule_set.paused is not null and schedule_set.paused <> (old.paused_at is not null) then
-        new.paused_at := case when schedule_set.paused then t end;
+    new.kind := schedule_put.kind;
+    new.args := schedule_put.args;
+    new.queue := schedule_put.queue;
+    new.priority := schedule_put.priority;
+    new.tenant := schedule_put.tenant;
+    new.expression := schedule_put.expression;
+    new.zone := schedule_put.zone;
+    new.catch_up := schedule_put.catch_up;
+    new.catch_up_limit := schedule_put.catch_up_limit;
+    new.overlap := schedule_put.overlap;
+    new.jitter := schedule_put.jitter;
+    new.anchor := date_trunc('second', coalesce(schedule_put.anchor, case when old.expression = new.expression then old.anchor else t end));
+    if schedule_put.paused is not null and schedule_put.paused <> (old.paused_at is not null) then
+        new.paused_at := case when schedule_put.paused then t end;
     end if;
     if new = old then
         return 'unchanged';
@@ -108,7 +125,7 @@ begin
     return 'changed';
 end $$;
 
-create or replace function millrace.schedule_remove(name text) returns boolean
+create or replace function millrace.schedule_remove(name text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     delete from millrace.schedule s where s.name = schedule_remove.name;
@@ -116,11 +133,12 @@ begin
         perform millrace.schedule_must_exist(schedule_remove.name);
     end if;
     perform pg_notify('millrace', 'schedules');
+    perform millrace.audited('schedule.remove', schedule_remove.name, null, caller => schedule_remove.caller);
     return true;
 end $$;
 
 -- The times of a pause are neither missed nor made good: it was wanted.
-create or replace function millrace.schedule_pause(name text) returns boolean
+create or replace function millrace.schedule_pause(name text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     t timestamptz := millrace.now();
@@ -135,10 +153,11 @@ begin
         return false;
     end if;
     perform pg_notify('millrace', 'schedules');
+    perform millrace.audited('schedule.pause', schedule_pause.name, null, caller => schedule_pause.caller);
     return true;
 end $$;
 
-create or replace function millrace.schedule_resume(name text) returns boolean
+create or replace function millrace.schedule_resume(name text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     t timestamptz := millrace.now();
@@ -153,6 +172,7 @@ begin
         return false;
     end if;
     perform pg_notify('millrace', 'schedules');
+    perform millrace.audited('schedule.resume', schedule_resume.name, null, caller => schedule_resume.caller);
     return true;
 end $$;
 
@@ -175,7 +195,7 @@ begin
 end $$;
 
 -- Fires now, even if it is paused or its last job has not ended; its planned times stay.
-create or replace function millrace.schedule_run(name text) returns bigint
+create or replace function millrace.schedule_run(name text, caller millrace.caller_name default current_user) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     one millrace.schedule;
@@ -192,6 +212,7 @@ begin
     the_job := millrace.schedule_enqueue(one.id, t, true);
     insert into millrace.schedule_fire (schedule, fire_at, what, job, fired_at) values (one.id, t, 'manual', the_job, t);
     update millrace.schedule s set last_job = the_job where s.id = one.id;
+    perform millrace.audited('schedule.run', schedule_run.name, jsonb_build_object('job', the_job), caller => schedule_run.caller);
     return the_job;
 end $$;
 

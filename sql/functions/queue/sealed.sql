@@ -61,7 +61,7 @@ end $$;
 
 -- Replaces arguments with newly encrypted ones. A job is left alone if its arguments have changed meanwhile, if it is gone, or if an open
 -- transaction holds it. Returns the ids that were changed.
-create or replace function millrace.reseal(ids bigint[], olds jsonb[], news jsonb[]) returns bigint[]
+create or replace function millrace.reseal(ids bigint[], olds jsonb[], news jsonb[], caller millrace.caller_name default current_user) returns bigint[]
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 declare
@@ -81,5 +81,8 @@ begin
         update millrace.job j set args = h.new from held h where j.id = h.id returning j.id
     )
     select coalesce(array_agg(c.id), '{}') into done from changed c;
+    if done <> '{}' then
+        perform millrace.audited('jobs.reseal', null, jsonb_build_object('jobs', cardinality(done)), caller => reseal.caller);
+    end if;
     return done;
 end $$;

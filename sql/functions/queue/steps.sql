@@ -89,12 +89,14 @@ begin
 end $$;
 
 -- As retry, but every step is done again.
-create or replace function millrace.retry_fresh(id bigint) returns boolean
+create or replace function millrace.retry_fresh(id bigint, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    if not millrace.retry(retry_fresh.id) then
+    perform millrace.retry_check(retry_fresh.id, caller => retry_fresh.caller);
+    if not millrace.retry_now(retry_fresh.id) then
         return false;
     end if;
     perform millrace.steps_forget(retry_fresh.id);
+    perform millrace.audited('job.retry_fresh', retry_fresh.id::text, null, caller => retry_fresh.caller);
     return true;
 end $$;

@@ -112,6 +112,7 @@ begin
     insert into millrace.template_event (at, name, locale, version, change, by, note)
     values (millrace.now(), template_publish.name, template_publish.locale, the_version, 'published', template_publish.caller, template_publish.note);
     perform pg_notify('millrace_templates', template_publish.name);
+    perform millrace.audited('template.publish', template_publish.name, jsonb_build_object('locale', template_publish.locale, 'version', the_version), caller => template_publish.caller);
     return the_version;
 end $$;
 
@@ -163,6 +164,7 @@ begin
         insert into millrace.template_event (at, name, locale, version, change, by)
         values (millrace.now(), template_use.name, template_use.locale, template_use.version, 'used', template_use.caller);
         perform pg_notify('millrace_templates', template_use.name);
+        perform millrace.audited('template.use', template_use.name, jsonb_build_object('locale', template_use.locale, 'version', template_use.version), caller => template_use.caller);
     end if;
     return changed;
 end $$;

@@ -99,18 +99,26 @@ begin
     return millrace.tenant_of(the_tenant, check_publisher.caller);
 end $$;
 
-create or replace function millrace.grant_publish(the_role text, the_type text) returns boolean
+create or replace function millrace.grant_publish(the_role text, the_type text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     insert into millrace.event_grant (role, type) values (the_role, the_type) on conflict do nothing;
-    return found;
+    if not found then
+        return false;
+    end if;
+    perform millrace.audited('role.grant_publish', the_role, jsonb_build_object('type', the_type), caller => grant_publish.caller);
+    return true;
 end $$;
 
-create or replace function millrace.revoke_publish(the_role text, the_type text) returns boolean
+create or replace function millrace.revoke_publish(the_role text, the_type text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     delete from millrace.event_grant g where g.role = the_role and g.type = the_type;
-    return found;
+    if not found then
+        return false;
+    end if;
+    perform millrace.audited('role.revoke_publish', the_role, jsonb_build_object('type', the_type), caller => revoke_publish.caller);
+    return true;
 end $$;
 
 -- As in `wake`: a notification serialises commits, so one is sent only while somebody sleeps. A session that waits for events holds the

@@ -27,7 +27,8 @@ $$;
 
 -- The secret is shown this once. `sealed` is one that the caller has made and encrypted: then the database never sees it.
 create or replace function millrace.webhook_add(
-    url text, types text[], mode text default 'binary', tenant text default null, handshake boolean default true, given uuid default null, sealed jsonb default null
+    url text, types text[], mode text default 'binary', tenant text default null, handshake boolean default true, given uuid default null, sealed jsonb default null,
+    caller millrace.caller_name default current_user
 ) returns table (id uuid, secret text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -71,11 +72,13 @@ begin
     end if;
     insert into millrace.webhook_secret (webhook, n, secret) values (the_id, 1, coalesce(webhook_add.sealed, to_jsonb(the_secret)));
     perform pg_notify('millrace_webhooks', '');
+    perform millrace.audited('webhook.add', the_id::text, jsonb_build_object('url', regexp_replace(webhook_add.url, E'\\?.*$', '?…'), 'types', webhook_add.types,
+        'tenant', webhook_add.tenant), caller => webhook_add.caller);
     return query select the_id, the_secret;
 end $$;
 
 -- A new secret. The older ones sign as well until the overlap is over.
-create or replace function millrace.webhook_rotate(id uuid, overlap interval default '1 day', sealed jsonb default null) returns text
+create or replace function millrace.webhook_rotate(id uuid, overlap interval default '1 day', sealed jsonb default null, caller millrace.caller_name default current_user) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     t timestamptz := millrace.now();
@@ -96,11 +99,12 @@ begin
     insert into millrace.webhook_secret (webhook, n, secret)
     select one.id, max(s.n) + 1, coalesce(webhook_rotate.sealed, to_jsonb(the_secret)) from millrace.webhook_secret s where s.webhook = one.id;
     delete from millrace.webhook_secret s where s.webhook = one.id and s.until <= t;
+    perform millrace.audited('webhook.rotate', one.id::text, jsonb_build_object('overlap', webhook_rotate.overlap), caller => webhook_rotate.caller);
     return the_secret;
 end $$;
 
 -- With all that is known of it.
-create or replace function millrace.webhook_remove(id uuid) returns boolean
+create or replace function millrace.webhook_remove(id uuid, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     delete from millrace.webhook w where w.id = webhook_remove.id;
@@ -109,6 +113,7 @@ begin
     end if;
     delete from millrace.provider_circuit c where c.provider = 'webhook:' || webhook_remove.id;
     delete from millrace.provider_pace p where p.provider = 'webhook:' || webhook_remove.id;
+    perform millrace.audited('webhook.remove', webhook_remove.id::text, null, caller => webhook_remove.caller);
     return true;
 end $$;
 
@@ -120,7 +125,7 @@ language sql volatile set search_path = pg_catalog, pg_temp as $$
 $$;
 
 -- An enabled target continues where it was: deliveries that it had not taken are due, and kept events since then follow.
-create or replace function millrace.webhook_enable(id uuid) returns boolean
+create or replace function millrace.webhook_enable(id uuid, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     t timestamptz := millrace.now();
@@ -141,11 +146,12 @@ begin
      where e.seq > one.since and e.seq <= fed and millrace.webhook_wants(one, e.type, e.tenant)
         on conflict do nothing;
     perform pg_notify('millrace_webhooks', '');
+    perform millrace.audited('webhook.enable', one.id::text, null, caller => webhook_enable.caller);
     return true;
 end $$;
 
 -- Sends an event again, or to those who were added since: to all that it is for, or to one of them. How many.
-create or replace function millrace.webhook_redeliver(event uuid, webhook uuid default null) returns int
+create or replace function millrace.webhook_redeliver(event uuid, webhook uuid default null, caller millrace.caller_name default current_user) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -172,6 +178,9 @@ begin
        set state = 'pending', due_at = t, token = null, attempts = 0, alone = false, first_at = null, done_at = null;
     get diagnostics n = row_count;
     perform pg_notify('millrace_webhooks', '');
+    if n > 0 then
+        perform millrace.audited('webhook.redeliver', webhook_redeliver.event::text, jsonb_build_object('webhook', webhook_redeliver.webhook, 'webhooks', n), caller => webhook_redeliver.caller);
+    end if;
     return n;
 end $$;
 
