@@ -8,7 +8,7 @@ package struct DeadFilter: Sendable, Equatable {
         case at(Date)
         case ago(Duration)
 
-        fileprivate var parameters: [Parameter] {
+        var parameters: [Parameter] {
             switch self {
             case .at(let date): [.timestamp(date), .float8(nil)]
             case .ago(let span): [.timestamp(nil), .float8(span / .seconds(1))]

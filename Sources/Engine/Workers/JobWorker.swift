@@ -31,7 +31,7 @@ package final class JobWorker: Sendable {
         working = [
             Claiming(shared, running), Reading(shared, running), LargeJobReading(shared, running), Promoting(shared),
             Sweeping(shared), LateCommits(shared), LaneLooking(shared), GateOpening(shared), FlowTelling(shared),
-            ScheduleFiring(shared),
+            ScheduleFiring(shared), OperationStepping(shared),
         ]
         living = [sessions, Rescuing(shared), Finishing(shared), Cancelling(shared), reports]
         _ = shared.hub.host()

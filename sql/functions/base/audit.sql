@@ -15,10 +15,12 @@ begin
     end if;
 end $$;
 
--- Who acts, as the calling program says: the command line its user and host, the console its user.
+-- Who acts, as the calling program says: in the setting millrace.actor, or, as the command line does, in its application_name, which a pooler
+-- passes on with the connection: `millrace ada@host`.
 create or replace function millrace.said_by() returns text
 language sql stable as $$
-    select nullif(left(regexp_replace(current_setting('millrace.actor', true), E'[\\u0001-\\u001f\\u007f-\\u009f]', '', 'g'), 128), '')
+    select nullif(left(regexp_replace(coalesce(nullif(current_setting('millrace.actor', true), ''),
+        substring(current_setting('application_name') from '^millrace (.+@.+)$')), E'[\\u0001-\\u001f\\u007f-\\u009f]', '', 'g'), 128), '')
 $$;
 
 -- An address in the audit: where it is, and not whose. The audit outlives the address.

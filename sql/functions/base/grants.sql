@@ -7,6 +7,18 @@ declare
     admin text := millrace.role_name('admin');
     viewer text := millrace.role_name('viewer');
     operator text := millrace.role_name('operator');
+    -- People at the console. A viewer reads what is redacted and masked; an operator also acts, and reads what stands in documents.
+    doors_viewer text[] := array['now', 'right_view', 'schema_state', 'depths', 'queue_overview', 'queue_list', 'queue_load', 'rates', 'orphans', 'troubles', 'retrying', 'rooms', 'room_lanes', 'measures', 'outstanding',
+        'blocked_count', 'parked_count', 'dead_count', 'limit_list', 'pins', 'sizes', 'partitions', 'sealed_keys', 'retentions', 'names_known', 'why', 'why_queue',
+        'jobs_find', 'job_ids', 'job_count', 'job_errors', 'flow_tree', 'job_shown', 'jobs_shown', 'logs_shown', 'steps_shown', 'redactions', 'kind_list', 'jobs_by_field',
+        'failure_groups', 'failure_group', 'failure_group_jobs', 'schedules_shown', 'schedule_fires', 'provider_workers', 'latency_quantile', 'flag_list',
+        'mail_state', 'mail_list', 'mail_shown', 'template_source', 'template_built_in', 'template_history', 'quest_state', 'quest_waves', 'document_state', 'documents_shown', 'document_shown',
+        'check_in_state', 'alarms_shown', 'check_ins_due', 'notice_state', 'notice_list', 'webhook_state', 'versions_seen', 'versions_compare', 'samples_queue', 'samples_kind', 'samples_worker', 'samples_provider', 'samples_storage',
+        'sample_at', 'fleet_events', 'operation_preview', 'operation', 'operation_list', 'operation_items', 'audit_list'];
+    doors_operator text[] := doors_viewer || array['right_staff', 'right_operate', 'cancel', 'retry', 'retry_fresh', 'reschedule', 'job_priority', 'jobs_do', 'flow_cancel', 'flow_retry', 'flow_ids', 'pause', 'resume', 'limit_set',
+        'schedule_pause', 'schedule_resume', 'schedule_run', 'provider_force', 'flag_set', 'mail_resolve', 'mail_cancel', 'mail_story', 'mail_suppress', 'document_retry', 'document_story', 'document_contents',
+        'document_output_of', 'check_in_resolve', 'watch_contacts', 'notice_story', 'notice_cancel', 'webhook_enable', 'webhook_redeliver', 'job', 'job_list', 'logs', 'steps', 'redact', 'redact_text', 'kind_fields_set',
+        'operation_start', 'operation_pause', 'operation_resume', 'operation_stop', 'operation_undo', 'operation_step', 'sample_take', 'blob_open', 'blob_piece', 'blob'];
     doors_client text[] := array['enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'cancel', 'flow_cancel', 'flow_tree', 'job', 'why', 'own_jobs', 'now', 'event_publish', 'flag_on',
         'mail_send', 'mail_password_reset', 'mail_account_verification', 'mail_welcome', 'mail_account_notification', 'mail_cancel', 'mail_reschedule', 'mail_message', 'template_render',
         'family_create', 'family_zone', 'family_join', 'family_leave', 'family_invite', 'family_uninvite', 'family_invitations', 'person_erase', 'mood_log', 'mood_log_many', 'mood_delete', 'moods', 'hobby_save', 'hobbies',
@@ -51,25 +63,9 @@ declare
         'provider_force', 'flag_set', 'template_publish', 'template_use', 'template_history',
         'mail_resolve', 'mail_unsuppress', 'mail_suppressions', 'mail_erase', 'mail_audits', 'app_name_set',
         'quest_audit', 'quest_repair', 'quota_set',
-<<<<<<< HEAD
-        'webhook_add', 'webhook_rotate', 'webhook_remove', 'webhook_enable', 'webhook_redeliver'];
-    -- People at the console. A viewer reads what is redacted and masked; an operator also acts, and reads what stands in documents.
-    doors_viewer text[] := array['now', 'right_view', 'schema_state', 'depths', 'queue_overview', 'queue_list', 'queue_load', 'rates', 'orphans', 'troubles', 'retrying', 'rooms', 'room_lanes', 'measures', 'outstanding',
-        'blocked_count', 'parked_count', 'dead_count', 'limit_list', 'pins', 'sizes', 'partitions', 'sealed_keys', 'retentions', 'names_known', 'why', 'why_queue',
-        'jobs_find', 'job_ids', 'job_count', 'job_errors', 'flow_tree', 'job_shown', 'jobs_shown', 'logs_shown', 'steps_shown', 'redactions', 'kind_list', 'jobs_by_field',
-        'failure_groups', 'failure_group', 'failure_group_jobs', 'schedules_shown', 'schedule_fires', 'provider_workers', 'latency_quantile', 'flag_list',
-        'mail_state', 'mail_list', 'mail_shown', 'template_source', 'template_built_in', 'template_history', 'quest_state', 'quest_waves', 'document_state', 'documents_shown', 'document_shown',
-        'check_in_state', 'alarms_shown', 'check_ins_due', 'notice_state', 'notice_list', 'webhook_state', 'versions_seen', 'versions_compare', 'samples_queue', 'samples_kind', 'samples_worker', 'samples_provider', 'samples_storage',
-        'sample_at', 'fleet_events', 'operation_preview', 'operation', 'operation_list', 'operation_items', 'audit_list'];
-    doors_operator text[] := doors_viewer || array['right_staff', 'right_operate', 'cancel', 'retry', 'retry_fresh', 'reschedule', 'job_priority', 'jobs_do', 'flow_cancel', 'flow_retry', 'flow_ids', 'pause', 'resume', 'limit_set',
-        'schedule_pause', 'schedule_resume', 'schedule_run', 'provider_force', 'flag_set', 'mail_resolve', 'mail_cancel', 'mail_story', 'mail_suppress', 'document_retry', 'document_story', 'document_contents',
-        'document_output_of', 'check_in_resolve', 'watch_contacts', 'notice_story', 'notice_cancel', 'webhook_enable', 'webhook_redeliver', 'job', 'job_list', 'logs', 'steps', 'redact', 'redact_text', 'kind_fields_set',
-        'operation_start', 'operation_pause', 'operation_resume', 'operation_stop', 'operation_undo', 'operation_step', 'sample_take', 'blob_open', 'blob_piece', 'blob'];
-=======
         'webhook_add', 'webhook_rotate', 'webhook_remove', 'webhook_enable', 'webhook_redeliver',
         'operation_preview', 'operation_start', 'operation_pause', 'operation_resume', 'operation_stop', 'operation_undo', 'operation', 'operation_list', 'operation_items',
         'job_priority', 'audit_list', 'audit_keep'];
->>>>>>> 450543e (audit: every acting door of operators writes one row in its own transaction)
 begin
     execute 'revoke all on schema millrace from public';
     execute 'revoke all on all tables in schema millrace from public';

@@ -206,7 +206,7 @@ begin
      order by o.next_at limit 1 for update skip locked;
     if not found then
         if operation_step.id is null then
-            select case when count(*) > 0 then greatest(extract(epoch from min(o.next_at) - t), 0.05) end into wait from millrace.operation o where o.state in ('running', 'undoing');
+            select case when min(o.next_at) <= t then 1 else extract(epoch from min(o.next_at) - t) end into wait from millrace.operation o where o.state in ('running', 'undoing');
             return;
         end if;
         select o.id, o.state, case when o.state in ('running', 'undoing') then greatest(extract(epoch from o.next_at - t), 0.05) end into operation, state, wait

@@ -86,9 +86,9 @@ create or replace function millrace.operation_move(op millrace.operation, ids bi
 language plpgsql volatile
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
-    due timestamptz := (op.args ->> 'run_at')::timestamptz;
+    new_due timestamptz := (op.args ->> 'run_at')::timestamptz;
     plain int := (op.args ->> 'priority')::int * 4 + 1;
-    later boolean := coalesce(due > millrace.now(), false);
+    later boolean := coalesce(new_due > millrace.now(), false);
     taken bigint[];
 begin
     if op.action = 'priority' then
@@ -121,7 +121,7 @@ begin
            from millrace.operation_items_of(op.id, taken) i;
     when 'reschedule' then
         perform millrace.place_put(i.job, case when i.was = 'blocked' then i.was when later then 'timer' else 'ready' end, i.became, i.queue, i.kind,
-                    millrace.lane_of(i.lane, i.crashes, false), operation_move.due, null, i.attempt, i.crashes, i.more)
+                    millrace.lane_of(i.lane, i.crashes, false), new_due, null, i.attempt, i.crashes, i.more)
            from millrace.operation_items_of(op.id, taken) i;
     else                                                  -- a retry of what waits for its time
         perform millrace.place_put(i.job, 'ready', i.became, i.queue, i.kind, i.lane, null, null, i.attempt, i.crashes, null)
@@ -245,7 +245,7 @@ end $$;
 create or replace function millrace.operation_delete_one(the_operation bigint, the_job bigint, t timestamptz) returns void
 language plpgsql volatile set enable_seqscan = off set jit = off as $$
 declare
-    hash bytea := (select j.unique_hash from millrace.job j where j.id = the_job);
+    the_hash bytea := (select j.unique_hash from millrace.job j where j.id = the_job);
     key jsonb;
     follows record;
     place record;
@@ -254,14 +254,14 @@ begin
         perform millrace.operation_note(the_operation, the_job, t, 2, 'it is not kept any more');
         return;
     end if;
-    perform from millrace.unique_lock u where u.hash = hash for update;     -- before its place, like a replacement
+    perform from millrace.unique_lock u where u.hash = the_hash for update;     -- before its place, like a replacement
     perform millrace.place_lock(the_job);
     if exists (select from millrace.job_running(the_job)) then
         perform millrace.operation_note(the_operation, the_job, t, 3, 'it runs: cancel it first');
         return;
     end if;
     key := (select k.key from millrace.operation_keys(array[the_job]) k);
-    select u.job, u.due into follows from millrace.unique_lock u where u.hash = hash and u.next = the_job;
+    select u.job, u.due into follows from millrace.unique_lock u where u.hash = the_hash and u.next = the_job;
     perform millrace.operation_keep(the_operation, array[the_job]);
     -- Its place is noted and put back, so that the deletion finds it as it would any other.
     select p.* into place from millrace.places_take(array[the_job]) p;

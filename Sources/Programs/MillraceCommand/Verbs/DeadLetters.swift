@@ -54,7 +54,7 @@ extension Invocation {
         }
     }
 
-    fileprivate static func moment(_ text: String) throws(ValueRefusal) -> DeadFilter.Moment {
+    static func moment(_ text: String) throws(ValueRefusal) -> DeadFilter.Moment {
         if let span = DurationText.read(text) { return .ago(span) }
         do throws(ValueRefusal) {
             return .at(try InstantText.read(text))

@@ -18,6 +18,10 @@ package enum Verbs {
         .jobsRetry,
         .jobsCancel,
         .jobsDelete,
+        .jobsPriority, .jobsReschedule,
+        .operationsList, .operationsShow, .operationsStart, .operationsRun,
+        .operationsPause, .operationsResume, .operationsStop, .operationsUndo,
+        .auditList, .auditKeep,
         .queuesList,
         .queuesPause,
         .queuesResume,
@@ -94,6 +98,8 @@ package enum Verbs {
 
     package static let nouns: [String: String] = [
         "jobs": "Look at jobs, and change what becomes of them",
+        "operations": "Act on all jobs that a filter names, at a pace, and take it back",
+        "audit": "See what operators did",
         "queues": "Look at queues, pause and resume them, wait for them, and remove empty ones",
         "schedules": "Have jobs enqueued by the clock",
         "workers": "Look at the workers",

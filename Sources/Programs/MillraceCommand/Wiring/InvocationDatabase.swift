@@ -35,7 +35,8 @@ extension Invocation {
     package func withConnection<Value: Sendable>(
         _ body: (Connection) async throws -> Value
     ) async throws -> Value {
-        let options = try connectionOptions()
+        var options = try connectionOptions()
+        options.applicationName = applicationName
         do {
             let connection = try await Connection.open(options, name: "millrace")
             let value = try await body(connection)
@@ -44,6 +45,12 @@ extension Invocation {
         } catch let error as PostgresError {
             throw DatabaseFailure(error)
         }
+    }
+
+    /// Says who acts, for the audit: the name comes through a pooler, where a setting of the session would stay behind.
+    package var applicationName: String {
+        guard let user = environment["USER"] ?? environment["LOGNAME"], !user.isEmpty else { return "millrace" }
+        return "millrace \(user)@\(Settings.hostName)"
     }
 
     /// A connection to a schema that this program can talk to; anything else is exit code 6.
