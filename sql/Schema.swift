@@ -58,6 +58,7 @@ package enum Schema {
         Script(name: "049_people_alone", bytes: Embedded._049_people_alone),
         Script(name: "050_document_feeds", bytes: Embedded._050_document_feeds),
         Script(name: "051_operations_and_audit", bytes: Embedded._051_operations_and_audit),
+        Script(name: "052_failures_fields_redaction", bytes: Embedded._052_failures_fields_redaction),
         Script(name: "055_console", bytes: Embedded._055_console),
     ]
 
@@ -73,6 +74,7 @@ package enum Schema {
         Script(name: "wake", bytes: Embedded.wake),
         Script(name: "unique", bytes: Embedded.unique),
         Script(name: "sealed", bytes: Embedded.sealed),
+        Script(name: "fields", bytes: Embedded.fields),
         Script(name: "enqueue", bytes: Embedded.enqueue),
         Script(name: "limits", bytes: Embedded.limits),
         Script(name: "carried", bytes: Embedded.carried),
@@ -81,6 +83,7 @@ package enum Schema {
         Script(name: "steps", bytes: Embedded.steps),
         Script(name: "traces", bytes: Embedded.traces),
         Script(name: "finish", bytes: Embedded.finish),
+        Script(name: "failures", bytes: Embedded.failures),
         Script(name: "sessions", bytes: Embedded.sessions),
         Script(name: "views", bytes: Embedded.views),
         Script(name: "flows", bytes: Embedded.flows),
@@ -93,6 +96,7 @@ package enum Schema {
         Script(name: "bulk_delete", bytes: Embedded.bulk_delete),
         Script(name: "lists", bytes: Embedded.lists),
         Script(name: "why", bytes: Embedded.why),
+        Script(name: "redact", bytes: Embedded.redact),
         Script(name: "jobs_find", bytes: Embedded.jobs_find),
         Script(name: "operations_filter", bytes: Embedded.operations_filter),
         Script(name: "operations_act", bytes: Embedded.operations_act),

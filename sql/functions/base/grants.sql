@@ -57,7 +57,7 @@ declare
         'link_key_set', 'upload_arrived', 'upload_reserve', 'upload_renew', 'upload_release', 'blob_allow', 'blob_sweep_turn', 'template_unchecked', 'template_checked', 'right_staff',
         'jobs_read', 'check_in_never', 'check_in_rules_set', 'mail_defaults_tell', 'error_map', 'operation_step'];
     doors_admin text[] := doors_worker || array['right_view', 'right_operate', 'queue_overview', 'schedules_shown', 'mail_shown', 'documents_shown', 'document_shown', 'quest_waves', 'alarms_shown', 'check_ins_due', 'job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',
-        'dead_ids', 'dead_summary', 'jobs_find', 'job_errors', 'names_known', 'queue_remove', 'sealed_keys', 'sealed_page', 'reseal',
+        'dead_ids', 'dead_summary', 'jobs_find', 'job_errors', 'names_known', 'queue_remove', 'sealed_keys', 'sealed_page', 'reseal', 'failure_groups', 'failure_group', 'failure_group_jobs', 'kind_list', 'kind_fields_set', 'jobs_by_field', 'redactions', 'redactions_set', 'kind_redactions_set', 'redact', 'redact_text', 'job_shown', 'jobs_shown', 'logs_shown', 'steps_shown',
         'right_admin', 'consent_block', 'consent_unblock', 'grant_backend', 'revoke_backend', 'grant_enqueue', 'revoke_enqueue', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',
         'schedule_remove', 'schedule_pause', 'schedule_resume', 'schedule_run', 'schedule_fires', 'grant_publish', 'revoke_publish',
         'provider_force', 'flag_set', 'template_publish', 'template_use', 'template_history',

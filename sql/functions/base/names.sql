@@ -109,14 +109,18 @@ begin
         select k.name, q.name, k.id, q.id
           from millrace.kind k
           join millrace.queue q on q.name = the_queue and q.main is null
-         where k.name = the_kind
+         where k.name = the_kind and not k.searchable
+           for share of k skip locked                     -- see kind_fields_apply
             on conflict do nothing;
     end if;
 end $$;
 
 -- Registers a worker's kinds; jobs of a kind go to its queue when the caller names none. Kinds come before queues, and each are sorted by
--- name, in the same order as for callers, so that no two sessions wait for each other.
-create or replace function millrace.register_kinds(the_names text[], the_queues text[]) returns int[]
+-- name, in the same order as for callers, so that no two sessions wait for each other. the_fields, the_redactions: what each kind declares,
+-- arrays of paths in the order of the names; null, as from workers of earlier versions: nothing is said.
+create or replace function millrace.register_kinds(
+    the_names text[], the_queues text[], the_fields jsonb default null, the_redactions jsonb default null
+) returns int[]
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     ids int[];
@@ -131,10 +135,13 @@ begin
       from unnest(the_names, the_queues) g(name, queue)
       join millrace.queue q on q.name = g.queue and q.main is null
      where k.name = g.name and k.queue is distinct from q.id;
+    perform millrace.kind_declare(g.name, the_fields -> (g.n - 1)::int, the_redactions -> (g.n - 1)::int)
+       from (select x.name, x.n from unnest(the_names) with ordinality x(name, n) order by x.name) g
+      where the_fields is not null or the_redactions is not null;
     -- Last, because a session that moves a kind to another queue waits for this lock, and then deletes what is noted here. This waits for
     -- no such session.
     insert into millrace.route (kind_name, queue_name, kind, queue)
-    select k.name, '', k.id, coalesce(k.queue, fallback) from millrace.kind k where k.id = any (ids) order by k.name for share skip locked
+    select k.name, '', k.id, coalesce(k.queue, fallback) from millrace.kind k where k.id = any (ids) and not k.searchable order by k.name for share skip locked
         on conflict do nothing;
     return ids;
 end $$;

@@ -164,6 +164,8 @@ begin
         perform millrace.schedule_trim();
     end if;
     perform millrace.trace_sweep();
+    perform millrace.failures_keep();
+    perform millrace.fields_fill();
     perform millrace.flows_expire();
     perform millrace.events_expire();
     perform millrace.documents_expire();

@@ -58,7 +58,8 @@ declare
     new_id bigint := (millrace.enqueue_one(kind, args, queue, priority, run_at, unique_key, on_conflict, limit_key, tenant, max_attempts,
         tags, metadata, options, caller => enqueue_fully.caller)).id;
 begin
-    if plain_lane is not null and queue is not null and not args ? '$millrace' and enqueue_fully.caller = current_user then
+    if plain_lane is not null and queue is not null and not args ? '$millrace' and enqueue_fully.caller = current_user
+       and not (select k.searchable from millrace.kind k where k.name = enqueue_fully.kind) then
         perform millrace.route_keep(kind, queue);
     end if;
     return new_id;
@@ -101,6 +102,7 @@ declare
     holder bigint;
     replaced record;
     fate text := 'unknown';                               -- see unique_replace
+    is_searchable boolean := false;
     follows boolean := false;
     tries int := 0;
     told text;                                            -- see wake_saying
@@ -164,7 +166,7 @@ begin
         perform millrace.refuse('run_at is infinite', 'run_at', 'Give a point in time.');
     end if;
 
-    select k.id, coalesce(the_queue, d.name, 'default'), q.id into kind_id, queue_name, queue_id
+    select k.id, coalesce(the_queue, d.name, 'default'), q.id, k.searchable into kind_id, queue_name, queue_id, is_searchable
       from millrace.kind k
       left join millrace.queue d on d.id = k.queue
       left join millrace.queue q on q.name = coalesce(the_queue, d.name, 'default') and coalesce(q.tenant, '') = coalesce(the_tenant, '')
@@ -173,6 +175,7 @@ begin
     if not found then
         kind_id := millrace.kind_id(the_kind);
         queue_name := coalesce(the_queue, 'default');
+        is_searchable := false;
     end if;
 
     if enqueue_one.caller is distinct from current_user and not millrace.is_staff(enqueue_one.caller) then
@@ -203,6 +206,10 @@ begin
                 if fate = 'replaced' then
                     id := replaced.id;
                     created := false;
+                    if is_searchable then
+                        delete from millrace.job_field x where x.job = id;
+                        perform millrace.fields_put(id, kind_id, the_args);
+                    end if;
                     return;
                 end if;
                 follows := fate = 'follows';
@@ -231,6 +238,9 @@ begin
         limit_key, limit_scope, tenant, owner, tags, metadata, options)
     values (id, kind_id, queue_id, the_lane, the_max_attempts, t, the_run_at, the_args, the_hash, the_key,
         the_limit_key, case when the_limit_key is not null then own_scope end, the_tenant, enqueue_one.caller, nullif(the_tags, '{}'), nullif(the_metadata, '{}'), nullif(the_options, '{}'));
+    if is_searchable then
+        perform millrace.fields_put(id, kind_id, the_args);
+    end if;
 
     if follows then
         return;                                           -- the end of the holder gives it its place
@@ -405,7 +415,7 @@ begin
                                'tags', 'metadata', 'options'] = '{}'
     ), known as materialized (
         select g.place, g.one, coalesce(g.args, '{}') as args, g.limit_key, g.tenant, g.run_at, g.max_attempts, g.options, g.metadata,
-               k.id as kind, q.id as queue, g.priority * 4 + 1 as lane, millrace.key_gate(g.limit_key, null) as gate,
+               k.id as kind, k.searchable, q.id as queue, g.priority * 4 + 1 as lane, millrace.key_gate(g.limit_key, null) as gate,
                coalesce(g.run_at > t, false) as is_later
           from given g
           join millrace.kind k on k.name = g.one ->> 'kind'
@@ -443,8 +453,12 @@ begin
         select n.run_at, n.id, n.queue, n.kind, n.lane from new n where n.is_later
     )
     select array_agg(n.id order by n.place) as ids, array_agg(n.place order by n.place) as places,
-           array_agg(distinct array[n.queue, n.lane, n.is_later::int]) filter (where not n.is_aside and coalesce(n.run_at, t) <= t + interval '2 s') as lanes
+           array_agg(distinct array[n.queue, n.lane, n.is_later::int]) filter (where not n.is_aside and coalesce(n.run_at, t) <= t + interval '2 s') as lanes,
+           array_agg(n.id) filter (where n.searchable) as searchable
       into woken from new n;
+    if woken.searchable is not null then
+        perform millrace.fields_put_many(woken.searchable);
+    end if;
     ids := array_fill(null::bigint, array[jsonb_array_length(jobs)]);
     for n in 1 .. coalesce(cardinality(woken.places), 0) loop
         ids[woken.places[n]] := woken.ids[n];
@@ -524,6 +538,7 @@ declare
     later boolean := coalesce(the_run_at > t, false);
     aside boolean;
     head record;
+    to_index bigint[];
 begin
     if cardinality(the_args) = 0 then
         return;
@@ -532,7 +547,8 @@ begin
     select e.id into first from millrace.enqueue_one(the_kind, the_args[1]::jsonb, the_queue, the_priority, the_run_at,
         null, 'skip', the_limit_key, the_tenant, the_max_attempts, null, null, null, caller => enqueue_bulk.caller) e;
     last := first;
-    select j.*, millrace.key_gate(j.limit_key, j.limit_scope) as gate into strict head from millrace.job j where j.id = first;
+    select j.*, millrace.key_gate(j.limit_key, j.limit_scope) as gate, (select k.searchable from millrace.kind k where k.id = j.kind) as searchable
+      into strict head from millrace.job j where j.id = first;
     aside := not later and head.gate is not null and millrace.gate_has_parked(head.gate);
     if exists (select from unnest(the_args) a where octet_length(a) > millrace.most('args')) then
         perform millrace.refuse(format('args of a job take more than the %s bytes allowed', millrace.most('args')), 'args',
@@ -554,6 +570,9 @@ begin
         insert into millrace.timer (due, job, queue, kind, lane)
         select the_run_at, n.id, head.queue, head.kind, head.lane from new n where later
     )
-    select coalesce(max(n.id), last) into last from new n;
+    select coalesce(max(n.id), last), case when head.searchable then array_agg(n.id) end into last, to_index from new n;
+    if to_index is not null then
+        perform millrace.fields_put_many(to_index);
+    end if;
     return next;
 end $$;

@@ -124,6 +124,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     run record;
     head record;
+    to_index bigint[];
     options jsonb := jsonb_strip_nulls(jsonb_build_object('fence', spawn.token, 'before', case when spawn.before is not null then jsonb_build_array(spawn.before) end));
 begin
     if coalesce(cardinality(spawn.args), 0) = 0 then
@@ -134,7 +135,7 @@ begin
         null, 'skip', null, null, null, null, null, options, caller => current_user) e;
     last := first;
     select * into run from millrace.read_token(spawn.token);
-    select j.* into strict head from millrace.job j where j.id = first;
+    select j.*, (select k.searchable from millrace.kind k where k.id = j.kind) as searchable into strict head from millrace.job j where j.id = first;
     if exists (select from unnest(spawn.args) a where octet_length(a) > 1048576) then
         perform millrace.refuse('args of a job take more than the 1048576 bytes allowed', 'args',
             'Store large data elsewhere and pass a reference.', '53400', 'too_large');
@@ -151,7 +152,10 @@ begin
     ), joined as (
         insert into millrace.edge (pred, succ) select n.id, spawn.before from new n where spawn.before is not null
     )
-    select coalesce(max(n.id), last) into last from new n;
+    select coalesce(max(n.id), last), case when head.searchable then array_agg(n.id) end into last, to_index from new n;
+    if to_index is not null then
+        perform millrace.fields_put_many(to_index);
+    end if;
     return next;
 end $$;
 

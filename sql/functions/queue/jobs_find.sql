@@ -1,10 +1,12 @@
 -- Finds jobs by everything that people may remember of them. Most conditions have no index, so a call looks at `most` jobs at most, newest
 -- first, and says where to continue: many short calls instead of one that takes minutes. `retrying` is a scheduled job whose last run
--- failed.
+-- failed. the_group: the job's last error is in this group of failures. the_field, the_value: found by the index of the kind's field, in place of the
+-- state's.
 create or replace function millrace.jobs_find(
     the_state text, the_queue text default null, the_kind text default null, the_tag text default null, the_tenant text default null,
     the_unique text default null, the_limit_key text default null, the_error text default null, since timestamptz default null,
     until timestamptz default null, after bigint default null, page int default 500, most int default 20000,
+    the_group bigint default null, the_field text default null, the_value text default null,
     out ids bigint[], out looked int, out next bigint
 )
 language plpgsql volatile security definer
@@ -16,9 +18,11 @@ declare
     lines int[] := case when the_queue is not null then millrace.queue_ids(the_queue) end;
     kind_id int := (select k.id from millrace.kind k where k.name = the_kind);
     state text := case when the_state = 'retrying' then 'scheduled' else the_state end;
-    needs_run boolean := the_state in ('dead', 'retrying') or the_error is not null or since is not null or until is not null;
+    needs_run boolean := the_state in ('dead', 'retrying') or the_error is not null or the_group is not null or since is not null or until is not null;
     batch bigint[];
     hits bigint[];
+    failure millrace.failure_group;
+    part record;
 begin
     if page is null or page not between 1 and 500 then
         perform millrace.refuse('page must be 1 to 500', 'page');
@@ -29,12 +33,25 @@ begin
     ids := '{}';
     looked := 0;
     next := after;
-    if lines = '{}' or (the_kind is not null and kind_id is null) then
+    if the_group is not null then
+        perform millrace.failures_fold();
+        select g.* into failure from millrace.failure_group g where g.id = the_group;
+        next := least(coalesce(next, 9223372036854775807), failure.hi + 1);
+    end if;
+    if lines = '{}' or (the_kind is not null and kind_id is null) or (the_group is not null and failure.id is null) then
         next := null;
         return;
     end if;
+    if the_field is not null and the_kind is null then
+        perform millrace.refuse('a field is searched without a kind', 'kind', 'Fields are those of a kind: name it.');
+    end if;
     loop
-        batch := array(select i from millrace.job_ids(state, narrow, null, null, next, 500) i order by i desc);
+        if the_field is null then
+            batch := array(select i from millrace.job_ids(state, narrow, null, null, next, 500) i order by i desc);
+        else
+            select f.ids, f.next into part from millrace.jobs_by_field(the_kind, the_field, the_value, next, 500) f;
+            batch := part.ids;
+        end if;
         hits := array(
             select b.id from unnest(batch) b(id)
               left join millrace.job j on j.id = b.id
@@ -44,6 +61,8 @@ begin
              where (lines is null or coalesce(j.queue, h.queue) = any (lines)) and (kind_id is null or coalesce(j.kind, h.kind) = kind_id)
                and (the_tag is null or the_tag = any (j.tags)) and (the_tenant is null or j.tenant = the_tenant)
                and (the_unique is null or j.unique_key = the_unique) and (the_limit_key is null or j.limit_key = the_limit_key)
+               and (the_group is null or millrace.failure_is_of(failure, coalesce(j.kind, h.kind), h.error))
+               and (the_field is null or exists (select from millrace.job(b.id) v where v.state = state))
                and (the_error is null or position(lower(the_error) in lower(h.error)) > 0)
                and (since is null or h.finished >= since) and (until is null or h.finished < until)
                and (the_state <> 'retrying' or exists (
@@ -55,11 +74,11 @@ begin
             next := ids[page];
             return;
         end if;
-        if cardinality(batch) < 500 then
+        next := case when the_field is not null then part.next else batch[500] end;
+        if next is null or next <= failure.lo then
             next := null;                                 -- that was all
             return;
         end if;
-        next := batch[500];
         exit when looked >= most;
     end loop;
 end $$;

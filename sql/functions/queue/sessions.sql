@@ -16,10 +16,12 @@ begin
 end $$;
 
 -- True while the session exists; false when its jobs were rescued: every lease is lost then.
+-- the_failures: what has failed since the last beat, similar errors together: objects with queue, kind, error (one of them; null: of several
+-- that had no room), failed, dead, jobs (some of the ids, the latest first), lo and hi (the smallest and the largest id).
 create or replace function millrace.beat(
     the_session bigint, the_state text, the_running int, the_waiting int, the_stuck int,
     the_queues int[] default null, the_kinds int[] default null, succeeded int[] default null, failed int[] default null,
-    dead int[] default null, cancelled int[] default null, snoozed int[] default null, ms bigint[] default null
+    dead int[] default null, cancelled int[] default null, snoozed int[] default null, ms bigint[] default null, the_failures jsonb default null
 ) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -33,6 +35,11 @@ begin
     if the_queues is not null then
         insert into millrace.tally (at, session, queue, kind, succeeded, failed, dead, cancelled, snoozed, ms)
         select t, the_session, x.* from unnest(the_queues, the_kinds, succeeded, failed, dead, cancelled, snoozed, ms) x;
+    end if;
+    if the_failures is not null then
+        insert into millrace.failure_note (first_at, at, session, queue, kind, error, failed, dead, jobs, lo, hi)
+        select t, t, the_session, x.queue, x.kind, left(x.error, 1000), x.failed, x.dead, x.jobs[1:20], x.lo, x.hi
+          from jsonb_to_recordset(the_failures) x(queue int, kind int, error text, failed bigint, dead bigint, jobs bigint[], lo bigint, hi bigint);
     end if;
     return stands;
 end $$;
@@ -95,14 +102,14 @@ begin
                  where h.class = (one.number & 3)::smallint and h.started = one.at
                    and h.id = u.id and h.session = the_session and h.number = one.number)
         ), judged as materialized (
-            select u.*, case when u.cancelled then 2 when one.number & 4 <> 0 and u.crashes >= 5 then 3 else 7 end as outcome
-              from unfinished u where u.kind is not null
+            select u.*, case u.outcome when 2 then null
+                       when 3 then format('quarantined: it ran alone when worker %s crashed, for the second time (%s crashes)', the_name, u.crashes)
+                       else format('worker %s was %s while the job ran or waited there', the_name, reason) end as error
+              from (select x.*, case when x.cancelled then 2 when one.number & 4 <> 0 and x.crashes >= 5 then 3 else 7 end as outcome
+                      from unfinished x where x.kind is not null) u
         ), recorded as (
             insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes, error)
-            select u.id, the_session, one.number, one.at, t, u.kind, u.queue, one.number & 3, u.outcome, u.attempt + 1, u.crashes,
-                   case u.outcome when 2 then null
-                       when 3 then format('quarantined: it ran alone when worker %s crashed, for the second time (%s crashes)', the_name, u.crashes)
-                       else format('worker %s was %s while the job ran or waited there', the_name, reason) end
+            select u.id, the_session, one.number, one.at, t, u.kind, u.queue, one.number & 3, u.outcome, u.attempt + 1, u.crashes, u.error
               from judged u
         ), back as (
             insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
@@ -112,6 +119,11 @@ begin
             insert into millrace.tally (at, session, queue, kind, failed, dead)
             select t, the_session, u.queue, u.kind, count(*) filter (where u.outcome <> 2), count(*) filter (where u.outcome = 3)
               from judged u group by u.queue, u.kind
+        ), noted as (
+            insert into millrace.failure_note (first_at, at, session, queue, kind, error, failed, dead, jobs, lo, hi)
+            select t, t, the_session, u.queue, u.kind, min(u.error), count(*), count(*) filter (where u.outcome = 3),
+                   (array_agg(u.id order by u.id desc))[1:20], min(u.id), max(u.id)
+              from judged u where u.outcome <> 2 group by u.queue, u.kind, u.outcome
         )
         select count(*), count(*) filter (where u.outcome = 3), array_agg(distinct u.queue), array_agg(distinct millrace.lane_of(u.lane, u.crashes, true)),
                array_agg(u.id) filter (where u.outcome in (2, 3) and u.unique_hash is not null), (select array_agg(u.id) from unfinished u)

@@ -119,7 +119,8 @@ language sql volatile set search_path = pg_catalog, pg_temp as $$
     delete from millrace.step s where s.job = any (jobs);
     delete from millrace.progress p where p.job = any (jobs);
     delete from millrace.log_line l where l.job = any (jobs);
-    delete from millrace.result r where r.job = any (jobs)
+    delete from millrace.result r where r.job = any (jobs);
+    delete from millrace.job_field x where x.job = any (jobs)
 $$;
 
 -- Traces are deleted after their jobs, in whatever way those went. The sweep walks in order of jobs, `stretch` jobs a minute, and continues

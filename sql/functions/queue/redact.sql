@@ -1,0 +1,219 @@
+-- Arguments without their secrets, for people who may look at jobs and not at everything in them. A rule is a path such as card.number or
+-- people.*.email and matches at any depth (so *. at its beginning says nothing); * is any one name, and positions in arrays may be left out. Rules come from the kind (from
+-- programs and from operators) and from one list for the whole database. In doubt a value is hidden.
+
+create or replace function millrace.redactions_usual() returns text[]
+language sql immutable parallel safe as $$
+    select array['password', 'passwd', 'passphrase', 'pwd', 'secret', 'token', 'authorization', 'api_key', 'apikey', 'access_key', 'private_key',
+        'credential', 'cookie', 'card', 'card_number', 'cvv', 'cvc', 'iban', 'ssn', 'pin', 'otp']
+$$;
+
+-- The list of the whole database. A single name also matches at the end of a longer one (accessToken, card_number2, tokens).
+create or replace function millrace.redactions() returns setof text
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select unnest(coalesce((select array(select jsonb_array_elements_text(s.value::jsonb)) from millrace.setting s where s.name = 'redactions'),
+        millrace.redactions_usual()))
+$$;
+
+-- null: the usual list again.
+create or replace function millrace.redactions_set(names text[]) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    old text[] := array(select millrace.redactions());
+begin
+    perform millrace.check_paths(names, 'names', true);
+    if names is null then
+        delete from millrace.setting s where s.name = 'redactions';
+    else
+        insert into millrace.setting (name, value) values ('redactions', to_jsonb(names)::text)
+            on conflict (name) do update set value = excluded.value;
+    end if;
+    return old is distinct from array(select millrace.redactions());
+end $$;
+
+-- An operator's rules for a kind, besides those that programs declare. null: none, and what programs declared is forgotten until they
+-- start again.
+create or replace function millrace.kind_redactions_set(the_kind text, paths text[]) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    kind_id int;
+    old record;
+begin
+    perform millrace.check_paths(paths, 'paths', true);
+    kind_id := millrace.kind_id(the_kind);
+    select k.redactions_set as own, k.redactions_declared as declared into old from millrace.kind k where k.id = kind_id for update;
+    update millrace.kind k
+       set redactions_set = nullif(paths, '{}'), redactions_declared = case when paths is not null then k.redactions_declared end
+     where k.id = kind_id;
+    return old.own is distinct from nullif(paths, '{}') or (paths is null and old.declared is not null);
+end $$;
+
+-- Names are compared in one spelling: accessToken, access-token and ACCESS_TOKEN are access_token.
+create or replace function millrace.redact_word(name text) returns text
+language sql immutable parallel safe as $$
+    select btrim(lower(translate(regexp_replace(regexp_replace(name, '([a-z0-9])([A-Z])', E'\\1_\\2', 'g'), '([A-Z])([A-Z][a-z])', E'\\1_\\2', 'g'), '-. ', '___')), '_')
+$$;
+
+-- The single names of the list as one expression. A name of five letters and more also matches where no word begins (accesstoken).
+create or replace function millrace.redact_pattern(names text[]) returns text
+language sql immutable parallel safe as $$
+    select string_agg(case when length(w.word) >= 5 then '' else '(?:^|_)' end || regexp_replace(w.word, '([^a-z0-9_])', E'\\\\\\1', 'g'), '|' order by w.word)
+      from (select distinct millrace.redact_word(n) as word from unnest(names) n where n not like '%.%' and n <> '*') w where w.word <> ''
+$$;
+
+-- The rules of a kind: the words of all paths, one path after the other; which words end a path; where paths begin; and the expression
+-- for names of the list.
+create or replace function millrace.redact_rules(the_kind text, out words text[], out ends boolean[], out starts int[], out pattern text)
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+    names text[] := array(select millrace.redactions());
+    path text;
+    steps text[];
+begin
+    words := '{}'; ends := '{}'; starts := '{}';
+    for path in
+        select n from unnest(names) n where n like '%.%' or n = '*'
+        union select unnest(coalesce(k.redactions_declared, '{}') || coalesce(k.redactions_set, '{}')) from millrace.kind k where k.name = the_kind
+    loop
+        steps := string_to_array(regexp_replace(path, '^(\*\.)+', ''), '.');    -- at any depth it is anyway
+        starts := starts || (cardinality(words) + 1);
+        for n in 1 .. cardinality(steps) loop
+            words := words || case steps[n] when '*' then '*' else millrace.redact_word(steps[n]) end;
+            ends := ends || (n = cardinality(steps));
+        end loop;
+    end loop;
+    pattern := '(?:' || millrace.redact_pattern(names) || ')s?_?[0-9]*$';
+end $$;
+
+-- at: the words that may come next, of paths that have begun. Deeper than 40 everything is hidden: each level takes stack.
+create or replace function millrace.redact_walk(value jsonb, at int[], depth int, words text[], ends boolean[], starts int[], pattern text) returns jsonb
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+begin
+    case jsonb_typeof(value)
+    when 'object' then
+        if depth > 40 then return '"[redacted]"'; end if;
+        return coalesce((
+            select jsonb_object_agg(e.key, millrace.redact_member(e.value, e.key, false, at, depth, words, ends, starts, pattern))
+              from jsonb_each(value) e), '{}');
+    when 'array' then
+        if depth > 40 then return '"[redacted]"'; end if;
+        return coalesce((
+            select jsonb_agg(millrace.redact_member(e.value, (e.place - 1)::text, true, at, depth, words, ends, starts, pattern) order by e.place)
+              from jsonb_array_elements(value) with ordinality e(value, place)), '[]');
+    else
+        return value;
+    end case;
+end $$;
+
+create or replace function millrace.redact_member(
+    value jsonb, name text, is_place boolean, at int[], depth int, words text[], ends boolean[], starts int[], pattern text
+) returns jsonb
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+declare
+    word text := case when is_place then name else millrace.redact_word(name) end;
+    later int[] := case when is_place then at else '{}' end;    -- a position may be left out of a path
+    n int;
+begin
+    if not is_place and word ~ pattern then
+        return '"[redacted]"';
+    end if;
+    foreach n in array at || starts loop
+        if words[n] = '*' or words[n] = word then
+            if ends[n] then
+                return '"[redacted]"';
+            end if;
+            later := later || (n + 1);
+        end if;
+    end loop;
+    if jsonb_typeof(value) not in ('object', 'array') then
+        return value;
+    end if;
+    return millrace.redact_walk(value, later, depth + 1, words, ends, starts, pattern);
+end $$;
+
+-- The arguments of a kind with "[redacted]" in place of what a rule covers. Encrypted ones stay as they are.
+create or replace function millrace.redact(the_kind text, args jsonb) returns jsonb
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+declare
+    rules record := millrace.redact_rules(the_kind);
+begin
+    if millrace.is_sealed(args) then
+        return args;
+    end if;
+    return millrace.redact_walk(args, '{}', 0, rules.words, rules.ends, rules.starts, rules.pattern);
+end $$;
+
+-- A text without the values that stand behind names of the list (password=x, "token": "y", Authorization: Bearer z), and without the
+-- passwords of URLs. Secrets without their name beside them cannot be known.
+create or replace function millrace.redact_text(said text) returns text
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    names text;
+begin
+    if said !~ '[=:]' then
+        return said;
+    end if;
+    select string_agg(case when length(w.word) >= 5 then '' else '(?:\m|_)' end || regexp_replace(replace(w.word, '_', '[_ -]?'), '([^][a-z0-9_ ?-])', E'\\\\\\1', 'g'), '|')
+      into names
+      from (select distinct millrace.redact_word(n) as word from millrace.redactions() n where n not like '%.%' and n <> '*') w where w.word <> '';
+    if names is not null then
+        said := regexp_replace(said,
+            '((?:' || names || ')s?[0-9]*["'']?\s*[:=]\s*)(?:"(?:[^"\\]|\\.)*"|''(?:[^''\\]|\\.)*''|(?:(?:bearer|basic|digest)\s+)?[^\s,;&"''})\]]+)',
+            E'\\1[redacted]', 'gi');
+    end if;
+    return regexp_replace(said, '(://[^:/@\s]*:)[^@/\s]+@', E'\\1[redacted]@', 'g');
+end $$;
+
+create or replace function millrace.job_redacted(it millrace.jobs) returns millrace.jobs
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+    it.args := millrace.redact(it.kind, it.args);
+    it.result := millrace.redact(it.kind, it.result);
+    it.metadata := millrace.redact(it.kind, it.metadata);
+    it.errors := (select coalesce(jsonb_agg(e.value || jsonb_build_object('error', millrace.redact_text(e.value ->> 'error')) order by e.place), '[]')
+                    from jsonb_array_elements(it.errors) with ordinality e(value, place));
+    it.progress := it.progress || jsonb_build_object('stage', millrace.redact_text(it.progress ->> 'stage'), 'note', millrace.redact_text(it.progress ->> 'note'));
+    return it;
+end $$;
+
+-- The row of millrace.job with its secrets hidden. It shows every job, whoever owns it: whether somebody may look is decided by the grant.
+create or replace function millrace.job_shown(id bigint) returns setof millrace.jobs
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    one millrace.jobs;
+begin
+    for one in select j.* from millrace.job(job_shown.id) j loop
+        return next millrace.job_redacted(one);
+    end loop;
+end $$;
+
+-- Several of them, in the order of the ids; those that are gone are left out.
+create or replace function millrace.jobs_shown(ids bigint[]) returns setof millrace.jobs
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    n bigint;
+begin
+    if ids is null or cardinality(ids) > 500 then
+        perform millrace.refuse('ids must be at most 500', 'ids');
+    end if;
+    foreach n in array ids loop
+        return query select * from millrace.job_shown(n);
+    end loop;
+end $$;
+
+create or replace function millrace.logs_shown(id bigint, after bigint default 0)
+returns table (n bigint, at timestamptz, level text, attempt int, token text, line text)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return query select l.n, l.at, l.level, l.attempt, l.token, millrace.redact_text(l.line) from millrace.logs(logs_shown.id, logs_shown.after) l;
+end $$;
+
+create or replace function millrace.steps_shown(id bigint)
+returns table (name text, value jsonb, attempt int, at timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    the_kind text := (select k.name from millrace.job j join millrace.kind k on k.id = j.kind where j.id = steps_shown.id);
+begin
+    -- A value that a step of this name has is hidden like one of a field of this name.
+    return query select s.name, millrace.redact(the_kind, jsonb_build_object(s.name, s.value)) -> s.name, s.attempt, s.at from millrace.steps(steps_shown.id) s;
+end $$;
