@@ -24,6 +24,14 @@ public protocol Job: Codable, Sendable {
 
     /// Whether an encrypted kind refuses jobs with plain arguments, such as SQL enqueues. Default: they run, and the worker logs it.
     static var refusesPlain: Bool { get }
+
+    /// The fields of its arguments by which jobs can be found, such as `["order.id"]`: names in the JSON, with dots for nested ones. At most
+    /// 8. The values are kept in plain text, so an encrypted kind has none. Default: none.
+    static var searchable: [String] { get }
+
+    /// The fields of its arguments and results that are hidden from people who may look at jobs, such as `["card.number", "people.*.email"]`.
+    /// A path matches at any depth, and `*` is any one name. Names such as `password` are hidden anyway. Default: none.
+    static var redacted: [String] { get }
 }
 
 extension Job {
@@ -37,6 +45,10 @@ extension Job {
     public static var encrypted: Bool { false }
     /// Plain arguments are accepted.
     public static var refusesPlain: Bool { false }
+    /// None.
+    public static var searchable: [String] { [] }
+    /// What the list of the whole database hides.
+    public static var redacted: [String] { [] }
 }
 
 /// What happens to a run while its worker cannot reach the database.

@@ -84,15 +84,25 @@ extension Queue {
     package static let page = 500
 
     /// nil: there is no such job, or the caller may not see it.
-    package static func job(_ id: Int64, on connection: Connection) async throws(PostgresError) -> JobDetail? {
-        try await connection.query(
+    /// - Parameter redacted: with its secrets hidden, as those see it who may look at every job.
+    package static func job(
+        _ id: Int64, redacted: Bool = false, on connection: Connection
+    ) async throws(PostgresError) -> JobDetail? {
+        let sql: SQL =
+            redacted
+            ? """
+            select id, kind, queue, state, priority, args, run_at, attempt, max_attempts, crashes, unique_key, limit_key, tenant,
+                   tags, metadata, enqueued_at, started_at, finished_at, worker, progress, errors,
+                   waits_for, result, limited_by
+              from millrace.job_shown($1)
             """
+            : """
             select id, kind, queue, state, priority, args, run_at, attempt, max_attempts, crashes, unique_key, limit_key, tenant,
                    tags, metadata, enqueued_at, started_at, finished_at, worker, progress, errors,
                    waits_for, result, limited_by
               from millrace.job($1)
-            """, [.int8(id)]
-        ) { row throws(PostgresError) in try JobDetail(row) }.first
+            """
+        return try await connection.query(sql, [.int8(id)]) { row throws(PostgresError) in try JobDetail(row) }.first
     }
 
     /// Why a job does not run, as JSON; nil when it runs or has ended, or when the caller may not see it.

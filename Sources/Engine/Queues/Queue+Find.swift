@@ -7,18 +7,27 @@ package struct JobSearch: Sendable, Equatable {
     package var tenant: String?
     package var uniqueKey: String?
     package var limitKey: String?
+    /// The group of failures that the job's last error is in.
+    package var group: Int64?
+    /// A searchable field of the kind.
+    package var field: FieldValue?
 
     package init(
-        _ dead: DeadFilter = DeadFilter(), tenant: String? = nil, uniqueKey: String? = nil, limitKey: String? = nil
+        _ dead: DeadFilter = DeadFilter(), tenant: String? = nil, uniqueKey: String? = nil, limitKey: String? = nil,
+        group: Int64? = nil, field: FieldValue? = nil
     ) {
         self.dead = dead
         self.tenant = tenant
         self.uniqueKey = uniqueKey
         self.limitKey = limitKey
+        self.group = group
+        self.field = field
     }
 
     /// True when it has a condition that the plain lists do not support.
-    package var isWide: Bool { tenant != nil || uniqueKey != nil || limitKey != nil }
+    package var isWide: Bool {
+        tenant != nil || uniqueKey != nil || limitKey != nil || group != nil || field != nil
+    }
 }
 
 /// The result of one part of a search.
@@ -64,11 +73,12 @@ extension Queue {
             """
             select ids, looked, next
               from millrace.jobs_find($1, $2, $3, $4, $12, $13, $14, $5, coalesce($6, millrace.now() - make_interval(secs => $7)),
-                coalesce($8, millrace.now() - make_interval(secs => $9)), $10, $11)
+                coalesce($8, millrace.now() - make_interval(secs => $9)), $10, $11,
+                the_group => $15, the_field => $16, the_value => $17)
             """,
             [.text(state)] + search.dead.parameters + [
                 .int8(after), .int4(Int32(clamping: min(limit, page))), .text(search.tenant), .text(search.uniqueKey),
-                .text(search.limitKey),
+                .text(search.limitKey), .int8(search.group), .text(search.field?.name), .text(search.field?.value),
             ], deadline: deadline
         ) { row throws(PostgresError) in
             JobSearchPart(ids: try row.ints(0), looked: Int(try row.int(1)), next: try row.optionalInt(2))

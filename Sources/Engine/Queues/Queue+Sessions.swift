@@ -1,3 +1,4 @@
+import FoundationEssentials
 package import Postgres
 
 /// A worker's description of itself when it opens a session.
@@ -100,6 +101,17 @@ extension Queue {
         return try one(rows)
     }
 
+    /// One kind, with the paths that its program declares; nil: it says nothing.
+    package static func registerKind(
+        on connection: Connection, _ name: String, queue: String?, searchable: [String]?, redacted: [String]?
+    ) async throws(PostgresError) -> Int32 {
+        let rows = try await connection.query(
+            "select millrace.register_kinds($1, $2, jsonb_build_array($3::text[]), jsonb_build_array($4::text[]))",
+            [.texts([name]), .texts([queue]), .texts(searchable), .texts(redacted)]
+        ) { row throws(PostgresError) in try row.ints(0).map { Int32($0) } }
+        return try one(try one(rows))
+    }
+
     /// Creates the queues that a worker names, so that it can be woken for their first job.
     package static func registerQueues(on connection: Connection, _ names: [String]) async throws(PostgresError) {
         guard !names.isEmpty else { return }
@@ -123,18 +135,20 @@ extension Queue {
     /// True while the session exists.
     package static func beat(
         on connection: Connection, session: Int64, state: String, running: Int, waiting: Int, stuck: Int,
-        tallies: [TallyKey: RunTally]
+        tallies: [TallyKey: RunTally], failures: [FailureTally] = []
     ) async throws(PostgresError) -> Bool {
         let pairs = Array(tallies)
         let some = !pairs.isEmpty
+        let failed = failures.isEmpty ? nil : try? JSONEncoder().encode(failures)  // numbers and texts: it cannot fail
         let rows = try await connection.query(
-            "select millrace.beat($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            "select millrace.beat($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
             [
                 .int8(session), .text(state), .int4(Int32(running)), .int4(Int32(waiting)), .int4(Int32(stuck)),
                 .int4s(some ? pairs.map(\.key.queue) : nil), .int4s(some ? pairs.map(\.key.kind) : nil),
                 .int4s(some ? pairs.map(\.value.succeeded) : nil), .int4s(some ? pairs.map(\.value.failed) : nil),
                 .int4s(some ? pairs.map(\.value.dead) : nil), .int4s(some ? pairs.map(\.value.cancelled) : nil),
                 .int4s(some ? pairs.map(\.value.snoozed) : nil), .int8s(some ? pairs.map(\.value.milliseconds) : nil),
+                .json(failed.map { Array($0) }),
             ]
         ) { row throws(PostgresError) in try row.bool(0) }
         return try one(rows)

@@ -58,9 +58,14 @@ package struct RunReport: Sendable, Encodable {
 
 extension Queue {
     /// A job's recorded steps, oldest first.
-    package static func steps(of id: Int64, on connection: Connection) async throws(PostgresError) -> [StepRow] {
-        try await connection.query("select name, value, attempt, at from millrace.steps($1)", [.int8(id)]) {
-            row throws(PostgresError) in
+    package static func steps(
+        of id: Int64, redacted: Bool = false, on connection: Connection
+    ) async throws(PostgresError) -> [StepRow] {
+        let sql: SQL =
+            redacted
+            ? "select name, value, attempt, at from millrace.steps_shown($1)"
+            : "select name, value, attempt, at from millrace.steps($1)"
+        return try await connection.query(sql, [.int8(id)]) { row throws(PostgresError) in
             StepRow(
                 name: try row.string(0), value: try row.json(1), attempt: Int(try row.int(2)), at: try row.date(3))
         }
@@ -93,11 +98,13 @@ extension Queue {
 
     /// The kept lines of a job's log after the given one.
     package static func logs(
-        of id: Int64, after number: Int64 = 0, on connection: Connection
+        of id: Int64, after number: Int64 = 0, redacted: Bool = false, on connection: Connection
     ) async throws(PostgresError) -> [LogRow] {
-        try await connection.query(
-            "select n, at, level, attempt, token, line from millrace.logs($1, $2)", [.int8(id), .int8(number)]
-        ) { row throws(PostgresError) in
+        let sql: SQL =
+            redacted
+            ? "select n, at, level, attempt, token, line from millrace.logs_shown($1, $2)"
+            : "select n, at, level, attempt, token, line from millrace.logs($1, $2)"
+        return try await connection.query(sql, [.int8(id), .int8(number)]) { row throws(PostgresError) in
             LogRow(
                 number: try row.int(0), at: try row.date(1), level: try row.string(2), attempt: Int(try row.int(3)),
                 token: try row.string(4), text: try row.string(5))

@@ -110,6 +110,7 @@ extension WorkerState {
                 (key, sum) = (own, RunTally())
             }
             sum.add(end)
+            failures.add(end)
             meter.add(end.outcome, milliseconds: end.milliseconds, to: own)
             if end.outcome == .released { totals.handedBack += 1 } else { totals.finished += 1 }
         }

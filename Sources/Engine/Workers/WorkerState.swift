@@ -46,6 +46,7 @@ package struct WorkerState: Sendable {
     private var suspects = 0
     private var lone = 0
     var tallies: [TallyKey: RunTally] = [:]
+    var failures = FailureTallies()
     var meter = RunMeter()
     package internal(set) var totals = Totals()
     var stopped = false

@@ -230,7 +230,14 @@ final class WorkerStateGuard: Sendable {
         state.withLock { $0.jobs.takeTallies() }
     }
 
-    func putBack(_ tallies: [TallyKey: RunTally]) {
-        state.withLock { $0.jobs.putBack(tallies: tallies) }
+    func takeFailures() -> [FailureTally] {
+        state.withLock { $0.jobs.failures.take() }
+    }
+
+    func putBack(_ tallies: [TallyKey: RunTally], _ failures: [FailureTally]) {
+        state.withLock {
+            $0.jobs.putBack(tallies: tallies)
+            $0.jobs.failures.putBack(failures)
+        }
     }
 }

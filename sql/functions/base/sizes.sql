@@ -44,11 +44,7 @@ begin atomic
         ('own_notice_data', 4096, 'bytes'),
         ('warnings', 5, 'entries'),
         ('device_token', 4096, 'characters'),
-        ('channels', 16384, 'bytes'),
-        ('path', 128, 'characters'),                      -- of a searchable field, of a redaction
-        ('fields', 8, 'entries'),                         -- that can be searched, of a kind
-        ('field_value', 10000, 'characters'),             -- that is searched for; the first 200 are indexed
-        ('redactions', 64, 'entries')                     -- of a kind, or of the whole database
+        ('channels', 16384, 'bytes')
       ) v(input, most, unit);
 end;
 

@@ -16,20 +16,20 @@ $$;
 create or replace function millrace.check_paths(paths text[], field text, stars boolean) returns void
 language plpgsql immutable as $$
 declare
-    most bigint := millrace.most(case when stars then 'redactions' else 'fields' end);
+    most int := case when stars then 64 else 8 end;
     one text;
 begin
     if cardinality(paths) > most then
         perform millrace.refuse(format('%s paths are more than the %s allowed', cardinality(paths), most), field);
     end if;
     foreach one in array paths loop
-        if one is null or length(one) > millrace.most('path') or one !~ '^[^.[:cntrl:]]+(\.[^.[:cntrl:]]+)*$'
+        if one is null or length(one) > 128 or one !~ '^[^.[:cntrl:]]+(\.[^.[:cntrl:]]+)*$'
            or cardinality(string_to_array(one, '.')) > 8 or (one like '%*%' and (not stars or exists (
                 select from unnest(string_to_array(one, '.')) s where s like '%*%' and s <> '*')))
         then
             perform millrace.refuse(format('%L is not a path', left(one, 60)), field, format(
-                'Give the names of nested fields with dots between them, such as order.id; at most 8 names and %s characters%s.',
-                millrace.most('path'), case when stars then '; * is any name' else '' end));
+                'Give the names of nested fields with dots between them, such as order.id; at most 8 names and 128 characters%s.',
+                case when stars then '; * is any name' else '' end));
         end if;
     end loop;
 end $$;
@@ -99,12 +99,13 @@ begin
     select k.id, coalesce(k.fields_declared, '{}') as fields, coalesce(k.redactions_declared, '{}') as redactions into strict old
       from millrace.kind k where k.name = the_name;
     if not old.redactions @> new_redactions then
-        update millrace.kind k set redactions_declared = array(select unnest(coalesce(k.redactions_declared, '{}')) union select unnest(new_redactions) order by 1)
+        update millrace.kind k set redactions_declared = case when cardinality(u.all_paths) > 64 then new_redactions else u.all_paths end
+          from (select array(select unnest(old.redactions) union select unnest(new_redactions) order by 1) as all_paths) u
          where k.id = old.id;
     end if;
     if not old.fields @> new_fields then
         -- More than there is room for: earlier versions have declared the others.
-        update millrace.kind k set fields_declared = case when cardinality(u.all_fields) > millrace.most('fields') then new_fields else u.all_fields end
+        update millrace.kind k set fields_declared = case when cardinality(u.all_fields) > 8 then new_fields else u.all_fields end
           from (select array(select unnest(old.fields) union select unnest(new_fields) order by 1) as all_fields) u
          where k.id = old.id;
         perform millrace.kind_fields_apply(old.id);
@@ -159,8 +160,8 @@ begin
     if page is null or page not between 1 and 500 then
         perform millrace.refuse('page must be 1 to 500', 'page');
     end if;
-    if jobs_by_field.value is null or length(jobs_by_field.value) > millrace.most('field_value') then
-        perform millrace.refuse(format('value must have 0 to %s characters', millrace.most('field_value')), 'value');
+    if jobs_by_field.value is null or length(jobs_by_field.value) > 10000 then
+        perform millrace.refuse('value must have 0 to 10000 characters', 'value');
     end if;
     select f.id, f.steps, f.filled into it
       from millrace.kind_field f join millrace.kind k on k.id = f.kind

@@ -13,6 +13,9 @@ package struct Handler: Sendable {
     /// Its arguments are expected to be sealed.
     package var encrypted = false
     package var refusesPlain = false
+    /// The paths of arguments that can be searched, and of those that are hidden; nil: it says nothing.
+    package var searchable: [String]?
+    package var redacted: [String]?
     /// Runs one job, by itself.
     package var body: Body
     /// nil: every job runs by itself.
@@ -41,6 +44,8 @@ package struct Handler: Sendable {
         }
         encrypted = Work.encrypted
         refusesPlain = Work.encrypted && Work.refusesPlain
+        searchable = Work.searchable
+        redacted = Work.redacted
     }
 
     static func decoding<Work: Job>(_ type: Work.Type) -> @Sendable ([UInt8]) throws -> Work {

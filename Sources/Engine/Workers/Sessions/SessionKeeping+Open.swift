@@ -92,7 +92,10 @@ extension SessionKeeping {
         }
         var kinds: [Int32] = []
         for handler in running.handlers {
-            kinds += try await Queue.registerKinds(on: connection, [(handler.kind, handler.queue)])
+            kinds.append(
+                try await Queue.registerKind(
+                    on: connection, handler.kind, queue: handler.queue, searchable: handler.searchable,
+                    redacted: handler.redacted))
         }
         return kinds
     }

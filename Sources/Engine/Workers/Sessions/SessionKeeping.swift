@@ -46,7 +46,7 @@ actor SessionKeeping: SharingPart {
     }
 
     private func beat() async throws(PostgresError) -> Bool {
-        let tallies = state.takeTallies()
+        let (tallies, failures) = (state.takeTallies(), state.takeFailures())
         let counts = state.counts
         let stuck = state.runs.count { $0.isStuck }
         let isStalled = stalls.longest(atLeast: options.stallsAfter) != nil
@@ -55,11 +55,12 @@ actor SessionKeeping: SharingPart {
             return try await links.beat.use { connection throws(PostgresError) in
                 try await Queue.beat(
                     on: connection, session: state.session, state: word,
-                    running: counts.running, waiting: counts.waiting, stuck: stuck, tallies: tallies)
+                    running: counts.running, waiting: counts.waiting, stuck: stuck, tallies: tallies,
+                    failures: failures)
             }
         } catch {
             // A beat whose answer was lost may have been counted: then it is not counted twice.
-            if !error.outcomeUnknown { state.putBack(tallies) }
+            if !error.outcomeUnknown { state.putBack(tallies, failures) }
             throw error
         }
     }

@@ -32,6 +32,19 @@ extension JobFlags {
         .single("unique", "KEY", environment: .none, help: "Only jobs with this unique key."),
         .single("limit-key", "KEY", environment: .none, help: "Only jobs with this limit key."),
     ]
+
+    /// Why they failed, and what they are about.
+    static let ofCause: [CommandFlag] = [
+        .single(
+            "group", "ID", .integer(1...Int.max), environment: .none,
+            help: "Only jobs whose last error is in this group of millrace failures list."),
+        .single(
+            "field", "NAME=VALUE",
+            .custom(expects: "a field and its value, such as order.id=42") { text in
+                text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).count == 2 && text.first != "="
+                    ? nil : "takes a field and its value, such as order.id=42"
+            }, environment: .none, help: "Only jobs with this value in a searchable field of --kind."),
+    ]
 }
 
 extension Invocation {
@@ -50,7 +63,23 @@ extension Invocation {
             JobSearch(
                 try parsed.command.flag(named: "error") == nil ? DeadFilter(filter) : deadFilter,
                 tenant: parsed.string("tenant"), uniqueKey: parsed.string("unique"),
-                limitKey: parsed.string("limit-key"))
+                limitKey: parsed.string("limit-key"), group: group, field: try field)
+        }
+    }
+
+    private var group: Int64? {
+        parsed.command.flag(named: "group") == nil ? nil : parsed.integer("group").map { Int64($0) }
+    }
+
+    private var field: FieldValue? {
+        get throws {
+            guard parsed.command.flag(named: "field") != nil, let text = parsed.string("field") else { return nil }
+            guard parsed.string("kind") != nil else {
+                throw Failure(
+                    .misused, "--field needs --kind", hint: "millrace kinds list shows the searchable fields of each")
+            }
+            let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            return FieldValue(name: parts[0], value: parts.last ?? "")
         }
     }
 

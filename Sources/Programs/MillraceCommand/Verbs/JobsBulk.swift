@@ -64,7 +64,8 @@ extension Command {
         Command(
             ["jobs", deed.rawValue], summary: summary, discussion: discussion,
             arguments: [Argument("id", .any, .jobID, help: "the jobs' ids; none with filters")],
-            flags: extra + JobFlags.bulkFilter + JobFlags.ofOwner + (deed == .cancel ? [] : JobFlags.ofDead) + [
+            flags: extra + JobFlags.bulkFilter + JobFlags.ofOwner + (deed == .cancel ? [] : JobFlags.ofDead)
+                + JobFlags.ofCause + [
                 .toggle("dry-run", environment: .none, help: "Print the number, and change nothing.")
             ], examples: examples
         ) { invocation in

@@ -79,10 +79,13 @@ private struct LogFollower {
 
 extension Invocation {
     /// Steps, log and progress of a job; nothing for a client, which may not read them.
-    func traces(of id: Int64, on connection: Connection) async throws(PostgresError) -> Traces {
+    func traces(
+        of id: Int64, redacted: Bool = false, on connection: Connection
+    ) async throws(PostgresError) -> Traces {
         do throws(PostgresError) {
             return Traces(
-                steps: try await Queue.steps(of: id, on: connection), log: try await Queue.logs(of: id, on: connection))
+                steps: try await Queue.steps(of: id, redacted: redacted, on: connection),
+                log: try await Queue.logs(of: id, redacted: redacted, on: connection))
         } catch {
             guard error.sqlState == "42501" else { throw error }
             return Traces()

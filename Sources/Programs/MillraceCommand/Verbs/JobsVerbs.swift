@@ -13,7 +13,7 @@ extension Command {
             .single(
                 "state", "STATE", .choice(JobState.allCases.map(\.rawValue) + ["retrying"]),
                 help: "Only jobs in this state; retrying: scheduled after a run that failed.")
-        ] + JobFlags.filter + JobFlags.ofOwner + JobFlags.ofDead + [
+        ] + JobFlags.filter + JobFlags.ofOwner + JobFlags.ofDead + JobFlags.ofCause + [
             .single("limit", "N", .integer(1...10_000), fallback: "50", help: "Show at most this many."),
             .single("after", "ID", .jobID, environment: .none, help: "Only jobs older than this one."),
         ],
@@ -21,6 +21,7 @@ extension Command {
             Example("millrace jobs list --state dead", "what needs a look"),
             Example("millrace jobs list --state dead --error 'timed out' --since 2h", "what died of that, lately"),
             Example("millrace jobs list --queue mail --limit 500 --jsonl", "for a script"),
+            Example("millrace jobs list --kind receipt.send --field order.id=42", "by a searchable field of its arguments"),
         ]
     ) { invocation in
         let limit = invocation.parsed.integer("limit") ?? 50
@@ -32,9 +33,15 @@ extension Command {
                 .misused, "--error, --since and --until are about failed jobs: add --state dead or --state retrying")
         }
         let search = try invocation.search
+        if let field = search.field, let kind = search.dead.jobs.kind, search == JobSearch(DeadFilter(JobFilter(kind: kind)), field: field),
+            invocation.states == nil, !isRetrying
+        {
+            return try await invocation.list(kind, with: field, after: after, limit: limit)
+        }
         if isRetrying || search.isWide {
+            let failed = search.group != nil && invocation.states == nil ? ["dead", "retrying"] : states.map(\.rawValue)
             return try await invocation.listFound(
-                isRetrying ? ["retrying"] : states.map(\.rawValue), search, after: after, limit: limit)
+                isRetrying ? ["retrying"] : failed, search, after: after, limit: limit)
         }
         let jobs = try await invocation.withSchema { connection in
             var found: [Int64: JobDetail] = [:]
@@ -59,20 +66,31 @@ extension Command {
         arguments: [Argument("id", .one, .jobID, help: "the job's id")],
         flags: [
             .toggle("decrypt", environment: .none, help: "Show encrypted arguments in the clear."),
+            .toggle(
+                "redacted", environment: .none,
+                help: "Hide secrets: what the kind's redactions cover, and values of names such as password."),
             Setting.encryptionKeys.flag,
         ],
         examples: [
             Example("millrace jobs show 42", "its arguments, its place, every error, its steps, its last lines"),
             Example("millrace jobs show 42 --decrypt", "its encrypted arguments too, for who has the key"),
+            Example("millrace jobs show 42 --redacted", "for a ticket or a chat"),
         ]
     ) { invocation in
         let id = Int64(invocation.parsed.integer("id") ?? 0)
+        let redacted = invocation.parsed.isOn("redacted")
+        if redacted, invocation.parsed.isOn("decrypt") {
+            throw Failure(.misused, "--redacted and --decrypt exclude each other")
+        }
         let keys = invocation.parsed.isOn("decrypt") ? try invocation.neededKeys() : nil
         var (job, traces, flow, why) = try await invocation.withSchema { connection in
-            guard let job = try await Queue.job(id, on: connection) else { throw Invocation.unknown(id) }
+            guard let job = try await Queue.job(id, redacted: redacted, on: connection) else {
+                throw Invocation.unknown(id)
+            }
             let flow = try await Queue.flowTree(of: id, on: connection)
             let why = job.state.isFinal ? nil : try await Queue.why(id, on: connection).map { try JSONValue.read($0) }
-            return (job, try await invocation.traces(of: id, on: connection), flow, why)
+            let traces = try await invocation.traces(of: id, redacted: redacted, on: connection)
+            return (job, traces, flow, why)
         }
         if let keys, let args = job.args { job.args = try invocation.open(args, of: job, keys: keys) }
         let colors = invocation.console.colorsOutput
