@@ -59,6 +59,7 @@ package enum Schema {
         Script(name: "050_document_feeds", bytes: Embedded._050_document_feeds),
         Script(name: "051_operations_and_audit", bytes: Embedded._051_operations_and_audit),
         Script(name: "052_failures_fields_redaction", bytes: Embedded._052_failures_fields_redaction),
+        Script(name: "053_samples", bytes: Embedded._053_samples),
         Script(name: "055_console", bytes: Embedded._055_console),
     ]
 
@@ -147,6 +148,10 @@ package enum Schema {
         Script(name: "troubles", bytes: Embedded.troubles),
         Script(name: "room_lanes", bytes: Embedded.room_lanes),
         Script(name: "console", bytes: Embedded.console),
+        Script(name: "samples_pack", bytes: Embedded.samples_pack),
+        Script(name: "samples_take", bytes: Embedded.samples_take),
+        Script(name: "samples_read", bytes: Embedded.samples_read),
+        Script(name: "fleet_past", bytes: Embedded.fleet_past),
         Script(name: "retention", bytes: Embedded.retention),
         Script(name: "maintenance", bytes: Embedded.maintenance),
         Script(name: "schema", bytes: Embedded.schema),

@@ -388,6 +388,7 @@ begin
         return false;
     end if;
     perform millrace.audited('queue.pause', pause.queue, null, caller => pause.caller);
+    perform millrace.fleet_note('queue paused', pause.queue, by => pause.caller);
     return true;
 end $$;
 
@@ -404,6 +405,7 @@ begin
         end if;
         return false;
     end if;
+    perform millrace.fleet_note('queue resumed', resume.queue, by => resume.caller);
     perform pg_notify('millrace', the_id::text);          -- rare: tell everybody
     perform millrace.audited('queue.resume', resume.queue, null, caller => resume.caller);
     return true;

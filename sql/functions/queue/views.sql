@@ -188,8 +188,8 @@ begin
     end loop;
 end $$;
 
--- The lines that hold anything, each with its first job: a loose walk from lane to lane.
-create or replace function millrace.heads() returns table (queue int, lane int, job bigint)
+-- The lines that hold anything, each with its first job: a loose walk from lane to lane. most: at most so many lanes.
+create or replace function millrace.heads(most int default null) returns table (queue int, lane int, job bigint)
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
     at_queue int := -1;
@@ -202,6 +202,8 @@ begin
         at_queue := queue;
         at_lane := lane;
         return next;
+        most := most - 1;
+        exit when most <= 0;
     end loop;
 end $$;
 

@@ -1,0 +1,315 @@
+-- Samples of the fleet, every ten seconds: whoever comes first takes it. Everything is read up to a bound, however many jobs there are: a
+-- statement reads at most 20,000 rows, and all of them 200,000 ready ones.
+
+-- The keys of names, made where they are new. At most 20,000 of each sort: what comes after has none.
+create or replace function millrace.sample_keys(the_what int, names text[], details text[] default null)
+returns table (name text, detail text, key int)
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    t timestamptz := millrace.now();
+begin
+    insert into millrace.sample_key (what, name, detail, seen_at)
+    select distinct the_what, w.name, coalesce(w.detail, ''), t from unnest(names, details) w(name, detail)
+     where not exists (select from millrace.sample_key k where k.what = the_what and k.name = w.name and k.detail = coalesce(w.detail, ''))
+       and (select count(*) from millrace.sample_key k where k.what = the_what) < 20000
+        on conflict do nothing;
+    update millrace.sample_key k set seen_at = t from unnest(names, details) w(name, detail)
+     where k.what = the_what and k.name = w.name and k.detail = coalesce(w.detail, '') and k.seen_at < t - interval '1 day';
+    return query select k.name, k.detail, k.id from unnest(names, details) w(name, detail)
+        join millrace.sample_key k on k.what = the_what and k.name = w.name and k.detail = coalesce(w.detail, '');
+end $$;
+
+-- Events that no other table remembers.
+create or replace function millrace.fleet_note(the_event text, the_subject text, by text default null, detail text default null) returns void
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    insert into millrace.fleet_event (at, event, subject, by, detail) values (millrace.now(), the_event, the_subject, by, detail)
+$$;
+
+-- The places of jobs, by queue. Counts stop at 10,000 for each queue, and at less where more than 20 queues hold jobs; beyond, the number is
+-- estimated from 150 random pages. At most 2,000 lanes and 10,000 running jobs are looked at; the rest counts as these do.
+create or replace function millrace.sample_places(t timestamptz)
+returns table (queue int, ready bigint, due bigint, scheduled bigint, running bigint, oldest timestamptz)
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    heads jsonb;
+    one record;
+    most bigint;
+    counts jsonb := '{}';
+    deep int[] := '{}';
+    share float8;
+    later jsonb;
+    held bigint;
+begin
+    select jsonb_agg(jsonb_build_array(h.main, h.ids, h.oldest)) into heads
+      from (select coalesce(q.main, q.id) as main, array_agg(distinct q.id) as ids, min(greatest(j.enqueued_at, coalesce(j.run_at, j.enqueued_at))) as oldest
+              from millrace.heads(2000) f join millrace.queue q on q.id = f.queue join millrace.job j on j.id = f.job
+             group by coalesce(q.main, q.id)) h;
+    most := greatest(100, least(10000, 200000 / greatest(1, jsonb_array_length(heads))));
+    for one in
+        select (h ->> 0)::int as main, array(select x::int from jsonb_array_elements_text(h -> 1) x) as ids from jsonb_array_elements(heads) h
+    loop
+        select count(*) as n into held
+          from (select from unnest(one.ids) line cross join lateral (select from millrace.ready r where r.queue = line limit most) c limit most) c;
+        counts := counts || jsonb_build_object(one.main::text, held);
+        if held >= most then
+            deep := deep || one.main;
+        end if;
+    end loop;
+    if deep <> '{}' then
+        share := least(100, 100 * 150.0 / greatest(1, pg_relation_size('millrace.ready') / 8192));
+        select counts || coalesce(jsonb_object_agg(e.main, greatest((counts ->> e.main::text)::bigint, (e.n * 100 / share)::bigint)), '{}') into counts
+          from (select coalesce(q.main, q.id) as main, count(*) as n
+                  from millrace.ready r tablesample system (share) repeatable (7) join millrace.queue q on q.id = r.queue
+                 group by coalesce(q.main, q.id)) e
+         where e.main = any (deep);
+    end if;
+
+    if (select count(*) from (select from millrace.timer limit 10000) d) < 10000 then
+        share := 100;
+    else
+        share := least(100, 100 * 150.0 / greatest(1, pg_relation_size('millrace.timer') / 8192));
+    end if;
+    select jsonb_object_agg(e.main, e.n) into later
+      from (select coalesce(q.main, q.id) as main, (count(*) * 100 / share)::bigint as n
+              from (select d.queue from millrace.timer d where share = 100 and d.due > t
+                    union all
+                    select d.queue from millrace.timer d tablesample system (share) repeatable (7) where share < 100 and d.due > t) d
+              join millrace.queue q on q.id = d.queue group by coalesce(q.main, q.id)) e;
+
+    return query
+    with held as materialized (
+        select l.*, sum(l.n) over (order by l.session, l.number) as upto, sum(l.n) over () as whole from millrace.lease l
+    ), runs as (
+        select coalesce(q.main, q.id) as main, ceil(count(*) * max(greatest(1, h.whole / 10000.0)))::bigint as n
+          from held h cross join lateral unnest(h.ids) u(id)
+          join millrace.job j on j.id = u.id and j.id between h.lo and h.hi
+          join millrace.queue q on q.id = j.queue
+         where h.upto - h.n < 10000
+           and not exists (select from millrace.history x where x.class = (h.number & 3)::smallint and x.started = h.at
+                              and x.id = u.id and x.session = h.session and x.number = h.number)
+         group by coalesce(q.main, q.id)
+    ), aside as (
+        select coalesce(q.main, q.id) as main, count(*) as n from (select p.queue from millrace.parked p limit 10000) p
+          join millrace.queue q on q.id = p.queue group by coalesce(q.main, q.id)
+    ), due as (
+        select coalesce(q.main, q.id) as main, count(*) as n
+          from (select d.queue from millrace.timer d where d.due <= t order by d.due limit 10000) d
+          join millrace.queue q on q.id = d.queue group by coalesce(q.main, q.id)
+    ), said as (
+        select c.key::int as main, c.value::bigint as ready, 0::bigint as due, 0::bigint as scheduled, 0::bigint as running, null::timestamptz as oldest
+          from jsonb_each_text(counts) c
+        union all select (h ->> 0)::int, 0, 0, 0, 0, (h ->> 2)::timestamptz from jsonb_array_elements(heads) h
+        union all select a.main, a.n, 0, 0, 0, null from aside a
+        union all select d.main, 0, d.n, 0, 0, null from due d
+        union all select c.key::int, 0, 0, c.value::bigint, 0, null from jsonb_each_text(later) c
+        union all select r.main, 0, 0, 0, r.n, null from runs r
+    )
+    select s.main, sum(s.ready)::bigint, sum(s.due)::bigint, sum(s.scheduled)::bigint, sum(s.running)::bigint, min(s.oldest) from said s group by s.main;
+end $$;
+
+-- One row of sample_fresh from rows of (name, detail, values); nothing where there are none.
+create or replace function millrace.sample_put(the_what int, slot timestamptz, names text[], details text[], vals bigint[]) returns void
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    insert into millrace.sample_fresh (what, at, keys, vals)
+    select the_what, slot, array_agg(k.key order by n.place),
+           (select array_agg(v.v order by v.i) from unnest(vals) with ordinality v(v, i)
+             where ((v.i - 1) / length(millrace.sample_fold_of(the_what))) + 1 = any (array_agg(n.place)))
+      from unnest(names, details) with ordinality n(name, detail, place)
+      join millrace.sample_keys(the_what, names, details) k on k.name = n.name and k.detail = coalesce(n.detail, '')
+    having count(*) > 0
+        on conflict do nothing
+$$;
+
+-- What ended since the last sample: by queue, by kind and version of the worker, and by how long it took.
+create or replace function millrace.sample_ends(slot timestamptz, t timestamptz, out queues text[], out sums bigint[])
+language plpgsql volatile set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+declare
+    since timestamptz := (select greatest(s.tally_at, t - interval '1 hour') from millrace.sample_state s);
+    cut timestamptz := t - interval '2 seconds';          -- a beat that began earlier has committed by now
+    surplus timestamptz;
+    names text[];
+    versions text[];
+    vals bigint[];
+begin
+    surplus := (select y.at from millrace.tally y where y.at > since and y.at <= cut order by y.at offset 20000 limit 1);
+    if surplus - interval '1 microsecond' > since then    -- more beats than are read at once: the rest comes with the next sample
+        cut := surplus - interval '1 microsecond';
+    end if;
+    update millrace.sample_state s set tally_at = greatest(s.tally_at, cut);
+
+    select array_agg(e.name order by e.name, e.c), array_agg(e.v order by e.name, e.c) into queues, sums
+      from (select x.name, c.c, c.v
+              from (select q.name, sum(y.succeeded) as a, sum(y.failed) as b, sum(y.dead) as c, sum(y.cancelled) as d, sum(y.snoozed) as e, sum(y.ms) as f, sum(y.wait_ms) as g
+                      from millrace.tally y join millrace.queue q on q.id = y.queue where y.at > since and y.at <= cut group by q.name) x
+             cross join lateral (values (1, x.a), (2, x.b), (3, x.c), (4, x.d), (5, x.e), (6, x.f), (7, coalesce(x.g, 0))) c(c, v)) e;
+
+    with ended as materialized (
+        select k.name, coalesce(left(p.version, 128), '') as version, sum(y.succeeded) as a, sum(y.failed) as b, sum(y.dead) as c, sum(y.cancelled) as d,
+               sum(y.snoozed) as e, sum(y.ms) as f, coalesce(sum(y.wait_ms), 0) as g
+          from millrace.tally y join millrace.kind k on k.id = y.kind left join millrace.process p on p.session = y.session
+         where y.at > since and y.at <= cut group by k.name, coalesce(left(p.version, 128), '')
+    ), said as (
+        select * from ended
+        union all
+        select '', '', sum(a), sum(b), sum(c), sum(d), sum(e), sum(f), sum(g) from ended having count(*) > 0
+    )
+    select array_agg(s.name order by s.name, s.version), array_agg(s.version order by s.name, s.version),
+           (select array_agg(x.v order by x.name, x.version, x.c) from (
+                select o.name, o.version, c.c, c.v::bigint as v from said o
+                 cross join lateral (values (1, o.a), (2, o.b), (3, o.c), (4, o.d), (5, o.e), (6, o.f), (7, o.g)) c(c, v)) x)
+      into names, versions, vals from said s;
+    perform millrace.sample_put(2, slot, names, versions, vals);
+
+    with took as materialized (
+        select k.name, coalesce(left(p.version, 128), '') as version, b.bucket, sum(b.n) as n
+          from millrace.tally y cross join lateral millrace.sample_times(y.times) b
+          join millrace.kind k on k.id = y.kind left join millrace.process p on p.session = y.session
+         where y.at > since and y.at <= cut and y.times is not null group by 1, 2, 3
+    ), said as (
+        select * from took union all select '', '', t.bucket, sum(t.n) from took t group by t.bucket
+    ), things as (
+        select distinct s.name, s.version from said s
+    )
+    select array_agg(g.name order by g.name, g.version), array_agg(g.version order by g.name, g.version),
+           (select array_agg(coalesce(s.n, 0)::bigint order by o.name, o.version, b)
+              from things o cross join generate_series(0, 45) b left join said s on s.name = o.name and s.version = o.version and s.bucket = b)
+      into names, versions, vals from things g;
+    perform millrace.sample_put(6, slot, names, versions, vals);
+end $$;
+
+-- Storage, and whether this is still the same server: once a minute.
+create or replace function millrace.sample_storage(slot timestamptz) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp set jit = off as $$
+declare
+    names text[];
+    vals bigint[];
+    last record;
+    started timestamptz := date_trunc('milliseconds', pg_postmaster_start_time());
+    line int;
+begin
+    with tables as materialized (
+        select case when c.relname ~ '^job(_|$)' then 'job' when c.relname ~ '^history(_|$)' then 'history'
+                    when c.relname in ('ready', 'timer', 'lease', 'beat', 'parked', 'slot', 'tally') then c.relname::text
+                    when c.relname ~ '^sample_' then 'samples' else 'others' end as name,
+               pg_total_relation_size(c.oid) / 1024 as kb, coalesce(s.n_dead_tup, 0) as dead
+          from pg_class c left join pg_stat_all_tables s on s.relid = c.oid
+         where c.relnamespace = 'millrace'::regnamespace and c.relkind = 'r'
+    ), said as (
+        select b.name, sum(b.kb)::bigint as kb, sum(b.dead)::bigint as dead, 0::bigint as pin, 0::bigint as xmin, 0::bigint as days, 0::bigint as ids, 0::bigint as strays
+          from tables b group by b.name
+        union all
+        select '', (select sum(b.kb) from tables b)::bigint,
+               (select sum(b.dead) from tables b where b.name in ('ready', 'timer', 'lease', 'beat', 'parked', 'slot'))::bigint,
+               coalesce(ceil(max(extract(epoch from clock_timestamp() - a.xact_start))), 0)::bigint, coalesce(max(age(a.backend_xmin)), 0)::bigint,
+               (select greatest(coalesce(p.history_days, 0), 0) from millrace.partitions() p), (select greatest(p.job_ids, 0) / 1000 from millrace.partitions() p),
+               (select p.strays from millrace.partitions() p)
+          from (select x.xact_start, x.backend_xmin from pg_stat_activity x
+                 where x.backend_xmin is not null and x.pid <> pg_backend_pid() and x.xact_start is not null and x.datname = current_database()) a
+    )
+    select array_agg(s.name order by s.name),
+           (select array_agg(c.v order by o.name, c.c) from said o
+             cross join lateral (values (1, 1), (2, o.kb), (3, o.dead), (4, greatest(o.pin, 0)), (5, o.xmin), (6, o.days), (7, o.ids), (8, o.strays)) c(c, v))
+      into names, vals from said s;
+    perform millrace.sample_put(5, slot, names, null, vals);
+
+    begin
+        line := ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int;
+    exception when others then
+        line := null;                                     -- a server that does not say
+    end;
+    select s.server_started, s.timeline into last from millrace.sample_state s;
+    if last.server_started is not null and last.timeline <> line then
+        perform millrace.fleet_note('server failed over', 'postgres', detail => format('timeline %s became %s', last.timeline, line));
+    elsif last.server_started <> started then
+        perform millrace.fleet_note('server restarted', 'postgres', detail => format('it runs since %s', to_char(started at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')));
+    end if;
+    update millrace.sample_state s set server_started = started, timeline = coalesce(line, s.timeline)
+     where s.server_started is distinct from started or s.timeline is distinct from coalesce(line, s.timeline);
+end $$;
+
+-- Takes the sample of these ten seconds, unless somebody has or does it now, and packs a part of the older ones. next_s: when the next is due.
+create or replace function millrace.sample_take(out taken boolean, out next_s float8)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+declare
+    t timestamptz := millrace.now();
+    slot timestamptz := date_bin('10 s', t, timestamptz '2000-01-01 00:00+00');
+    ends record;
+    names text[];
+    details text[];
+    vals bigint[];
+begin
+    taken := false;
+    next_s := extract(epoch from slot + interval '10 s' - t);
+    if exists (select from millrace.sample_fresh f where f.what = 1 and f.at >= slot) or not millrace.turn_try('samples') then
+        return;
+    end if;
+    if exists (select from millrace.sample_fresh f where f.what = 1 and f.at >= slot) then
+        return;
+    end if;
+    perform set_config('synchronous_commit', 'off', true);  -- a crash of the server may take the last sample
+    insert into millrace.sample_done (what, step, upto)
+    select r.what, s, date_bin(make_interval(secs => s * millrace.sample_slots()), slot, timestamptz '2000-01-01 00:00+00')
+      from millrace.sample_rules() r cross join unnest(array[10, 60, 600]) s
+        on conflict do nothing;
+
+    ends := millrace.sample_ends(slot, t);
+    with ended as materialized (
+        select ends.queues[i * 7 + 1] as name, (ends.sums)[i * 7 + 1 : i * 7 + 7] as v from generate_series(0, coalesce(cardinality(ends.queues), 0) / 7 - 1) i
+    ), places as materialized (
+        select q.name, p.ready, p.due, p.scheduled, p.running, greatest(0, extract(epoch from t - p.oldest) * 10)::bigint as oldest
+          from millrace.sample_places(t) p join millrace.queue q on q.id = p.queue
+    ), named as (
+        select p.name from places p union select e.name from ended e union
+        select q.name from millrace.queue q where q.paused_at is not null and q.main is null
+    ), things as materialized (
+        select n.name, array[1, coalesce(p.ready, 0), coalesce(p.due, 0), coalesce(p.scheduled, 0), coalesce(p.running, 0), (q.paused_at is not null)::int,
+                   coalesce(p.oldest, 0)] || coalesce(e.v, '{0,0,0,0,0,0,0}') as v
+          from named n left join places p on p.name = n.name left join ended e on e.name = n.name
+          left join millrace.queue q on q.name = n.name and q.main is null
+         order by n.name limit 2000
+    ), said as (
+        select g.name, v.i, v.v from things g cross join lateral unnest(g.v) with ordinality v(v, i)
+        union all
+        select '', c.i, case c.i when 1 then 1 when 7 then coalesce(max(v.v), 0) else coalesce(sum(v.v), 0) end
+          from generate_series(1, 14) c(i) left join (things g cross join lateral unnest(g.v) with ordinality v(v, i)) on v.i = c.i
+         group by c.i
+    )
+    select array_agg(s.name order by s.name, s.i) filter (where s.i = 1), array_agg(s.v::bigint order by s.name, s.i) into names, vals from said s;
+    perform millrace.sample_put(1, slot, names, null, vals);
+
+    with workers as materialized (
+        select s.id::text as name, array_position(array['working', 'draining', 'cut off'], b.state) as state, b.running, b.waiting, b.stuck, s.slots
+          from millrace.session s join millrace.beat b on b.session = s.id order by s.id limit 500
+    ), said as (
+        select * from workers
+        union all
+        select '', 0, coalesce(sum(w.running), 0), coalesce(sum(w.waiting), 0), coalesce(sum(w.stuck), 0), coalesce(sum(w.slots), 0) from workers w
+    )
+    select array_agg(s.name order by s.name),
+           (select array_agg(c.v::bigint order by o.name, c.c) from said o
+             cross join lateral (values (1, 1), (2, o.state), (3, o.running), (4, o.waiting), (5, o.stuck), (6, o.slots),
+                                        (7, case when o.name = '' then (select count(*) from workers) else 0 end)) c(c, v))
+      into names, vals from said s;
+    perform millrace.sample_put(3, slot, names, null, vals);
+
+    with said as materialized (
+        select p.provider, p.class, array_position(array['closed', 'observing', 'forced_closed', 'ramping', 'probing', 'open', 'forced_open'], p.state) as state,
+               p.ok, p.failed, p.throttled, p.slow, p.unknown, coalesce(p.p50_ms * 10, 0)::bigint as p50, coalesce(p.p99_ms * 10, 0)::bigint as p99
+          from millrace.providers p
+         where p.state <> 'closed' or p.ok + p.failed + p.throttled + p.slow + p.unknown > 0
+         order by p.provider, p.class limit 200
+    )
+    select array_agg(s.provider order by s.provider, s.class), array_agg(s.class order by s.provider, s.class),
+           (select array_agg(c.v::bigint order by o.provider, o.class, c.c) from said o
+             cross join lateral (values (1, 1), (2, o.state), (3, o.ok), (4, o.failed), (5, o.throttled), (6, o.slow), (7, o.unknown), (8, o.p50), (9, o.p99)) c(c, v))
+      into names, details, vals from said s;
+    perform millrace.sample_put(4, slot, names, details, vals);
+
+    if not exists (select from millrace.sample_fresh f where f.what = 5 and f.at > slot - interval '1 minute') then
+        perform millrace.sample_storage(slot);
+    end if;
+    perform millrace.sample_fold();
+    taken := true;
+end $$;
