@@ -60,6 +60,7 @@ package enum Schema {
         Script(name: "051_operations_and_audit", bytes: Embedded._051_operations_and_audit),
         Script(name: "052_failures_fields_redaction", bytes: Embedded._052_failures_fields_redaction),
         Script(name: "053_samples", bytes: Embedded._053_samples),
+        Script(name: "054_refused_workers", bytes: Embedded._054_refused_workers),
         Script(name: "055_console", bytes: Embedded._055_console),
     ]
 
@@ -86,6 +87,7 @@ package enum Schema {
         Script(name: "finish", bytes: Embedded.finish),
         Script(name: "failures", bytes: Embedded.failures),
         Script(name: "sessions", bytes: Embedded.sessions),
+        Script(name: "refused", bytes: Embedded.refused),
         Script(name: "views", bytes: Embedded.views),
         Script(name: "flows", bytes: Embedded.flows),
         Script(name: "flow_whole", bytes: Embedded.flow_whole),
@@ -98,6 +100,7 @@ package enum Schema {
         Script(name: "lists", bytes: Embedded.lists),
         Script(name: "why", bytes: Embedded.why),
         Script(name: "redact", bytes: Embedded.redact),
+        Script(name: "why_job", bytes: Embedded.why_job),
         Script(name: "jobs_find", bytes: Embedded.jobs_find),
         Script(name: "operations_filter", bytes: Embedded.operations_filter),
         Script(name: "operations_act", bytes: Embedded.operations_act),
@@ -152,6 +155,8 @@ package enum Schema {
         Script(name: "samples_take", bytes: Embedded.samples_take),
         Script(name: "samples_read", bytes: Embedded.samples_read),
         Script(name: "fleet_past", bytes: Embedded.fleet_past),
+        Script(name: "why_rooms", bytes: Embedded.why_rooms),
+        Script(name: "why_queue", bytes: Embedded.why_queue),
         Script(name: "retention", bytes: Embedded.retention),
         Script(name: "maintenance", bytes: Embedded.maintenance),
         Script(name: "schema", bytes: Embedded.schema),

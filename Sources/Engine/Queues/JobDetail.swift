@@ -105,10 +105,19 @@ extension Queue {
         return try await connection.query(sql, [.int8(id)]) { row throws(PostgresError) in try JobDetail(row) }.first
     }
 
-    /// Why a job does not run, as JSON; nil when it runs or has ended, or when the caller may not see it.
+    /// Why a job does not run, as JSON; nil when it runs well or has succeeded, or when the caller may not see it.
     package static func why(_ id: Int64, on connection: Connection) async throws(PostgresError) -> [UInt8]? {
         try await connection.query("select millrace.why($1)", [.int8(id)]) { row throws(PostgresError) in
             row.optionalJSON(0)
+        }.first ?? nil
+    }
+
+    /// Why a queue, a room's lane or a schedule does not move, as JSON; nil when there is none of that name.
+    package static func why(
+        queue: String, on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [UInt8]? {
+        try await connection.query("select millrace.why_queue($1)", [.text(queue)], deadline: deadline) {
+            row throws(PostgresError) in row.optionalJSON(0)
         }.first ?? nil
     }
 

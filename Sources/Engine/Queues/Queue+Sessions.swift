@@ -132,6 +132,19 @@ extension Queue {
             ])
     }
 
+    /// Says that this worker cannot start on this schema, for those who ask why nobody takes its jobs.
+    package static func refuseWorker(
+        on connection: Connection, name: String, host: String, pid: Int32, version: String, kinds: [String],
+        queues: [String]?
+    ) async throws(PostgresError) {
+        try await connection.execute(
+            "select millrace.worker_refused($1, $2, $3, $4, $5, $6, $7)",
+            [
+                .text(name), .text(host), .int4(pid), .text(version), .int4(Int32(schemaVersion)), .texts(kinds),
+                .texts(queues),
+            ])
+    }
+
     /// True while the session exists.
     package static func beat(
         on connection: Connection, session: Int64, state: String, running: Int, waiting: Int, stuck: Int,

@@ -30,6 +30,6 @@ enum LoadVerbs {
         .loadLedger,
         .loadUpgrade,
         .loadSupervisor, .loadMail,
-        .loadQuests, .loadPeople, .loadHostile, .loadCheckIns, .loadPush, .loadDocuments,
+        .loadQuests, .loadPeople, .loadHostile, .loadCheckIns, .loadPush, .loadDocuments, .loadStalls,
     ]
 }

@@ -69,6 +69,7 @@ extension SessionKeeping {
             let state = try await Queue.schemaState(on: connection)
             if state.version < Self.schemaVersion || state.oldestWorker > Self.schemaVersion {
                 misfit = .schema(found: state.version, needed: Self.schemaVersion, oldest: state.oldestWorker)
+                await sayMisfit(on: connection)
                 throw .misconfigured(reason: "the schema does not fit")
             }
             let kinds = try await register(on: connection)
@@ -83,6 +84,18 @@ extension SessionKeeping {
         for link in [links.flush, links.claim, links.read, links.sweep] { _ = try await link.connection() }
         try await openSession(direct: direct)
         return direct
+    }
+
+    /// A schema from before this function exists, or a role without the right, hides the reason and changes nothing else.
+    private func sayMisfit(on connection: Connection) async {
+        do throws(PostgresError) {
+            try await Queue.refuseWorker(
+                on: connection, name: options.name, host: JobWorker.Options.host, pid: getpid(),
+                version: options.versionText, kinds: running.handlers.map(\.kind),
+                queues: options.queues.isEmpty ? nil : options.queues.map(\.name))
+        } catch {
+            log.debug("the database does not note that this worker cannot start", [("error", error.description)])
+        }
     }
 
     /// Makes names known one by one: who held some and waited for others could meet a caller who names them the other way round, and that one would fail.

@@ -59,10 +59,14 @@ package struct StatusReport: Sendable {
     package var rooms: Section<[RoomRow]> = .known([])
     /// What waits in the rooms whose work is no jobs.
     package var lanes: Section<[LaneRow]> = .known([])
+    /// What the queues wait for that do not move, by their names, from `millrace.why_queue`.
+    package var whys: [String: JSONValue] = [:]
     /// nil: everything was counted.
     package var cap: Int?
 
     package static let mostSchedules = 20
+    /// The queues that have waited longest are asked why.
+    package static let mostWhys = 10
     /// Those that it opens before its first claim, and the one that wakes it.
     package static let connectionsOfWorker = 8
 
@@ -126,7 +130,19 @@ package struct StatusReport: Sendable {
             },
             cap: cap)
         await report.readRooms(on: connection, patience: patience)
+        await report.readWhys(on: connection, patience: patience)
         return report
+    }
+
+    /// Without an answer the verdict says that a queue does not move, and not why.
+    private mutating func readWhys(on connection: Connection, patience: Duration) async {
+        let stalled = (queues.value ?? []).filter { $0.isLate || ($0.pausedAt != nil && $0.ready > 0) }
+        for queue in stalled.sorted(by: { ($0.oldestAge ?? 0) > ($1.oldestAge ?? 0) }).prefix(Self.mostWhys) {
+            let answer = await Self.section { () throws(PostgresError) in
+                try await Queue.why(queue: queue.name, on: connection, deadline: patience)
+            }
+            if let bytes = answer.value ?? nil { whys[queue.name] = try? JSONValue.read(bytes) }
+        }
     }
 
     /// What stands beside the queues: the rooms, and what goes wrong.

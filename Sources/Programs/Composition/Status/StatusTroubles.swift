@@ -84,8 +84,8 @@ extension StatusReport {
     /// Troubles although workers live: kinds that fail, queues that are paused, rooms that nobody serves.
     package var troubleFindings: [Finding] {
         var found: [Finding] = []
-        func say(_ alarm: Alarm, _ sentence: String) {
-            found.append(Finding(alarm: alarm, severity: .degraded, sentence: sentence))
+        func say(_ alarm: Alarm, _ sentence: String, command: String? = nil) {
+            found.append(Finding(alarm: alarm, severity: .degraded, sentence: sentence, command: command))
         }
         for trouble in troubles.value ?? [] { say(trouble.alarm, trouble.sentence) }
         // Silence would be taken for health.
@@ -94,8 +94,8 @@ extension StatusReport {
             let span = queue.pausedAt.map { Duration.seconds(max(0, (-$0.timeIntervalSinceNow).rounded())) } ?? .zero
             say(
                 .pausedQueue,
-                "\(queue.name) has been paused for \(Humane.duration(span)), and \(QueueDepth.counted(queue.ready, cap: cap)) \(queue.ready == 1 ? "job waits" : "jobs wait")"
-            )
+                "\(queue.name) has been paused for \(Humane.duration(span)), and \(QueueDepth.counted(queue.ready, cap: cap)) \(queue.ready == 1 ? "job waits" : "jobs wait")",
+                command: whys[queue.name]?["command"]?.text)
         }
         for room in unservedRooms { say(.unservedRoom, room.sentence) }
         for room in rooms.value ?? [] where room.becomesFiles && room.isUsed {

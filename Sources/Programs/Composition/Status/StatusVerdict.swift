@@ -74,11 +74,14 @@ package struct Finding: Sendable, Equatable {
     package let alarm: Alarm
     package let severity: Severity
     package let sentence: String
+    /// One to run, which remedies it or shows the next thing.
+    package var command: String?
 
-    package init(alarm: Alarm, severity: Severity, sentence: String) {
+    package init(alarm: Alarm, severity: Severity, sentence: String, command: String? = nil) {
         self.alarm = alarm
         self.severity = severity
         self.sentence = sentence
+        self.command = command
     }
 }
 
@@ -86,8 +89,8 @@ extension StatusReport {
     /// The findings, by the rules without `--fail-if`.
     package var findings: [Finding] {
         var found: [Finding] = []
-        func say(_ alarm: Alarm, _ severity: Severity, _ sentence: String) {
-            found.append(Finding(alarm: alarm, severity: severity, sentence: sentence))
+        func say(_ alarm: Alarm, _ severity: Severity, _ sentence: String, command: String? = nil) {
+            found.append(Finding(alarm: alarm, severity: severity, sentence: sentence, command: command))
         }
         // Silence would be taken for health.
         if queues.value == nil { say(.unknownState, .degraded, "the queues cannot be told") }
@@ -112,7 +115,9 @@ extension StatusReport {
         for queue in queues.value ?? [] where queue.isLate && queue.pausedAt == nil {
             say(
                 .lateQueue, .degraded,
-                "\(queue.name): the oldest job waits for \(Humane.duration(.seconds(queue.oldestAge ?? 0)))")
+                "\(queue.name): the oldest job waits for \(Humane.duration(.seconds(queue.oldestAge ?? 0)))"
+                    + (whys[queue.name]?["sentence"]?.text.map { "; \($0)" } ?? ""),
+                command: whys[queue.name]?["command"]?.text)
         }
         found += troubleFindings
         if let dead = deadLastHour.value, dead > 0 {

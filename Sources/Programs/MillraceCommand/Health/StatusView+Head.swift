@@ -39,8 +39,11 @@ extension StatusView {
         let head = start.enumerated().map { index, line in
             index == 0 ? style.paint(word, on: colors) + " " + line.dropFirst(word.count) : "  " + line
         }
-        return head
-            + others.flatMap { finding in
+        // The command of the first line's finding stands below it.
+        let remedy =
+            failIf == nil ? findings.first?.command.map { ["    run: " + DisplayWidth.harmless($0)] } ?? [] : []
+        return head + remedy
+            + others.flatMap { finding -> [String] in
                 let lines = Wrapping.lines(DisplayWidth.harmless(finding.sentence), columns: max(20, columns - 12))
                 return lines.enumerated().map { index, line in
                     let name = finding.severity.word.lowercased()
@@ -49,6 +52,8 @@ extension StatusView {
                         ? "  " + finding.severity.style.paint(name, on: colors) + space + line
                         : String(repeating: " ", count: 12) + line
                 }
+                    + (finding.command.map { [String(repeating: " ", count: 14) + "run: " + DisplayWidth.harmless($0)] }
+                        ?? [])
             }
     }
 

@@ -35,7 +35,12 @@ struct StatusView {
             "exit_code": .int(Int(exitCode.rawValue)), "fail_if": conditions,
             "capped_at": JSONValue(report.cap),
             "queues": .of(report.queues) { queues in
-                .array(queues.map { $0.json(rates: report.rates.value, retries: report.retries.value) })
+                .array(
+                    queues.map {
+                        $0.json(
+                            rates: report.rates.value, retries: report.retries.value,
+                            why: report.whys[$0.name] ?? .null)
+                    })
             },
             "troubles": .of(report.troubles) { .array($0.map(\.json)) },
             "rooms": .of(report.rooms) { rooms in
@@ -159,10 +164,11 @@ extension JSONValue {
 }
 
 extension QueueDepth {
-    fileprivate func json(rates: [RateRow]?, retries: [RetryRow]?) -> JSONValue {
+    fileprivate func json(rates: [RateRow]?, retries: [RetryRow]?, why: JSONValue) -> JSONValue {
         guard case .object(var members) = json else { return json }
         let retrying = retries?.filter { $0.queue == name }.reduce(0) { $0 + $1.jobs }
         members.append(.init(key: "retrying", value: JSONValue(retrying)))
+        members.append(.init(key: "why", value: why))
         guard let rates else { return .object(members) }
         let sum = RateSum(rates.filter { $0.queue == name })
         return .object(

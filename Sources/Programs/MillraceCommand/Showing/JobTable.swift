@@ -45,7 +45,10 @@ extension JobDetail {
             lines.append(Style.dim.paint(name, on: colors) + padding + DisplayWidth.harmless(value))
         }
         lines.append(Style.bold.paint("job \(id)", on: colors) + "  " + style.paint(state.rawValue, on: colors))
-        field("does not run", why?["sentence"]?.text.map { $0 + (why?["hint"]?.text.map { " (\($0))" } ?? "") })
+        // What an ended job died of stands with its errors.
+        if !state.isFinal {
+            field("does not run", why?["sentence"]?.text.map { $0 + (why?["hint"]?.text.map { " (\($0))" } ?? "") })
+        }
         field("kind", kind)
         field("queue", queue)
         field("priority", "\(priority)")

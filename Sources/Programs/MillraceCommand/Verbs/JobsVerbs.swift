@@ -88,7 +88,8 @@ extension Command {
                 throw Invocation.unknown(id)
             }
             let flow = try await Queue.flowTree(of: id, on: connection)
-            let why = job.state.isFinal ? nil : try await Queue.why(id, on: connection).map { try JSONValue.read($0) }
+            let why =
+                job.state == .succeeded ? nil : try await Queue.why(id, on: connection).map { try JSONValue.read($0) }
             let traces = try await invocation.traces(of: id, redacted: redacted, on: connection)
             return (job, traces, flow, why)
         }

@@ -10,6 +10,7 @@ package enum Verbs {
         .enqueue,
         .status,
         .doctor,
+        .why,
         .jobsList,
         .jobsShow,
         .jobsWatch,
