@@ -148,10 +148,3 @@ import Testing
         }
     }
 }
-
-extension Connection {
-    /// `reason: sentence`.
-    fileprivate func why(_ job: Int) async throws -> String? {
-        try await value("select y ->> 'reason' || ': ' || (y ->> 'sentence') from (select millrace.why(\(job)) as y) w")
-    }
-}

@@ -224,7 +224,7 @@ begin
     if the_staff and depth < 3 and other is not null and said ->> 'reason' in ('waits_for', 'key_held') then
         inner_one := millrace.why_of(other, true, depth + 1);
         if inner_one is not null then
-            said := said || jsonb_build_object('command', coalesce(inner_one -> 'command', 'null'), 'root', coalesce(inner_one -> 'root', jsonb_build_object('job', other, 'reason', inner_one -> 'reason')),
+            said := said || jsonb_build_object('command', coalesce(inner_one ->> 'command', said ->> 'command'), 'root', coalesce(inner_one -> 'root', jsonb_build_object('job', other, 'reason', inner_one -> 'reason')),
                 'chain', said -> 'chain' || (inner_one -> 'chain'));
             return said || jsonb_build_object('chain', to_jsonb(seen) || (said -> 'chain'));
         end if;
