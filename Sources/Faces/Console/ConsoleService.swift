@@ -68,6 +68,7 @@ package struct ConsoleService: Sendable {
         let base = ConsoleLayout.base
         var routes: [Route] = [
             Route(.get, "/", access: .everyone) { _ in Self.redirect(to: base) },
+            Route(.get, "\(base)/", access: .everyone) { _ in Self.redirect(to: base) },
             asset("console.css", PackageResources.console_css, "text/css; charset=utf-8"),
             asset("console.js", PackageResources.console_js, "text/javascript; charset=utf-8"),
             asset("icon.svg", PackageResources.icon_svg, "image/svg+xml"),

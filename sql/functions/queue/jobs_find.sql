@@ -22,7 +22,7 @@ declare
     batch bigint[];
     hits bigint[];
     failure millrace.failure_group;
-    part record;
+    further bigint;
 begin
     if page is null or page not between 1 and 500 then
         perform millrace.refuse('page must be 1 to 500', 'page');
@@ -49,8 +49,7 @@ begin
         if the_field is null then
             batch := array(select i from millrace.job_ids(state, narrow, null, null, next, 500) i order by i desc);
         else
-            select f.ids, f.next into part from millrace.jobs_by_field(the_kind, the_field, the_value, next, 500) f;
-            batch := part.ids;
+            select f.ids, f.next into batch, further from millrace.jobs_by_field(the_kind, the_field, the_value, next, 500) f;
         end if;
         hits := array(
             select b.id from unnest(batch) b(id)
@@ -74,7 +73,7 @@ begin
             next := ids[page];
             return;
         end if;
-        next := case when the_field is not null then part.next else batch[500] end;
+        next := case when the_field is not null then further else batch[500] end;
         if next is null or next <= failure.lo then
             next := null;                                 -- that was all
             return;

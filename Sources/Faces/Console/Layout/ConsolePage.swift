@@ -184,6 +184,8 @@ enum ConsolePart: Sendable {
     case heading(String)
     case paragraph(String, tone: String? = nil)
     case list([ConsoleCell])
+    /// Links side by side, to other views of the same.
+    case tabs([ConsoleCell])
     case facts([(String, ConsoleCell)])
     case table(ConsoleTable)
     /// SVG that we drew, with the sentence that says the same.
@@ -199,6 +201,7 @@ enum ConsolePart: Sendable {
         case .heading(let text): .object(["heading": .string(text)])
         case .paragraph(let text, let tone):
             .object(["paragraph": .string(text), "tone": tone.map { .string($0) } ?? .null])
+        case .tabs(let cells): .object(["tabs": .object(["items": .list(cells.map(\.value))])])
         case .list(let cells): .object(["list": .object(["items": .list(cells.map(\.value))])])
         case .facts(let facts):
             .object([

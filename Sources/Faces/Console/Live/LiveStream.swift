@@ -66,7 +66,9 @@ extension ConsoleService {
 /// A flat JSON object of texts on one line.
 enum JSONLine {
     static func object(_ texts: [String: String]) -> String {
-        "{" + texts.sorted { $0.key < $1.key }.map { "\(JSONText.quoted($0.key)):\(JSONText.quoted($0.value))" }.joined(separator: ",")
+        "{"
+            + texts.sorted { $0.key < $1.key }.map { "\(JSONText.quoted($0.key)):\(JSONText.quoted($0.value))" }.joined(
+                separator: ",")
             + "}"
     }
 }

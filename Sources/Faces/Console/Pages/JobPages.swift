@@ -50,7 +50,7 @@ enum JobPages {
             Address.to("/jobs", filter(context).map { $0.0 == "state" ? ("state", state) : $0 } + [("after", after)])
         }
         var parts: [ConsolePart] = [
-            .list(
+            .tabs(
                 states.map { word in
                     ConsoleCell(
                         word, href: Address.to("/jobs", filter(context).map { $0.0 == "state" ? ("state", word) : $0 }),

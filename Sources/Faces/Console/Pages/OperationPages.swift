@@ -183,7 +183,7 @@ enum OperationPages {
         if context.mayAct() { parts.append(.forms(actions(id, operation, state))) }
         parts += [
             .heading("Jobs"),
-            .list(
+            .tabs(
                 ["done", "nothing", "refused", "undone", "past"].map {
                     ConsoleCell($0, href: Address.to("/operations/\(id)", [("which", $0)]))
                 }),

@@ -165,11 +165,11 @@ enum PastPages {
         let found = try await context.json(
             """
             select jsonb_build_object('sample', to_jsonb(m),
-                'queues', (select coalesce(jsonb_agg(to_jsonb(q) order by q.queue), '[]') from millrace.samples_queue(m.at, m.at + make_interval(secs => m.step_s), null, '*') q),
-                'workers', (select coalesce(jsonb_agg(to_jsonb(w) order by w.worker), '[]') from millrace.samples_worker(m.at, m.at + make_interval(secs => m.step_s), null, '*') w),
-                'providers', (select coalesce(jsonb_agg(to_jsonb(p)), '[]') from millrace.samples_provider(m.at, m.at + make_interval(secs => m.step_s)) p),
+                'queues', (select coalesce(jsonb_agg(to_jsonb(q) order by q.queue), '[]') from millrace.samples_queue(m.since, m.since + make_interval(secs => m.step_s), null, '*') q),
+                'workers', (select coalesce(jsonb_agg(to_jsonb(w) order by w.worker), '[]') from millrace.samples_worker(m.since, m.since + make_interval(secs => m.step_s), null, '*') w),
+                'providers', (select coalesce(jsonb_agg(to_jsonb(p)), '[]') from millrace.samples_provider(m.since, m.since + make_interval(secs => m.step_s)) p),
                 'events', (select coalesce(jsonb_agg(to_jsonb(e)), '[]') from millrace.fleet_events($1 - interval '30 minutes', $1 + interval '30 minutes', 100) e))
-              from millrace.sample_at($1) m
+              from (select a.kept_since, a.kept_until, a.at, coalesce(a.at, $1) as since, coalesce(a.step_s, 10) as step_s from millrace.sample_at($1) a) m
             """, [.timestamp(asked)])
         let sample = found["sample"] ?? .null
         guard let at = sample.text("at"), let date = Figures.date(at) else {

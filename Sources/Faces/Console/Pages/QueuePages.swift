@@ -82,7 +82,7 @@ enum QueuePages {
         }
         parts += [
             .heading("Jobs"),
-            .list(
+            .tabs(
                 JobPages.states.map {
                     ConsoleCell($0, href: Address.to("/jobs", [("state", $0), ("queue", name)]))
                 }),

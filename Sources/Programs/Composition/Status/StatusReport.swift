@@ -1,5 +1,6 @@
 package import CheckIns
 package import Documents
+package import JSON
 package import Mail
 package import Notices
 package import Postgres

@@ -1,4 +1,5 @@
 package import CheckIns
+import JSON
 import Mail
 import Notices
 import Quests
