@@ -68,11 +68,10 @@ enum PastPages {
         let count: @Sendable (Double) -> String = { Figures.count(Int($0.rounded())) }
         var parts: [ConsolePart] = [
             .heading("The last \(span.word)"),
-            .list(
+            .tabs(
                 OverviewPages.spans.map {
                     ConsoleCell(
-                        $0.word == span.word ? "\($0.word) (shown)" : $0.word, href: Address.to("", [("span", $0.word)])
-                    )
+                        $0.word, href: Address.to("", [("span", $0.word)]), tone: $0.word == span.word ? "here" : nil)
                 }),
             chart(
                 "Ended runs a second",
