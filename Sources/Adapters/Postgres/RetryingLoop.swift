@@ -26,10 +26,12 @@ package struct RetryingLoop: Sendable {
     /// Repeats `turn` until `goesOn` says no, or a turn or a failure ends the loop.
     /// - Parameters:
     ///   - cap: the longest pause.
+    ///   - pause: waits; it may end sooner.
     ///   - failed: logs the failure, cleans up after it, and says what follows.
     package static func run<Failure: Error>(
         cap: Duration = .seconds(1), isolation: isolated (any Actor)? = #isolation,
         while goesOn: () -> Bool = { !Task.isCancelled },
+        pause: (Duration) async -> Void = { try? await Task.sleep(for: $0) },
         _ turn: (inout RetryingLoop) async throws(Failure) -> Void, failed: (Failure) async -> Next
     ) async {
         var loop = RetryingLoop(cap: cap)
@@ -39,7 +41,7 @@ package struct RetryingLoop: Sendable {
                 loop.worked()
             } catch {
                 switch await failed(error) {
-                case .pause: try? await Task.sleep(for: loop.backoff.next())
+                case .pause: await pause(loop.backoff.next())
                 case .atOnce: continue
                 case .end: return
                 }
@@ -49,7 +51,7 @@ package struct RetryingLoop: Sendable {
 
     /// Repeats `work` until it succeeds.
     /// - Parameters:
-    ///   - pause: waits. It may end sooner.
+    ///   - pause: waits; it may end sooner.
     ///   - failed: logs the failure and says whether a pause follows; throws what is to end the loop.
     package static func value<Value, Failure: Error, Refusal: Error>(
         cap: Duration = .seconds(1), isolation: isolated (any Actor)? = #isolation,

@@ -5,6 +5,9 @@ import Synchronization
 import Threads
 
 /// The worker's jobs behind a lock, with the signals that its loops sleep on.
+///
+/// A lock and no actor. Measured with `millrace-load drain --jobs 300000`, medians of five rounds taken by turns: a job costs the worker
+/// 2.9 µs of processor time, and 3.4 µs when claims, starts and ends go through an actor. Rate and latency differed less than they scatter.
 final class WorkerStateGuard: Sendable {
     private struct State {
         var jobs: WorkerState

@@ -18,11 +18,18 @@ actor LargeJobReading: SharingPart {
 
     /// How the reads of large jobs have gone.
     private struct ContentsState {
-        var backoff = Backoff()
+        /// What was asked for last.
+        var asked: [Claimed] = []
         var jobs = BatchSize(UnreadJobs.most, least: 1)
         var bytes: BatchSize
         /// How often a job was asked for alone, in vain.
         var strikes: [LeaseToken: Int] = [:]
+
+        mutating func worked() {
+            jobs.worked()
+            bytes.worked()
+            strikes = [:]
+        }
     }
 
     /// A job that was asked for so often alone, in vain, is given up.
@@ -30,32 +37,29 @@ actor LargeJobReading: SharingPart {
 
     func run() async {
         var reads = ContentsState(bytes: BatchSize(options.bytes.read, least: 1 << 16))
-        while !Task.isCancelled {
+        await RetryingLoop.run { _ throws(PostgresError) in
             let jobs = state.nextUnread(most: reads.jobs.size)
             guard !jobs.isEmpty else {
                 await state.unread.wait()
-                continue
+                return
             }
             guard budget.isUnused || budget.free >= reads.bytes.size else {
                 await budget.freed.wait()
-                continue
+                return
             }
             let (session, most) = (state.session, reads.bytes.size)
+            reads.asked = jobs
             stalls.began(.reading)
-            do throws(PostgresError) {
-                let read = try await links.contents.use { connection throws(PostgresError) in
-                    try await Queue.readContents(
-                        on: connection, session: session, of: jobs, most: most, largest: options.bytes.job)
-                }
-                stalls.ended(.reading)
-                reads.backoff.reset()
-                reads.jobs.worked()
-                reads.bytes.worked()
-                reads.strikes = [:]
-                take(in: read, of: jobs)
-            } catch {
-                await stumble(&reads, error, over: jobs)
+            let read = try await links.contents.use { connection throws(PostgresError) in
+                try await Queue.readContents(
+                    on: connection, session: session, of: jobs, most: most, largest: options.bytes.job)
             }
+            stalls.ended(.reading)
+            reads.worked()
+            take(in: read, of: jobs)
+        } failed: { error in
+            stumble(&reads, error)
+            return .pause
         }
     }
 
@@ -92,10 +96,10 @@ actor LargeJobReading: SharingPart {
     }
 
     /// Less at once; and a job that cannot even be read alone ends, or it would be in the way of all others for ever.
-    private func stumble(_ reads: inout ContentsState, _ error: PostgresError, over jobs: [Claimed]) async {
+    private func stumble(_ reads: inout ContentsState, _ error: PostgresError) {
         limitedLog.say("the contents of large jobs cannot be read yet; they wait", error)
         if error.isSlowness || error.isUnanswerable {
-            if let job = jobs.first, jobs.count == 1 {
+            if let job = reads.asked.first, reads.asked.count == 1 {
                 let token = LeaseToken(session: job.id, number: job.number)
                 reads.strikes[token, default: 0] += 1
                 if reads.strikes[token, default: 0] >= Self.mostStrikes {
@@ -106,6 +110,5 @@ actor LargeJobReading: SharingPart {
             reads.jobs.failed()
             reads.bytes.failed()
         }
-        try? await Task.sleep(for: reads.backoff.next())
     }
 }

@@ -15,36 +15,32 @@ actor Reading: SharingPart {
     }
 
     func run() async {
-        var backoff = Backoff()
         var bytes = BatchSize(2 * options.bytes.claim, least: 0)
-        while !Task.isCancelled {
+        await RetryingLoop.run { _ throws(PostgresError) in
             let leases = state.expected
             guard !leases.isEmpty else {
                 await state.unreadLeases.wait()
-                continue
+                return
             }
             let session = state.session
             let carry = bytes.size / leases.reduce(1) { $0 + $1.ids.count }
             stalls.began(.reading)
-            do throws(PostgresError) {
-                let jobs = try await links.read.use { connection throws(PostgresError) in
-                    try await Queue.readLeases(on: connection, session: session, of: leases, carry: carry)
-                }
-                stalls.ended(.reading)
-                backoff.reset()
-                bytes.worked()
-                let forgotten = state.arrived(jobs, of: Set(leases.map(\.number)))
-                if !forgotten.isEmpty {
-                    log.warning("a crash of the server has made claims undone", [("leases", "\(forgotten.count)")])
-                    state.requestReconcile()
-                }
-                running.startRuns()
-            } catch {
-                if error.isSlowness { bytes.failed() }
-                if error.isUnanswerable { bytes.gaveWay() }
-                limitedLog.say("what was claimed cannot be read yet; its jobs wait", error)
-                try? await Task.sleep(for: backoff.next())
+            let jobs = try await links.read.use { connection throws(PostgresError) in
+                try await Queue.readLeases(on: connection, session: session, of: leases, carry: carry)
             }
+            stalls.ended(.reading)
+            bytes.worked()
+            let forgotten = state.arrived(jobs, of: Set(leases.map(\.number)))
+            if !forgotten.isEmpty {
+                log.warning("a crash of the server has made claims undone", [("leases", "\(forgotten.count)")])
+                state.requestReconcile()
+            }
+            running.startRuns()
+        } failed: { error in
+            if error.isSlowness { bytes.failed() }
+            if error.isUnanswerable { bytes.gaveWay() }
+            limitedLog.say("what was claimed cannot be read yet; its jobs wait", error)
+            return .pause
         }
     }
 }

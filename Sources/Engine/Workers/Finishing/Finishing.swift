@@ -77,26 +77,27 @@ actor Finishing: SharingPart {
     private func believed(_ flush: Flush) async -> Flush {
         let claims = flush.ended.filter(\.isRecorded)
         guard !claims.isEmpty else { return flush }
-        var backoff = Backoff()
-        while true {
-            do throws(PostgresError) {
+        let known = try? await RetryingLoop.value(
+            pause: { (pause) throws(PostgresError) in try? await Task.sleep(for: pause) },
+            of: { () throws(PostgresError) in
                 let session = state.session
-                let known = try await links.flush.use { connection throws(PostgresError) in
+                return try await links.flush.use { connection throws(PostgresError) in
                     try await Queue.recorded(on: connection, session: session, claims)
                 }
-                return state.regroup(
-                    flush.ended.map { end in
-                        guard end.isRecorded, !known.contains(end.job.id) else { return end }
-                        return Ended(
-                            job: end.job, outcome: .retried, milliseconds: end.milliseconds,
-                            error: "the handler said that its transaction had recorded the end, and it had not",
-                            wait: .seconds(1))
-                    })
-            } catch {
-                if shared.isOver.withLock({ $0 }) { return flush }
-                try? await Task.sleep(for: backoff.next())
-            }
-        }
+            },
+            failed: { error throws(PostgresError) in
+                if shared.isOver.withLock({ $0 }) { throw error }
+                return true
+            })
+        guard let known else { return flush }
+        return state.regroup(
+            flush.ended.map { end in
+                guard end.isRecorded, !known.contains(end.job.id) else { return end }
+                return Ended(
+                    job: end.job, outcome: .retried, milliseconds: end.milliseconds,
+                    error: "the handler said that its transaction had recorded the end, and it had not",
+                    wait: .seconds(1))
+            })
     }
 
     /// After a lost answer, first asks what was recorded: a flush is one transaction, so if any of it is, all of it is.

@@ -10,24 +10,25 @@ actor FlowTelling: SharingPart {
     init(_ shared: WorkerShared) { self.shared = shared }
 
     func run() async {
-        var backoff = Backoff()
-        while !Task.isCancelled, !state.isDraining {
-            do throws(PostgresError) {
-                try await links.house.use { connection throws(PostgresError) in
-                    try await Queue.checkFlows(on: connection)
-                }
-                // Each step is bounded, so that a beat need not wait for a fan-out of a hundred thousand.
-                while try await links.house.use({ connection throws(PostgresError) in
-                    try await Queue.advanceFlows(on: connection)
-                }), !state.isDraining {}
-                backoff.reset()
-            } catch {
-                limitedLog.say("telling flows failed", error)
-                try? await Task.sleep(for: backoff.next())
+        await RetryingLoop.run(while: { !Task.isCancelled && !state.isDraining }) { _ throws(PostgresError) in
+            try await links.house.use { connection throws(PostgresError) in
+                try await Queue.checkFlows(on: connection)
             }
-            // Many ends a moment are told together.
-            try? await Task.sleep(for: .milliseconds(5))
-            await shared.flowEnds.wait(for: .seconds(1))
+            // Each step is bounded, so that a beat need not wait for a fan-out of a hundred thousand.
+            while try await links.house.use({ connection throws(PostgresError) in
+                try await Queue.advanceFlows(on: connection)
+            }), !state.isDraining {}
+            await rest()
+        } failed: { error in
+            limitedLog.say("telling flows failed", error)
+            await rest()
+            return .pause
         }
+    }
+
+    private func rest() async {
+        // Many ends a moment are told together.
+        try? await Task.sleep(for: .milliseconds(5))
+        await shared.flowEnds.wait(for: .seconds(1))
     }
 }

@@ -47,23 +47,22 @@ extension ReportWriter {
     private func patiently<Value: Sendable>(
         _ context: Context, _ body: @Sendable (Connection) async throws(PostgresError) -> Value
     ) async throws(PostgresError) -> Value {
-        var backoff = Backoff()
         var cancelled: ContinuousClock.Instant?
-        while true {
-            do {
-                return try await pool.withConnection(body)
-            } catch {
-                guard let error = error as? PostgresError else { throw .cancelled }
-                guard !Task.isCancelled else { throw .cancelled }
+        return try await RetryingLoop.value(
+            pause: { (pause) throws(PostgresError) in
+                do { try await Task.sleep(for: pause) } catch { throw .cancelled }
+            },
+            of: { try await pool.withConnection(body) },
+            failed: { error throws(PostgresError) in
+                guard let error = error as? PostgresError, !Task.isCancelled else { throw .cancelled }
                 guard error.isOutage || error.outcomeUnknown else { throw error }
                 if context.cancelReason != nil {
                     let since = cancelled ?? .now
                     cancelled = since
                     if since.duration(to: .now) > Self.lastTry { throw error }
                 }
-            }
-            do { try await Task.sleep(for: backoff.next()) } catch { throw .cancelled }
-        }
+                return true
+            })
     }
 
     private static func explain(_ error: PostgresError, name: String, bytes: Int) -> StepError {

@@ -7,7 +7,8 @@ import Threads
 
 /// Runs jobs: a task a job, as many as slots are free.
 ///
-/// No actor: ends and starts come from every thread at once, and what they change is `WorkerStateGuard`'s, behind its lock.
+/// No actor: ends and starts come from every thread at once, and what they change is `WorkerStateGuard`'s, behind its lock. Measured with an
+/// actor that takes ends and makes the next runs: 3.4 µs of the worker's processor time for a job, instead of 2.9 µs; see there.
 final class Running: Sendable {
     let shared: WorkerShared
     private let state: WorkerStateGuard

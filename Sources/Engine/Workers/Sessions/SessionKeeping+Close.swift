@@ -7,24 +7,22 @@ extension SessionKeeping {
     /// for that of a lost worker.
     func close() async {
         var open = opened
-        var backoff = Backoff()
         let deadline = ContinuousClock.now + min(options.drainDeadline, .seconds(5))
-        while let session = open.first {
-            do throws(PostgresError) {
-                try await links.house.use { connection throws(PostgresError) in
-                    // Whatever is still held there has not crashed: it goes back with nothing counted.
-                    let left = try await Queue.leasesHeld(on: connection, session: session)
-                    if !left.isEmpty {
-                        _ = try await Queue.returnLeases(on: connection, session: session, numbers: left)
-                    }
-                    _ = try await Queue.closeSession(on: connection, session: session)
+        await RetryingLoop.run(while: { !open.isEmpty }, pause: { _ = await shared.pulse.wait(for: $0) }) {
+            _ throws(PostgresError) in
+            guard let session = open.first else { return }
+            try await links.house.use { connection throws(PostgresError) in
+                // Whatever is still held there has not crashed: it goes back with nothing counted.
+                let left = try await Queue.leasesHeld(on: connection, session: session)
+                if !left.isEmpty {
+                    _ = try await Queue.returnLeases(on: connection, session: session, numbers: left)
                 }
-                open.remove(session)
-            } catch {
-                limitedLog.say("a session could not be closed", error)
-                guard error.isOutage || error.outcomeUnknown, ContinuousClock.now < deadline else { return }
-                await shared.pulse.wait(for: backoff.next())
+                _ = try await Queue.closeSession(on: connection, session: session)
             }
+            open.remove(session)
+        } failed: { error in
+            limitedLog.say("a session could not be closed", error)
+            return (error.isOutage || error.outcomeUnknown) && ContinuousClock.now < deadline ? .pause : .end
         }
     }
 }

@@ -9,33 +9,32 @@ extension SessionKeeping {
     /// Connects, checks the schema, makes itself known. Waits for a database that is away; anything else is an error. nil: a stop
     /// was asked for meanwhile. True: it hears notifications and holds its session lock.
     func open() async throws -> Bool? {
-        var backoff = Backoff()
         var told = false
-        while shared.stops.count == 0 {
-            do throws(PostgresError) {
-                return try await introduceUnlessStopped()
-            } catch {
+        return try await RetryingLoop.value(
+            pause: { (pause) throws(JobWorker.Failure) in await shared.stops.pause(pause) },
+            of: { () throws(PostgresError) in
+                shared.stops.count > 0 ? nil : try await introduceUnlessStopped()
+            },
+            failed: { error throws(JobWorker.Failure) in
                 // Workers that each keep a part of what they need, where connections are few, would wait for each other.
                 await links.close()
                 if let misfit { throw misfit }
-                if shared.stops.count > 0 { return nil }
+                if shared.stops.count > 0 { return false }
                 if error.sqlState == "3F000" || error.sqlState == "42883" || error.sqlState == "42P01" {
-                    throw JobWorker.Failure.schema(found: nil, needed: Self.schemaVersion, oldest: nil)
+                    throw .schema(found: nil, needed: Self.schemaVersion, oldest: nil)
                 }
                 guard error.isOutage || error.isSlowness || error.isCollision, !error.isRejection else {
-                    throw JobWorker.Failure.database(error)
+                    throw .database(error)
                 }
-                if error.isCollision { continue }
+                if error.isCollision { return false }
                 shared.refusal.withLock { $0 = error.description }
                 shared.tellWaiting()
                 if case .server = error, !told {
                     told = true
                     log.warning("the database does not take a worker yet; trying again", [("error", error.description)])
                 }
-                await shared.stops.pause(backoff.next())
-            }
-        }
-        return nil
+                return true
+            })
     }
 
     /// A database that does not answer holds no stop up. nil: a stop came first.

@@ -14,26 +14,22 @@ actor Listening: SharingPart {
     }
 
     private func loop() async {
-        var backoff = Backoff()
         var generation = links.listen.generation
-        while !Task.isCancelled {
-            do throws(PostgresError) {
-                let connection = try await links.listen.connection()
-                if generation != links.listen.generation {
-                    generation = links.listen.generation
-                    // Tried, not waited for: any login can see the number, and take the lock when our connection is lost. Without it we
-                    // are found dead only by our beat.
-                    try await connection.execute("select pg_try_advisory_lock($1)", [.int8(state.session)])
-                    try await hub.begin(on: connection)
-                }
-                try await hub.hear(on: connection)
-                backoff.reset()
-            } catch {
-                if error == .cancelled { continue }
-                hub.end()
-                links.listen.drop()
-                try? await Task.sleep(for: backoff.next())
+        await RetryingLoop.run { _ throws(PostgresError) in
+            let connection = try await links.listen.connection()
+            if generation != links.listen.generation {
+                generation = links.listen.generation
+                // Tried, not waited for: any login can see the number, and take the lock when our connection is lost. Without it we
+                // are found dead only by our beat.
+                try await connection.execute("select pg_try_advisory_lock($1)", [.int8(state.session)])
+                try await hub.begin(on: connection)
             }
+            try await hub.hear(on: connection)
+        } failed: { error in
+            if error == .cancelled { return .atOnce }
+            hub.end()
+            links.listen.drop()
+            return .pause
         }
         hub.end()
     }
