@@ -141,7 +141,7 @@ func printedID(_ outcome: Outcome) throws -> Int { try #require(try JSONValue.re
         ("{\"kind\":\"a.b\"}\n\n{\"kind\":\"a.b\"\n{\"kind\":\"a.b\"}", "line 3, column 14"),
         ("{\"kind\":\"a.b\"}\n\n{\"kind\":\"a.b\",\"priority\":99}\n", "line 3: priority 99 is out of range"),
         ("{\"kind\":\"a.b\"}\n[]\n", "line 2, column 1: a job is an object"),
-        ("{\"kind\":\"a.b\"}\n{\"args\":{}}\n", "line 2: it names no kind"),
+        ("{\"kind\":\"a.b\"}\n{\"args\":{}}\n", "line 2: it has no kind"),
         ("{\"kind\":\"a.b\"}\n{\"kind\":\"a.b\",\"nope\":1}", "line 2: the field 'nope' is unknown"),
     ])
     func `a batch with a bad line leaves nothing and names the line`(lines: String, says: String) async throws {

@@ -112,8 +112,8 @@ import Testing
                 ("'bill'", "22023", "the template bill requires number"),
                 (#"'bill', '{"number": " ", "note": "x"}'"#, "22023", "the template bill requires number"),
                 ("'welcome', '{}'", "22023", "the template welcome requires app_name, user_name"),
-                ("'bill', '[1]'", "22023", "data is no JSON object"),
-                ("'bill', null", "22023", "data is no JSON object"),
+                ("'bill', '[1]'", "22023", "data is not a JSON object"),
+                ("'bill', null", "22023", "data is not a JSON object"),
                 ("'Bill'", "22023", "the template's name 'Bill' is malformed"),
                 (#"'bill', '{"number": 1}', 'German'"#, "22023", "the locale 'German' is malformed"),
                 (

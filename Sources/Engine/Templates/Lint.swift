@@ -98,7 +98,7 @@ package enum Lint {
         }
         if source.subject.count > 998 { add("subject", "the subject is longer than 998 characters", "shorten it") }
         if isBlank(source.plain) {
-            add("text", "there is no text part", "say the same in plain text: some readers show nothing else")
+            add("text", "there is no text part", "give the same in plain text: some mail programs show nothing else")
         }
         for (part, text) in [("html", source.html ?? ""), ("text", source.plain)] where text.utf8.count > mostHTML {
             add(

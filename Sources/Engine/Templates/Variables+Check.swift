@@ -44,7 +44,7 @@ extension Variables {
                 }
                 variable.max = max
             case ("type", _), ("required", _), ("max", _): throw problem("has a malformed \(key)")
-            default: throw problem("has more than type, required and max")
+            default: throw problem("has an unknown field; known are type, required and max")
             }
         }
         return variable

@@ -30,7 +30,7 @@ begin
             perform millrace.refuse(format('the variable %s is not described by an object', v.key), 'variables', example);
         end if;
         if exists (select from jsonb_object_keys(v.value) k where k not in ('type', 'required', 'max')) then
-            perform millrace.refuse(format('the variable %s has more than type, required and max', v.key), 'variables', example);
+            perform millrace.refuse(format('the variable %s has an unknown field; known are type, required and max', v.key), 'variables', example);
         end if;
         if v.value ? 'type' and v.value -> 'type' not in ('"text"', '"url"', '"number"', '"html"') then
             perform millrace.refuse(format('the variable %s has an unknown type', v.key), 'variables', example);

@@ -10,7 +10,7 @@ enum AttachmentKind {
         let ending = String(scalars[scalars.index(after: dot)...])
         guard ending.unicodeScalars.allSatisfy({ (0x20...0x7E).contains($0.value) }) else {
             throw Complaint(
-                "the attachment's name", "has an extension with other characters than ASCII: nobody can say what it is")
+                "the attachment's name", "has an extension outside ASCII, so its kind cannot be checked")
         }
         return trim(ending[...]).lowercased()
     }
