@@ -220,7 +220,8 @@ let package = Package(
         .target(
             name: "Console",
             dependencies: [
-                "Calendars", "Encryption", "JSON", "Listeners", "Postgres", "Signatures", "Telemetry", "Templates", "Threads",
+                "Calendars", "Encryption", "JSON", "Listeners", "Postgres", "Signatures", "Telemetry", "Templates",
+                "Threads",
             ], path: "Sources/Faces/Console", resources: [.embedInCode("Resources")], swiftSettings: strict),
 
         .target(
@@ -245,7 +246,7 @@ let package = Package(
                 "Console", "Documents", "Encryption", "Faults", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail",
                 "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures", "Subprocesses",
                 "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks", "Workers",
-            ], path: "Sources/Programs/MillraceCommand", swiftSettings: strict),
+            ], path: "Sources/Programs/MillraceCommand", resources: [.embedInCode("Resources")], swiftSettings: strict),
         .executableTarget(
             name: "MillraceMain", dependencies: ["MillraceCommand"], path: "Sources/Programs/MillraceMain",
             swiftSettings: strict),

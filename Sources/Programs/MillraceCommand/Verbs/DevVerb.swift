@@ -104,7 +104,10 @@ struct Development: Sendable {
                 worker.stop()
                 throw DatabaseFailure(error)
             }
-            if !tours { console.note(url.map { "export DATABASE_URL='\($0)'" } ?? "") }
+            if !tours {
+                console.note(url.map { "export DATABASE_URL='\($0)'" } ?? "")
+                sayConsole()
+            }
             if !invocation.parsed.isOn("once") {
                 console.note("the worker stays up; Ctrl-C stops it")
                 group.addTask {
@@ -165,7 +168,7 @@ struct Development: Sendable {
         let tours = invocation.parsed.isOn("tour")
         return WorkerProcess(
             arguments: [
-                "worker", "--practice", "--quests", "--checkins", "--parent", "\(getpid())", "--slots",
+                "worker", "--practice", "--quests", "--checkins", "--console", "--parent", "\(getpid())", "--slots",
                 "\(invocation.settings.slots)",
                 "--log-level",
                 tours ? "warning" : invocation.settings.logLevel, "--quiet",
@@ -177,12 +180,36 @@ struct Development: Sendable {
         console.print("")
         let ended = try await Tour(console: console, connection: connection).run()
         console.print("")
+        let rooms = try await tourOfRooms(on: connection)
+        console.print("")
         console.print("millrace status", .bold)
         let report = try await StatusReport.read(on: connection, cap: QueueDepth.cap, patience: .seconds(2))
         for line in StatusView(report, failIf: nil).lines(width: console.output.columns, colors: console.colorsOutput) {
             console.output.write(line + "\n")
         }
-        return ended ? .done : .failed
+        return ended && rooms ? .done : .failed
+    }
+
+    private func tourOfRooms(on connection: Connection) async throws -> Bool {
+        let missing = invocation.workshop.missing
+        let pool = Pool(connection.options, size: 2)
+        let tour = RoomsTour(
+            console: console, connection: connection, store: invocation.settings.blobStore(pool: pool),
+            lacksReaders: missing.isEmpty ? nil : "not here are \(missing.joined(separator: ", "))")
+        let ended: Result<Bool, any Error>
+        do {
+            ended = .success(try await tour.run())
+        } catch {
+            ended = .failure(error)
+        }
+        await tour.cleanUp()
+        await pool.close()
+        return try ended.get()
+    }
+
+    /// Where the worker shows the console; nil: it listens nowhere, or an earlier worker has its address.
+    private var consoleAddress: String? {
+        invocation.settings.listenAddress.map { "http://\($0)/console" }
     }
 
     /// With commands to copy: the program as it was called here; it finds the embedded Postgres from this directory.
@@ -205,5 +232,12 @@ struct Development: Sendable {
             ]
         }
         for line in lines { console.print(line) }
+        sayConsole()
+    }
+
+    private func sayConsole() {
+        guard let consoleAddress else { return }
+        console.print("")
+        console.print("The console: \(consoleAddress)", .bold)
     }
 }
