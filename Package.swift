@@ -254,7 +254,8 @@ let package = Package(
             name: "MillraceLoad",
             dependencies: [
                 "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "Composition", "Compression",
-                "CYardstick", "Documents", "Encryption", "Faults", "Jobs", "JSON", "Mail", "MillraceCommand",
+                "Console", "CYardstick", "Documents", "Encryption", "Faults", "Jobs", "JSON", "Listeners", "Mail",
+                "MillraceCommand",
                 "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures",
                 "Subprocesses", "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks",
                 "Workers",

@@ -24,6 +24,7 @@ enum LoadVerbs {
         .loadRate,
         .loadTenants,
         .loadHTTP,
+        .loadConsole,
         .loadSMTP,
         .loadResend,
         .loadTemplates,

@@ -1,3 +1,44 @@
+-- The newest jobs in line below `top` that have not moved, of all queues: as many rows are read as are wanted, and a few of each lane. A lane
+-- is read on only while it may still have one of the newest.
+create or replace function millrace.ready_newest(top bigint, page int) returns setof bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+    queues int[];
+    lanes int[];
+    ats bigint[];
+    opens boolean[];
+    ids bigint[] := '{}';
+    last bigint;
+    most int;
+    more boolean;
+    one record;
+begin
+    select array_agg(h.queue), array_agg(h.lane), array_agg(ready_newest.top), array_agg(true) into queues, lanes, ats, opens from millrace.heads() h;
+    most := greatest(2, page / greatest(1, cardinality(queues)));
+    loop
+        more := false;
+        for one in
+            select l.i::int as i, f.n, f.lowest, f.jobs
+              from unnest(queues, lanes, ats, opens) with ordinality l(queue, lane, at, is_open, i)
+             cross join lateral (
+                select count(*) as n, min(x.job) as lowest, array_agg(x.job) as jobs from (
+                    select r.job from millrace.ready r where r.queue = l.queue and r.lane = l.lane and r.seq < l.at and r.seq = r.job
+                     order by r.seq desc limit most) x) f
+             where l.is_open and (last is null or l.at > last)
+        loop
+            more := true;
+            ids := ids || one.jobs;
+            opens[one.i] := one.n = most;
+            ats[one.i] := one.lowest;
+        end loop;
+        exit when not more;
+        ids := array(select i from unnest(ids) i order by i desc limit page);
+        last := ids[page];
+        most := most * 2;
+    end loop;
+    return query select unnest(ids);
+end $$;
+
 -- Pages of jobs by state, and bulk operations. Each state is read along an index of its own table, newest first: the view ordered by id
 -- would sort everything.
 create or replace function millrace.job_ids(
@@ -19,6 +60,15 @@ begin
     end if;
     case the_state
     when 'ready' then
+        if queue_ids is null and kind_id is null and the_tag is null then
+            return query
+            select x.job from (
+                select n as job from millrace.ready_newest(top, page) n
+                union all (select r.job from millrace.ready r where r.seq <> r.job and r.job < top order by r.job desc limit page)
+                union all (select p.job from millrace.parked p where p.job < top order by p.job desc limit page)) x
+             order by x.job desc limit page;
+            return;
+        end if;
         return query
         select x.job from (
             -- Plain rows are in their lane under their own number;
