@@ -19,6 +19,7 @@ enum LoadVerbs {
         .loadMixed,
         .loadSlots,
         .loadCancellations,
+        .loadUndo,
         .loadClaims,
         .loadLimits,
         .loadRate,

@@ -50,7 +50,8 @@ extension OperationRow {
     var lines: [String] {
         var lines = [
             "operation \(id): \(what)", "  \(state)\(isUndoing && state == "paused" ? ", while it is undone" : "")",
-            "  \(counts)", "  by \(who)\(saidBy.map { ", who said to be \($0)" } ?? ""), \(startedAt.formatted(.iso8601))",
+            "  \(counts)",
+            "  by \(who)\(saidBy.map { ", who said to be \($0)" } ?? ""), \(startedAt.formatted(.iso8601))",
         ]
         if let pace { lines.append("  at most \(Humane.count(pace, "job")) a second") }
         if let endedAt { lines.append("  ended \(endedAt.formatted(.iso8601))") }

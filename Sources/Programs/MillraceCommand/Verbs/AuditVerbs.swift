@@ -17,7 +17,8 @@ extension Command {
             .single("action", "ACTION", .text, environment: .none, help: "Only this action, such as job.cancel."),
             .single(
                 "who", "NAME", .text, environment: .none, help: "Only actions of this role, or of who said to be this."),
-            .single("object", "NAME", .text, environment: .none, help: "Only about this job, queue, schedule or other."),
+            .single(
+                "object", "NAME", .text, environment: .none, help: "Only about this job, queue, schedule or other."),
             .single("limit", "N", .integer(1...1_000_000), fallback: "50", help: "Show at most this many."),
             .single("after", "ID", .jobID, environment: .none, help: "Only rows older than this one."),
         ],
@@ -55,7 +56,7 @@ extension Command {
         ["audit", "keep"],
         summary: "Show or set how long the audit is kept",
         discussion: "400 days unless set. A row can be deleted by nobody before its time has passed.",
-        arguments: [Argument("days", .optional, .integer(30...36_500), help: "so many days; none only tells")],
+        arguments: [Argument("days", .optional, .integer(30...36_500), help: "for how many days; without it, it only says")],
         examples: [
             Example("millrace audit keep", "how long is it?"), Example("millrace audit keep 730", "two years"),
         ]

@@ -32,7 +32,8 @@ extension Command {
             """,
         arguments: [Argument("id", .one, .jobID, help: "the job's id")],
         flags: [
-            .single("at", "TIME", .instant, environment: .none, help: "Not before this time, in ISO 8601 with its zone."),
+            .single(
+                "at", "TIME", .instant, environment: .none, help: "Not before this time, in ISO 8601 with its zone."),
             .single(
                 "in", "DURATION", .duration(.zero ... .days(36_500)), environment: .none,
                 help: "Not before this much time has passed."),

@@ -193,7 +193,8 @@ struct OperationRun {
             guard let row = try await Queue.operation(id, on: connection) else { throw Self.unknown(id) }
             console.show(row.json) {
                 console.print("operation \(id) is to reach \(reaches)")
-                console.note("millrace operations show \(id) says how far it is, millrace operations undo \(id) takes it back")
+                console.note(
+                    "millrace operations show \(id) says how far it is, millrace operations undo \(id) takes it back")
             }
             return .done
         }
@@ -266,7 +267,9 @@ struct OperationRun {
 
     private func args(of action: String, on connection: Connection) async throws -> String {
         let parsed = invocation.parsed
-        if let priority = parsed.integer("to") { return JSONValue.object([.init(key: "priority", value: .int(priority))]).compact }
+        if let priority = parsed.integer("to") {
+            return JSONValue.object([.init(key: "priority", value: .int(priority))]).compact
+        }
         var time = try parsed.string("at").map { text in try InstantText.read(text) }
         if let span = parsed.duration("in") { time = try await Queue.now(plus: span, on: connection) }
         return time.map { JSONValue.object([.init(key: "run_at", value: JSONValue($0))]).compact } ?? "{}"
