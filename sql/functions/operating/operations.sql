@@ -1,4 +1,4 @@
--- Operations: one action on all jobs that a filter names. Starting one only writes its row; a worker, or whoever asks for it, then takes
+-- Operations: one action on all jobs that a filter names. Starting one only writes its row; a worker, or a caller who asks for it, then takes
 -- step after step. A step holds the operation's row, so that one at a time is taken, and stopping waits for no more than one.
 
 create or replace function millrace.operation_undo_span() returns interval

@@ -157,7 +157,7 @@ begin
         return;
     end if;
     for tries in 1 .. 4 loop
-        perform millrace.place_lock(the_job);             -- waits for whoever has it
+        perform millrace.place_lock(the_job);             -- waits for the one that has it
         if millrace.operation_move(op, array[the_job], t) <> '{}' then
             return;
         end if;

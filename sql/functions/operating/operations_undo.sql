@@ -289,7 +289,7 @@ begin
         select i.at, array_agg(i.job) as jobs from millrace.operation_items_of(the_operation, ids) i
          where exists (select from millrace.job j where j.id = i.job) group by i.at
     loop
-        -- Whoever takes away the record of the end has the job: a retry and a deletion want the same row.
+        -- The one that takes away the record of the end has the job: a retry and a deletion want the same row.
         with gone as (
             delete from millrace.history h
              where h.started = one.at and h.id = any (one.jobs) and h.session = 0 and h.outcome = 2

@@ -56,7 +56,9 @@ extension Command {
         ["audit", "keep"],
         summary: "Show or set how long the audit is kept",
         discussion: "400 days unless set. A row can be deleted by nobody before its time has passed.",
-        arguments: [Argument("days", .optional, .integer(30...36_500), help: "for how many days; without it, it only says")],
+        arguments: [
+            Argument("days", .optional, .integer(30...36_500), help: "for how many days; without it, it only says")
+        ],
         examples: [
             Example("millrace audit keep", "how long is it?"), Example("millrace audit keep 730", "two years"),
         ]
