@@ -2,7 +2,7 @@
 
 -- The job's key as it stands, where the job holds it: what an end changes of it.
 create or replace function millrace.operation_keys(ids bigint[]) returns table (job bigint, key jsonb)
-language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 begin
     return query
     select i.id, jsonb_build_object('ended', u.ended, 'until', u.until, 'next', u.next)
@@ -14,7 +14,7 @@ end $$;
 
 -- Look-ups by job: a join would walk over all items of the operation for each.
 create or replace function millrace.operation_items_of(the_operation bigint, ids bigint[]) returns setof millrace.operation_item
-language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql stable set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
     return query
     select i.* from unnest(ids) x(job)
@@ -32,7 +32,7 @@ $$;
 
 -- Keeps all that is known of these jobs. Times, numbers and bytes come back from JSON as they were.
 create or replace function millrace.operation_keep(the_operation bigint, ids bigint[]) returns void
-language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 begin
     insert into millrace.operation_kept (operation, job, rows)
     select the_operation, i.id, jsonb_strip_nulls(jsonb_build_object(
@@ -50,7 +50,7 @@ end $$;
 
 -- Does the action to these jobs: together where they can be, and the others one by one.
 create or replace function millrace.operation_act(the_operation bigint, ids bigint[]) returns void
-language plpgsql volatile
+language plpgsql volatile set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
     op millrace.operation;
@@ -69,6 +69,9 @@ begin
         taken := millrace.operation_delete_ended(the_operation, ids, t);
     else
         taken := millrace.operation_move(op, ids, t);
+        if op.action in ('retry', 'retry_fresh') then
+            taken := taken || millrace.operation_retry_plain(op, array(select i from unnest(ids) i except select unnest(taken)), t);
+        end if;
     end if;
     foreach one in array array(select i from unnest(ids) i except select unnest(taken) order by 1) loop
         begin
@@ -83,7 +86,7 @@ end $$;
 
 -- The jobs among these that wait, moved in one statement for each place. Returns which they were.
 create or replace function millrace.operation_move(op millrace.operation, ids bigint[], t timestamptz) returns bigint[]
-language plpgsql volatile
+language plpgsql volatile set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
     new_due timestamptz := (op.args ->> 'run_at')::timestamptz;
@@ -135,7 +138,7 @@ end $$;
 
 -- A job that was not found where it could be taken together with others: locked, running, waiting for a key's holder, or ended.
 create or replace function millrace.operation_act_one(op millrace.operation, the_job bigint) returns void
-language plpgsql volatile set enable_seqscan = off set jit = off as $$
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     t timestamptz := millrace.now();
     head record;
@@ -188,9 +191,44 @@ begin
     perform millrace.operation_note(op.id, the_job, t, 2, 'it has ended');
 end $$;
 
+-- The ended jobs among these that have no key and no flow, again with one statement for each table. Returns which they were. See redrive.
+create or replace function millrace.operation_retry_plain(op millrace.operation, ids bigint[], t timestamptz) returns bigint[]
+language plpgsql volatile set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+declare
+    again bigint[];
+begin
+    ids := array(
+        select i from unnest(ids) i
+         cross join lateral (select from millrace.job j where j.id = i and j.unique_hash is null offset 0) j
+         where not exists (select from millrace.edge e where e.pred = i) and not exists (select from millrace.edge e where e.succ = i));
+    -- The row lock settles two concurrent redrives, or a redrive and a deletion.
+    with redriven as (
+        update millrace.history h set outcome = case h.outcome when 3 then 4 else 6 end
+         where h.id = any (ids) and h.outcome in (2, 3)
+        returning h.id, h.session, h.number, h.started, h.class, case h.outcome when 4 then 3 else 2 end as outcome
+    ), noted as (
+        insert into millrace.operation_item (operation, job, at, outcome, was, queue, kind, lane, attempt, crashes, more, became)
+        select op.id, r.id, t, 1, 'ended', j.queue, j.kind, j.lane, 0, 0,
+               jsonb_build_object('run', jsonb_build_object('session', r.session, 'number', r.number, 'started', r.started, 'class', r.class, 'outcome', r.outcome)),
+               nextval('millrace.seq')
+          from (select distinct on (r.id) r.* from redriven r) r
+         cross join lateral (select j.queue, j.kind, j.lane from millrace.job j where j.id = r.id offset 0) j
+        returning job
+    )
+    select coalesce(array_agg(n.job), '{}') into again from noted n;
+    delete from millrace.cancel c where c.job = any (again);   -- it spoke of a run that is over
+    perform millrace.place_put(i.job, 'ready', i.became, i.queue, i.kind, i.lane, null, null, 0::smallint, 0::smallint, null)
+       from millrace.operation_items_of(op.id, again) i;
+    if op.action = 'retry_fresh' then
+        perform millrace.operation_fresh(op.id, i) from unnest(again) i;
+    end if;
+    return again;
+end $$;
+
 -- Runs an ended job again, as redrive does, and keeps what that changes.
 create or replace function millrace.operation_retry_one(op millrace.operation, the_job bigint, t timestamptz) returns void
-language plpgsql volatile set enable_seqscan = off set jit = off as $$
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     run record;
     key jsonb := (select k.key from millrace.operation_keys(array[the_job]) k);
@@ -213,7 +251,7 @@ end $$;
 
 -- Forgets a job's steps, and keeps them for who undoes that.
 create or replace function millrace.operation_fresh(the_operation bigint, the_job bigint) returns void
-language plpgsql volatile set enable_seqscan = off as $$
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 begin
     insert into millrace.operation_kept (operation, job, rows)
     select the_operation, the_job, k.rows
@@ -225,7 +263,7 @@ end $$;
 
 -- The ended jobs among these that hold no key: with one statement for each table. Returns which they were.
 create or replace function millrace.operation_delete_ended(the_operation bigint, ids bigint[], t timestamptz) returns bigint[]
-language plpgsql volatile set enable_seqscan = off set jit = off as $$
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     ended bigint[];
 begin
@@ -243,7 +281,7 @@ begin
 end $$;
 
 create or replace function millrace.operation_delete_one(the_operation bigint, the_job bigint, t timestamptz) returns void
-language plpgsql volatile set enable_seqscan = off set jit = off as $$
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     the_hash bytea := (select j.unique_hash from millrace.job j where j.id = the_job);
     key jsonb;

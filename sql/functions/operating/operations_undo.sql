@@ -13,14 +13,14 @@ begin
 end $$;
 
 create or replace function millrace.operation_ran_since(the_job bigint, t timestamptz) returns boolean
-language plpgsql volatile set enable_seqscan = off as $$
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 begin
     return exists (select from millrace.history h where h.id = the_job and h.finished >= t) or exists (select from millrace.job_running(the_job));
 end $$;
 
 -- Gives a job its key back. Null: it has it; else the job that holds it now.
 create or replace function millrace.operation_key_back(the_job bigint, the_hash bytea, key jsonb) returns bigint
-language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     holder bigint;
 begin
@@ -48,7 +48,7 @@ end $$;
 -- Jobs that wait for this one were told that it was cancelled: they wait for it again, those too that were cancelled for that reason alone.
 -- And it waits again for those that the same operation has cancelled and that are still to come back.
 create or replace function millrace.operation_edges_back(the_operation bigint, the_job bigint, since timestamptz) returns void
-language plpgsql volatile set enable_seqscan = off set jit = off as $$
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     one record;
     head record;
@@ -79,7 +79,7 @@ end $$;
 
 -- One job of an operation. Null: it is as before; else why it is not.
 create or replace function millrace.operation_undo_one(op millrace.operation, item millrace.operation_item) returns text
-language plpgsql volatile set enable_seqscan = off set jit = off as $$
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     the_hash bytea := (select j.unique_hash from millrace.job j where j.id = item.job);
 begin
@@ -95,7 +95,7 @@ begin
 end $$;
 
 create or replace function millrace.operation_undo_cancel(item millrace.operation_item, the_hash bytea) returns text
-language plpgsql volatile set enable_seqscan = off set jit = off as $$
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     run record;
     holder bigint;
@@ -129,7 +129,7 @@ begin
 end $$;
 
 create or replace function millrace.operation_undo_retry(item millrace.operation_item, the_hash bytea) returns text
-language plpgsql volatile set enable_seqscan = off set jit = off as $$
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     gone bigint;
     run jsonb := item.more -> 'run';
@@ -162,7 +162,7 @@ end $$;
 
 -- After a change of time or priority.
 create or replace function millrace.operation_undo_move(op millrace.operation, item millrace.operation_item, the_hash bytea) returns text
-language plpgsql volatile set enable_seqscan = off set jit = off as $$
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     place record;
     due timestamptz := (op.args ->> 'run_at')::timestamptz;
@@ -205,7 +205,7 @@ end $$;
 
 -- Puts back the steps and the progress that a fresh retry has forgotten.
 create or replace function millrace.operation_traces_back(the_operation bigint, the_job bigint) returns void
-language plpgsql volatile set enable_seqscan = off as $$
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
     kept jsonb;
 begin
@@ -223,7 +223,7 @@ begin
 end $$;
 
 create or replace function millrace.operation_undo_delete(item millrace.operation_item) returns text
-language plpgsql volatile set enable_seqscan = off set jit = off as $$
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     kept jsonb := (select k.rows from millrace.operation_kept k where k.operation = item.operation and k.job = item.job);
     head millrace.job := jsonb_populate_record(null::millrace.job, nullif(kept -> 'job', 'null'));
@@ -277,7 +277,7 @@ end $$;
 
 -- The plain ones among cancelled jobs, back in their places with one statement for each: those without a key and that nobody waited for.
 create or replace function millrace.operation_undo_plain(the_operation bigint, ids bigint[]) returns void
-language plpgsql volatile
+language plpgsql volatile set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
     one record;
@@ -320,7 +320,7 @@ end $$;
 
 -- The next jobs of an operation, from the smallest number on. Returns the last one; null: that was all.
 create or replace function millrace.operation_undo_chunk(the_operation bigint, most int) returns bigint
-language plpgsql volatile
+language plpgsql volatile set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
     op millrace.operation;

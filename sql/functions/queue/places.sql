@@ -2,7 +2,7 @@
 
 -- Waits for the transactions that have locked this job's place. The job may be elsewhere afterwards.
 create or replace function millrace.place_lock(the_job bigint) returns void
-language plpgsql volatile set enable_seqscan = off set jit = off as $$
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 begin
     perform from millrace.timer d where d.job = the_job for update;
     perform from millrace.job j cross join lateral (
@@ -22,7 +22,8 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
-set jit = off as $$
+set jit = off
+set plan_cache_mode = force_generic_plan as $$
 begin
     if 'timer' = any (places) then
         return query
