@@ -62,8 +62,8 @@ declare
 begin
     select o.* into strict op from millrace.operation o where o.id = the_operation;
     ids := array(
-        select distinct i from unnest(ids) i
-         where i <= op.bound and not exists (select from millrace.operation_item x where x.operation = the_operation and x.job = i) order by i);
+        select i from unnest(ids) i where i <= op.bound
+        except select x.job from millrace.operation_items_of(the_operation, ids) x order by 1);
     perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
     if op.action = 'delete' then
         taken := millrace.operation_delete_ended(the_operation, ids, t);
