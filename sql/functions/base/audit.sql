@@ -45,10 +45,15 @@ begin
     return null;
 end $$;
 
-create or replace trigger audit_is_append_only before update or delete on millrace.audit
-    for each row execute function millrace.audit_guard();
-create or replace trigger audit_is_not_truncated before truncate on millrace.audit
-    for each statement execute function millrace.audit_guard();
+do $$
+begin
+    if not exists (select from pg_trigger t where t.tgrelid = 'millrace.audit'::regclass and t.tgname = 'audit_is_append_only') then
+        create trigger audit_is_append_only before update or delete on millrace.audit
+            for each row execute function millrace.audit_guard();
+        create trigger audit_is_not_truncated before truncate on millrace.audit
+            for each statement execute function millrace.audit_guard();
+    end if;
+end $$;
 
 -- Deletes what is older, a bounded number at each call of maintenance. Returns how many.
 create or replace function millrace.audit_expire(most int default 20000) returns int
