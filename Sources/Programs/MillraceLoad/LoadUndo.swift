@@ -82,7 +82,7 @@ private struct UndoScenario: Sendable {
             _ = try await connection.query(
                 """
                 select count(millrace.enqueue($1, jsonb_build_object('n', i), queue => case when i % 10 = 0 then 'load.other' else 'load.undo' end,
-                    priority => i % 10,
+                    priority => (i % 10)::int,
                     run_at => case when i % 7 = 0 then now() + interval '1 hour' when i % 11 = 0 then now() + interval '15 s' * (1 + i % 4) end,
                     unique_key => case when i % 13 = 0 then 'key ' || i end,
                     limit_key => case when i % 17 = 0 then 'load.undo.' || i % 3 end,
