@@ -63,6 +63,10 @@ import Testing
         select millrace.provider_force('resend', 'observe', 'test');
         select millrace.flag_set('new-sender', 5);
         select millrace.schedule_set('nightly', '0 2 * * *', 'mail.send');
+        select millrace.session_open(7, 'w', 'h', 1, '1.0', null, '{}', 1, false),
+            millrace.beat(7, 'working', 0, 0, 0, the_failures => (select jsonb_build_array(jsonb_build_object('queue', queue, 'kind', kind,
+                'error', 'refused', 'failed', 1, 'dead', 1, 'jobs', jsonb_build_array(id), 'lo', id, 'hi', id)) from millrace.history limit 1)),
+            millrace.session_close(7);
         select millrace.device_add('anna', 'fcm', repeat('a', 40), actor => 'anna');
         select millrace.check_in_contact('anna', 'mum', 1, '{"mail": "mum@example.com"}', actor => 'anna'), millrace.check_in_confirm('anna', 'mum')
         """#

@@ -233,6 +233,11 @@ final class WorkerStateGuard: Sendable {
         state.withLock { $0.jobs.takeTallies() }
     }
 
+    /// Something has ended that no beat has told.
+    var hasCounts: Bool {
+        state.withLock { !$0.jobs.tallies.isEmpty || !$0.jobs.failures.isEmpty }
+    }
+
     func takeFailures() -> [FailureTally] {
         state.withLock { $0.jobs.failures.take() }
     }

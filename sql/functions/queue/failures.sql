@@ -11,7 +11,7 @@ language sql immutable parallel safe as $$
         when error ~ '^quarantined: ' then 'quarantined: it ran alone when its worker crashed, for the second time'
         else left(regexp_replace(regexp_replace(regexp_replace(regexp_replace(left(split_part(error, E'\n', 1), 1000), '^attempt [0-9]+ of [0-9]+: ', ''),
             '[^[:space:]<>"''(),;:@]+@[^[:space:]<>"''(),;:@]+', '<address>', 'g'),
-            '\m([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?=[a-f]*[0-9])[0-9a-f]{8,})\M', '#', 'gi'),
+            E'\\m([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?=[a-f]*[0-9])[0-9a-f]{8,})\\M', '#', 'gi'),
             '[0-9]+', '#', 'g'), 120) end
 $$;
 
@@ -26,7 +26,7 @@ language sql immutable parallel safe as $$
         when error ~ '^(attempt [0-9]+ of [0-9]+: )?the arguments do not fit ' then 'arguments'
         when error ~ '^(attempt [0-9]+ of [0-9]+: )?(MILLRACE_ENCRYPTION_KEY |the arguments (are (not )?encrypted|do not open|of [^ ]+ are to be encrypted|say that they are))' then 'key'
         else coalesce((regexp_match(error,
-            '^(?:attempt [0-9]+ of [0-9]+: )?(transient|timeout|unavailable|throttled|quota|authentication|permission|not_found|conflict|invalid|too_large|unsupported|unknown|cancelled|internal)(?: \(|: )'))[1],
+            '^(?:attempt [0-9]+ of [0-9]+: )?(transient|timeout|unavailable|throttled|quota|authentication|permission|not_found|conflict|invalid|too_large|unsupported|unknown|cancelled|internal)(?: [(]|: )'))[1],
             'error') end
 $$;
 
@@ -114,9 +114,9 @@ begin
     return n;
 end $$;
 
--- Notes the failures from before the groups were, newest first, 5,000 runs a statement and for as long as `budget` allows; folds; and
+-- Notes the failures from before the groups were, newest first, `most` runs a statement and for as long as `budget` allows; folds; and
 -- deletes groups that were last seen 30 days ago. Called by maintain.
-create or replace function millrace.failures_keep(budget interval default '1 s') returns void
+create or replace function millrace.failures_keep(budget interval default '1 s', most int default 5000) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     until timestamptz := clock_timestamp() + budget;
@@ -125,14 +125,14 @@ declare
     n int;
 begin
     loop
-        n := millrace.failures_fold();
+        n := millrace.failures_fold(most);
         exit when clock_timestamp() >= until;
-        continue when n >= 5000;
+        continue when n >= most;
         select * into one from millrace.failure_past p order by p.outcome limit 1;
         exit when not found;
         select min(h.id) into low from (
             select x.id from millrace.history x
-             where x.outcome = one.outcome and x.outcome <> 1 and x.id < one.below order by x.id desc limit 5000) h;
+             where x.outcome = one.outcome and x.outcome <> 1 and x.id < one.below order by x.id desc limit most) h;
         if low is null then
             delete from millrace.failure_past p where p.outcome = one.outcome;
             continue;

@@ -23,7 +23,7 @@ begin
         perform millrace.refuse(format('%s paths are more than the %s allowed', cardinality(paths), most), field);
     end if;
     foreach one in array paths loop
-        if one is null or length(one) > 128 or one !~ '^[^.[:cntrl:]]+(\.[^.[:cntrl:]]+)*$'
+        if one is null or length(one) > 128 or one !~ '^[^.[:cntrl:]]+([.][^.[:cntrl:]]+)*$'
            or cardinality(string_to_array(one, '.')) > 8 or (one like '%*%' and (not stars or exists (
                 select from unnest(string_to_array(one, '.')) s where s like '%*%' and s <> '*')))
         then
@@ -170,7 +170,7 @@ begin
         perform millrace.refuse(format('the kind %s has no searchable field %s', left(the_kind, 128), left(jobs_by_field.field, 60)), 'field',
             'Declare it with static var searchable in Swift, or with millrace kinds fields.');
     end if;
-    if key ~ '^-?[0-9]{1,60}(\.[0-9]{1,60})?$' then       -- 5.0 finds the number 5
+    if key ~ '^-?[0-9]{1,60}([.][0-9]{1,60})?$' then       -- 5.0 finds the number 5
         as_number := trim_scale(key::numeric)::text;
     end if;
     raw := array(

@@ -22,6 +22,9 @@ declare
     old text[] := array(select millrace.redactions());
 begin
     perform millrace.check_paths(names, 'names', true);
+    if exists (select from unnest(names) n where n !~ '^[[:alnum:]_.* -]+$') then     -- they become part of an expression
+        perform millrace.refuse('a name has other signs than letters, digits and _ - . *', 'names');
+    end if;
     if names is null then
         delete from millrace.setting s where s.name = 'redactions';
     else
@@ -57,7 +60,7 @@ $$;
 -- The single names of the list as one expression. A name of five letters and more also matches where no word begins (accesstoken).
 create or replace function millrace.redact_pattern(names text[]) returns text
 language sql immutable parallel safe as $$
-    select string_agg(case when length(w.word) >= 5 then '' else '(?:^|_)' end || regexp_replace(w.word, '([^a-z0-9_])', E'\\\\\\1', 'g'), '|' order by w.word)
+    select string_agg(case when length(w.word) >= 5 then '' else '(?:^|_)' end || w.word, '|' order by w.word)
       from (select distinct millrace.redact_word(n) as word from unnest(names) n where n not like '%.%' and n <> '*') w where w.word <> ''
 $$;
 
@@ -75,7 +78,7 @@ begin
         select n from unnest(names) n where n like '%.%' or n = '*'
         union select unnest(coalesce(k.redactions_declared, '{}') || coalesce(k.redactions_set, '{}')) from millrace.kind k where k.name = the_kind
     loop
-        steps := string_to_array(regexp_replace(path, '^(\*\.)+', ''), '.');    -- at any depth it is anyway
+        steps := string_to_array(regexp_replace(path, '^([*][.])+', ''), '.');    -- at any depth it is anyway
         starts := starts || (cardinality(words) + 1);
         for n in 1 .. cardinality(steps) loop
             words := words || case steps[n] when '*' then '*' else millrace.redact_word(steps[n]) end;
@@ -153,15 +156,15 @@ begin
     if said !~ '[=:]' then
         return said;
     end if;
-    select string_agg(case when length(w.word) >= 5 then '' else '(?:\m|_)' end || regexp_replace(replace(w.word, '_', '[_ -]?'), '([^][a-z0-9_ ?-])', E'\\\\\\1', 'g'), '|')
+    select string_agg(case when length(w.word) >= 5 then '' else E'(?:\\m|_)' end || replace(w.word, '_', '[_ -]?'), '|')
       into names
       from (select distinct millrace.redact_word(n) as word from millrace.redactions() n where n not like '%.%' and n <> '*') w where w.word <> '';
     if names is not null then
         said := regexp_replace(said,
-            '((?:' || names || ')s?[0-9]*["'']?\s*[:=]\s*)(?:"(?:[^"\\]|\\.)*"|''(?:[^''\\]|\\.)*''|(?:(?:bearer|basic|digest)\s+)?[^\s,;&"''})\]]+)',
+            '((?:' || names || E')s?[0-9]*["'']?\\s*[:=]\\s*)(?:"(?:[^"\\\\]|\\\\.)*"|''(?:[^''\\\\]|\\\\.)*''|(?:(?:bearer|basic|digest)\\s+)?[^\\s,;&"''})\\]]+)',
             E'\\1[redacted]', 'gi');
     end if;
-    return regexp_replace(said, '(://[^:/@\s]*:)[^@/\s]+@', E'\\1[redacted]@', 'g');
+    return regexp_replace(said, E'(://[^:/@\\s]*:)[^@/\\s]+@', E'\\1[redacted]@', 'g');
 end $$;
 
 create or replace function millrace.job_redacted(it millrace.jobs) returns millrace.jobs

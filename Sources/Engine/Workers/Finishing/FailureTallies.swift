@@ -31,7 +31,8 @@ package struct FailureTallies: Sendable {
     package mutating func putBack(_ earlier: [FailureTally]) {
         for tally in earlier {
             let key = place(queue: tally.queue, kind: tally.kind, likeness: tally.error.map(Self.likeness))
-            let mine = FailureTally(queue: tally.queue, kind: tally.kind, error: key.likeness.flatMap { _ in tally.error })
+            let mine = FailureTally(
+                queue: tally.queue, kind: tally.kind, error: key.likeness.flatMap { _ in tally.error })
             groups[key, default: mine].add(earlier: tally)
         }
     }

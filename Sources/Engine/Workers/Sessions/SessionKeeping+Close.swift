@@ -8,6 +8,13 @@ extension SessionKeeping {
     func close() async {
         var open = opened
         let deadline = ContinuousClock.now + min(options.drainDeadline, .seconds(5))
+        if state.hasCounts {
+            do throws(PostgresError) {
+                _ = try await beat()
+            } catch {
+                limitedLog.say("the last counts of this worker were not told", error)
+            }
+        }
         await RetryingLoop.run(while: { !open.isEmpty }, pause: { _ = await shared.pulse.wait(for: $0) }) {
             _ throws(PostgresError) in
             guard let session = open.first else { return }

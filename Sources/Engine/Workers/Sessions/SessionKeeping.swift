@@ -45,7 +45,7 @@ actor SessionKeeping: SharingPart {
         }
     }
 
-    private func beat() async throws(PostgresError) -> Bool {
+    func beat() async throws(PostgresError) -> Bool {
         let (tallies, failures) = (state.takeTallies(), state.takeFailures())
         let counts = state.counts
         let stuck = state.runs.count { $0.isStuck }

@@ -41,7 +41,8 @@ extension JobFlags {
         .single(
             "field", "NAME=VALUE",
             .custom(expects: "a field and its value, such as order.id=42") { text in
-                text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).count == 2 && text.first != "="
+                text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).count == 2
+                    && text.first != "="
                     ? nil : "takes a field and its value, such as order.id=42"
             }, environment: .none, help: "Only jobs with this value in a searchable field of --kind."),
     ]

@@ -66,8 +66,8 @@ extension Command {
             arguments: [Argument("id", .any, .jobID, help: "the jobs' ids; none with filters")],
             flags: extra + JobFlags.bulkFilter + JobFlags.ofOwner + (deed == .cancel ? [] : JobFlags.ofDead)
                 + JobFlags.ofCause + [
-                .toggle("dry-run", environment: .none, help: "Print the number, and change nothing.")
-            ], examples: examples
+                    .toggle("dry-run", environment: .none, help: "Print the number, and change nothing.")
+                ], examples: examples
         ) { invocation in
             try await Bulk(deed: deed, invocation: invocation).run()
         }

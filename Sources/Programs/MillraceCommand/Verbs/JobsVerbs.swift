@@ -21,7 +21,8 @@ extension Command {
             Example("millrace jobs list --state dead", "what needs a look"),
             Example("millrace jobs list --state dead --error 'timed out' --since 2h", "what died of that, lately"),
             Example("millrace jobs list --queue mail --limit 500 --jsonl", "for a script"),
-            Example("millrace jobs list --kind receipt.send --field order.id=42", "by a searchable field of its arguments"),
+            Example(
+                "millrace jobs list --kind receipt.send --field order.id=42", "by a searchable field of its arguments"),
         ]
     ) { invocation in
         let limit = invocation.parsed.integer("limit") ?? 50
@@ -33,13 +34,15 @@ extension Command {
                 .misused, "--error, --since and --until are about failed jobs: add --state dead or --state retrying")
         }
         let search = try invocation.search
-        if let field = search.field, let kind = search.dead.jobs.kind, search == JobSearch(DeadFilter(JobFilter(kind: kind)), field: field),
+        if let field = search.field, let kind = search.dead.jobs.kind,
+            search == JobSearch(DeadFilter(JobFilter(kind: kind)), field: field),
             invocation.states == nil, !isRetrying
         {
             return try await invocation.list(kind, with: field, after: after, limit: limit)
         }
         if isRetrying || search.isWide {
-            let failed = search.group != nil && invocation.states == nil ? ["dead", "retrying"] : states.map(\.rawValue)
+            let failed =
+                search.group != nil && invocation.states == nil ? ["dead", "retrying"] : states.map(\.rawValue)
             return try await invocation.listFound(
                 isRetrying ? ["retrying"] : failed, search, after: after, limit: limit)
         }
