@@ -19,6 +19,9 @@ declare
     most int := case when stars then 64 else 8 end;
     one text;
 begin
+    if paths is null then
+        return;
+    end if;
     if cardinality(paths) > most then
         perform millrace.refuse(format('%s paths are more than the %s allowed', cardinality(paths), most), field);
     end if;
@@ -185,7 +188,8 @@ begin
     ids := array(
         select i.id from unnest(raw) with ordinality i(id, place)
          cross join lateral (select j.args from millrace.job j where j.id = i.id offset 0) j
-         where millrace.field_value(j.args, it.steps) in (key, as_number)
+         where (millrace.field_value(j.args, it.steps) = key
+                or jsonb_typeof(j.args #> it.steps) = 'number' and millrace.field_value(j.args, it.steps) = as_number)
            and (length(jobs_by_field.value) <= 200 or j.args #>> it.steps = jobs_by_field.value)
          order by i.place);
     next := case when cardinality(raw) = page then raw[page] end;

@@ -179,7 +179,7 @@ begin
     return it;
 end $$;
 
--- The row of millrace.job with its secrets hidden. It shows every job, whoever owns it: whether somebody may look is decided by the grant.
+-- The row of millrace.job with its secrets hidden. It shows every job, not only those of the caller: the grant decides who may look.
 create or replace function millrace.job_shown(id bigint) returns setof millrace.jobs
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
