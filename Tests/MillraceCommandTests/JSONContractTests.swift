@@ -50,6 +50,18 @@ import Testing
     /// What happens between two lines, so that the next has something to act on.
     private static let meanwhile = [
         "mail resolve": "update millrace.mail set status = 'parked'",
+        "status --at": """
+        insert into millrace.queue (name) values ('past') on conflict do nothing;
+        select millrace.session_open(77, 'past', 'host', 1, '1', null, '{}', 1, false), millrace.session_open(78, 'past', 'host', 1, '2', null, '{}', 1, false);
+        insert into millrace.tally (at, session, queue, kind, succeeded, failed, ms, times)
+        select now() - interval '5 s', s, (select id from millrace.queue where name = 'past' limit 1), (select min(id) from millrace.kind), 5, 5, 100, '3:10'
+          from unnest('{77,78}'::bigint[]) s;
+        update millrace.process set started_at = started_at - interval '1 minute' where session = 77;
+        select millrace.enqueue('late', queue => 'past');
+        delete from millrace.sample_fresh;
+        select millrace.sample_take()
+        """,
+        "versions list": "select millrace.session_close(77), millrace.session_close(78)",
         "documents retry": "update millrace.document set status = 'failed', stage = 'failed', reason = 'unreadable'",
     ]
 

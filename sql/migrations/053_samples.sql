@@ -6,8 +6,9 @@ create table millrace.sample_key (
     what smallint not null,
     name text not null,
     detail text not null,
+    queue text not null,
     seen_at timestamptz not null,
-    unique (what, name, detail)
+    unique (what, name, detail, queue)
 );
 
 -- The samples of the last minutes: a row for each time, with as many values for each key as its rule has columns.
@@ -62,4 +63,4 @@ create index fleet_event_at on millrace.fleet_event (at);
 create index process_started on millrace.process (started_at);
 create index process_ended on millrace.process (ended_at) where ended_at is not null;
 create index provider_event_at on millrace.provider_event (at);
-alter table millrace.tally add wait_ms bigint, add times text;
+alter table millrace.tally add wait_ms bigint, add waits int, add times text;

@@ -33,7 +33,7 @@ package final class JobWorker: Sendable {
             Sweeping(shared), LateCommits(shared), LaneLooking(shared), GateOpening(shared), FlowTelling(shared),
             ScheduleFiring(shared), OperationStepping(shared),
         ]
-        living = [sessions, Rescuing(shared), Finishing(shared), Cancelling(shared), reports]
+        living = [sessions, Rescuing(shared), Finishing(shared), Cancelling(shared), Sampling(shared), reports]
         _ = shared.hub.host()
         shared.hub.heed(["millrace"]) { [weak shared] news in shared?.heard(news) }
     }

@@ -29,6 +29,7 @@ enum LoadVerbs {
         .loadSMTP,
         .loadResend,
         .loadTemplates,
+        .loadSamples,
         .loadLedger,
         .loadUpgrade,
         .loadSupervisor, .loadMail,

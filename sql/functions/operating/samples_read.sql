@@ -32,7 +32,8 @@ returns table (key int, at bigint, c int, v bigint)
 language plpgsql stable set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 declare
     slots constant int := millrace.sample_slots();
-    columns constant int := length(millrace.sample_fold_of(the_what));
+    rule constant text := millrace.sample_fold_of(the_what);
+    columns constant int := length(rule);
     one int;
     until bigint;
     at_s bigint := first;
@@ -43,7 +44,8 @@ begin
         continue when until <= at_s;
         return query
         select x.key, x.at, x.c, x.v
-          from (select p.key, date_part('epoch', p.at)::bigint + e.i % slots * one as at, e.i / slots as c, e.v
+          from (select p.key, date_part('epoch', p.at)::bigint + e.i % slots * one as at, e.i / slots as c,
+                       case when substr(rule, e.i / slots + 1, 1) = 'f' then millrace.sample_unbrief(e.v) else e.v end as v
                   from millrace.sample_pack p cross join lateral millrace.sample_decode(p.body) e
                  where p.what = the_what and p.step = one and p.key = any (the_keys)
                    and p.at > to_timestamp(at_s - one * slots) and p.at < to_timestamp(least(until, last))) x
@@ -73,7 +75,7 @@ create or replace function millrace.sample_points(wanted int[]) returns int
 language sql immutable as $$ select greatest(10, least(500, 20000 / greatest(1, cardinality(wanted)), case when cardinality(wanted) > 1 then 150 else 500 end)) $$;
 
 -- Queues: null for all together, * for each one that had anything. oldest_s: the greatest age of the oldest ready job. run_s, wait_s: means of the
--- runs that ended; wait_s is null where the workers did not say.
+-- runs that ended; wait_s of the first runs of jobs that were not scheduled, null where there was none or workers did not say.
 create or replace function millrace.samples_queue(since timestamptz, until timestamptz, step interval default null, the_queue text default null)
 returns table (at timestamptz, step_s int, queue text, ready float8, due float8, scheduled float8, running float8, paused boolean, oldest_s float8,
     succeeded bigint, failed bigint, dead bigint, retried bigint, cancelled bigint, snoozed bigint, run_s float8, wait_s float8)
@@ -81,39 +83,48 @@ language plpgsql stable security definer set search_path = pg_catalog, pg_temp s
 #variable_conflict use_column
 declare
     wanted int[] := millrace.sample_wanted(1, the_queue);
+    ended int[] := array(select k.id from millrace.sample_key k
+                          where k.what = 2 and case when the_queue = '*' then k.queue <> '' else k.queue = coalesce(the_queue, '') end);
     whole int := (millrace.sample_wanted(1, null))[1];
     plan record;
 begin
     plan := millrace.sample_plan(samples_queue.since, samples_queue.until, samples_queue.step, millrace.sample_points(wanted));
     return query
-    with read as materialized (
+    with places as materialized (
         select n.key, n.at / plan.step_s * plan.step_s as at, n.c, n.v from millrace.sample_numbers(1, wanted || whole, plan.first, plan.last, plan.level) n
     ), taken as (
-        select r.at, sum(r.v)::float8 as n from read r where r.key = whole and r.c = 0 group by r.at
+        select r.at, sum(r.v)::float8 as n from places r where r.key = whole and r.c = 0 group by r.at
+    ), numbers as (
+        select k.name as queue, r.at, r.c, r.v from places r join millrace.sample_key k on k.id = r.key where r.key = any (wanted)
+        union all
+        select k.queue, n.at / plan.step_s * plan.step_s, n.c + 10, n.v
+          from millrace.sample_numbers(2, ended, plan.first, plan.last, plan.level) n join millrace.sample_key k on k.id = n.key
     ), seen as (
-        select r.key, r.at,
+        select r.queue, r.at,
                coalesce(sum(r.v) filter (where r.c = 1), 0)::float8 as ready, coalesce(sum(r.v) filter (where r.c = 2), 0)::float8 as due,
                coalesce(sum(r.v) filter (where r.c = 3), 0)::float8 as scheduled, coalesce(sum(r.v) filter (where r.c = 4), 0)::float8 as running,
                coalesce(sum(r.v) filter (where r.c = 5), 0) > 0 as paused, coalesce(max(r.v) filter (where r.c = 6), 0) / 10.0 as oldest,
-               coalesce(sum(r.v) filter (where r.c = 7), 0)::bigint as succeeded, coalesce(sum(r.v) filter (where r.c = 8), 0)::bigint as failed,
-               coalesce(sum(r.v) filter (where r.c = 9), 0)::bigint as dead, coalesce(sum(r.v) filter (where r.c = 10), 0)::bigint as cancelled,
-               coalesce(sum(r.v) filter (where r.c = 11), 0)::bigint as snoozed, sum(r.v) filter (where r.c = 12)::float8 as ms, sum(r.v) filter (where r.c = 13)::float8 as wait
-          from read r group by r.key, r.at
+               coalesce(sum(r.v) filter (where r.c = 10), 0)::bigint as succeeded, coalesce(sum(r.v) filter (where r.c = 11), 0)::bigint as failed,
+               coalesce(sum(r.v) filter (where r.c = 12), 0)::bigint as dead, coalesce(sum(r.v) filter (where r.c = 13), 0)::bigint as cancelled,
+               coalesce(sum(r.v) filter (where r.c = 14), 0)::bigint as snoozed,
+               coalesce(sum(r.v) filter (where r.c = 15), 0)::float8 as ms, coalesce(sum(r.v) filter (where r.c = 16), 0)::float8 as wait,
+               coalesce(sum(r.v) filter (where r.c in (10, 11, 13, 14)), 0) - coalesce(sum(r.v) filter (where r.c = 17), 0) as waits
+          from numbers r group by r.queue, r.at
     ), things as (
         -- One queue has a row for every step, also where it had nothing.
-        select coalesce(s.key, wanted[1]) as key, t.at, t.n from taken t left join seen s on s.at = t.at and s.key = any (wanted)
-         where s.key is not null or cardinality(wanted) = 1
+        select coalesce(s.queue, the_queue) as queue, t.at, t.n from taken t left join seen s on s.at = t.at
+         where s.queue is not null or the_queue <> '*' and cardinality(wanted) = 1
     )
-    select to_timestamp(g.at), plan.step_s, nullif(k.name, ''), coalesce(s.ready / g.n, 0), coalesce(s.due / g.n, 0), coalesce(s.scheduled / g.n, 0),
+    select to_timestamp(g.at), plan.step_s, nullif(g.queue, ''), coalesce(s.ready / g.n, 0), coalesce(s.due / g.n, 0), coalesce(s.scheduled / g.n, 0),
            coalesce(s.running / g.n, 0), coalesce(s.paused, false), coalesce(s.oldest, 0)::float8, coalesce(s.succeeded, 0), coalesce(s.failed, 0), coalesce(s.dead, 0),
            greatest(0, coalesce(s.failed - s.dead, 0)), coalesce(s.cancelled, 0), coalesce(s.snoozed, 0),
-           coalesce(s.ms, 0) / nullif(s.succeeded + s.failed, 0) / 1000, s.wait / nullif(s.succeeded + s.failed + s.snoozed, 0) / 1000
-      from things g join millrace.sample_key k on k.id = g.key left join seen s on s.key = g.key and s.at = g.at
-     order by g.at, k.name;
+           s.ms / nullif(s.succeeded + s.failed, 0) / 1000, s.wait / nullif(s.waits, 0) / 1000
+      from things g left join seen s on s.queue = g.queue and s.at = g.at
+     order by g.at, g.queue;
 end $$;
 
 -- Kinds: null for all together, * for each; by version of the worker where version is given, or * for each. p50_s, p95_s: from buckets that grow by
--- the root of two, so right to a fifth; null where the workers did not say.
+-- the root of two, so right to a fifth; of at least a minute, and of ten minutes before the last day; null where the workers did not say.
 create or replace function millrace.samples_kind(since timestamptz, until timestamptz, step interval default null, the_kind text default null, the_version text default null)
 returns table (at timestamptz, step_s int, kind text, version text, succeeded bigint, failed bigint, dead bigint, retried bigint, cancelled bigint, snoozed bigint,
     run_s float8, wait_s float8, p50_s float8, p95_s float8)
@@ -125,8 +136,13 @@ declare
     wanted int[] := millrace.sample_wanted(2, each, the_version);
     timed int[] := millrace.sample_wanted(6, each, the_version);
     plan record;
+    took_level int;
+    took_step int;
 begin
     plan := millrace.sample_plan(samples_kind.since, samples_kind.until, samples_kind.step, millrace.sample_points(wanted));
+    -- Times are kept in minutes for a day, and in ten minutes before.
+    took_level := case when to_timestamp(plan.first) < millrace.now() - interval '1 day 10 minutes' then 600 else least(greatest(plan.level, 60), 600) end;
+    took_step := greatest(plan.step_s, took_level);
     return query
     with read as materialized (
         select case when the_kind is not null then k.name end as kind, case when the_version is not null then k.detail end as version,
@@ -135,12 +151,13 @@ begin
     ), seen as (
         select r.kind, r.version, r.at, coalesce(sum(r.v) filter (where r.c = 0), 0)::bigint as succeeded, coalesce(sum(r.v) filter (where r.c = 1), 0)::bigint as failed,
                coalesce(sum(r.v) filter (where r.c = 2), 0)::bigint as dead, coalesce(sum(r.v) filter (where r.c = 3), 0)::bigint as cancelled,
-               coalesce(sum(r.v) filter (where r.c = 4), 0)::bigint as snoozed, sum(r.v) filter (where r.c = 5)::float8 as ms, sum(r.v) filter (where r.c = 6)::float8 as wait
+               coalesce(sum(r.v) filter (where r.c = 4), 0)::bigint as snoozed, sum(r.v) filter (where r.c = 5)::float8 as ms, sum(r.v) filter (where r.c = 6)::float8 as wait,
+               coalesce(sum(r.v) filter (where r.c in (0, 1, 3, 4)), 0) - coalesce(sum(r.v) filter (where r.c = 7), 0) as waits
           from read r group by r.kind, r.version, r.at
     ), buckets as (
         select case when the_kind is not null then k.name end as kind, case when the_version is not null then k.detail end as version,
-               n.at / plan.step_s * plan.step_s as at, n.c, sum(n.v)::bigint as v
-          from millrace.sample_numbers(6, timed, plan.first, plan.last, plan.level) n join millrace.sample_key k on k.id = n.key
+               n.at / took_step * took_step as at, n.c, sum(n.v)::bigint as v
+          from millrace.sample_numbers(6, timed, plan.first / took_step * took_step, plan.last, took_level) n join millrace.sample_key k on k.id = n.key
          group by 1, 2, 3, 4
     ), took as (
         select b.kind, b.version, b.at, millrace.sample_quantile(array_agg(b.c), array_agg(b.v), 0.5) as p50,
@@ -148,8 +165,8 @@ begin
           from buckets b group by b.kind, b.version, b.at
     )
     select to_timestamp(s.at), plan.step_s, s.kind, s.version, s.succeeded, s.failed, s.dead, greatest(0, s.failed - s.dead), s.cancelled, s.snoozed,
-           coalesce(s.ms, 0) / nullif(s.succeeded + s.failed, 0) / 1000, s.wait / nullif(s.succeeded + s.failed + s.snoozed, 0) / 1000, t.p50, t.p95
-      from seen s left join took t on t.at = s.at and t.kind is not distinct from s.kind and t.version is not distinct from s.version
+           coalesce(s.ms, 0) / nullif(s.succeeded + s.failed, 0) / 1000, coalesce(s.wait, 0) / nullif(s.waits, 0) / 1000, t.p50, t.p95
+      from seen s left join took t on t.at = s.at / took_step * took_step and t.kind is not distinct from s.kind and t.version is not distinct from s.version
      order by s.at, s.kind, s.version;
 end $$;
 

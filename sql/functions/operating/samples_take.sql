@@ -2,22 +2,24 @@
 -- statement reads at most 20,000 rows, and all of them 200,000 ready ones.
 
 -- The keys of names, made where they are new. At most 20,000 of each sort: what comes after has none.
-create or replace function millrace.sample_keys(the_what int, names text[], details text[] default null)
-returns table (name text, detail text, key int)
+create or replace function millrace.sample_keys(the_what int, names text[], details text[] default null, queues text[] default null)
+returns table (place bigint, key int)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     t timestamptz := millrace.now();
 begin
-    insert into millrace.sample_key (what, name, detail, seen_at)
-    select distinct the_what, w.name, coalesce(w.detail, ''), t from unnest(names, details) w(name, detail)
-     where not exists (select from millrace.sample_key k where k.what = the_what and k.name = w.name and k.detail = coalesce(w.detail, ''))
+    insert into millrace.sample_key (what, name, detail, queue, seen_at)
+    select distinct the_what, w.name, coalesce(w.detail, ''), coalesce(w.queue, ''), t from unnest(names, details, queues) w(name, detail, queue)
+     where not exists (select from millrace.sample_key k
+                        where k.what = the_what and k.name = w.name and k.detail = coalesce(w.detail, '') and k.queue = coalesce(w.queue, ''))
        and (select count(*) from millrace.sample_key k where k.what = the_what) < 20000
         on conflict do nothing;
-    update millrace.sample_key k set seen_at = t from unnest(names, details) w(name, detail)
-     where k.what = the_what and k.name = w.name and k.detail = coalesce(w.detail, '') and k.seen_at < t - interval '1 day';
-    return query select k.name, k.detail, k.id from unnest(names, details) w(name, detail)
-        join millrace.sample_key k on k.what = the_what and k.name = w.name and k.detail = coalesce(w.detail, '');
+    update millrace.sample_key k set seen_at = t from unnest(names, details, queues) w(name, detail, queue)
+     where k.what = the_what and k.name = w.name and k.detail = coalesce(w.detail, '') and k.queue = coalesce(w.queue, '')
+       and k.seen_at < t - interval '1 day';
+    return query select w.place, k.id from unnest(names, details, queues) with ordinality w(name, detail, queue, place)
+        join millrace.sample_key k on k.what = the_what and k.name = w.name and k.detail = coalesce(w.detail, '') and k.queue = coalesce(w.queue, '');
 end $$;
 
 -- Events that no other table remembers.
@@ -109,28 +111,28 @@ begin
     select s.main, sum(s.ready)::bigint, sum(s.due)::bigint, sum(s.scheduled)::bigint, sum(s.running)::bigint, min(s.oldest) from said s group by s.main;
 end $$;
 
--- One row of sample_fresh from rows of (name, detail, values); nothing where there are none.
-create or replace function millrace.sample_put(the_what int, slot timestamptz, names text[], details text[], vals bigint[]) returns void
+-- One row of sample_fresh; nothing where there are no names. vals: the columns of the first name, of the second, and so on.
+create or replace function millrace.sample_put(the_what int, slot timestamptz, vals bigint[], names text[], details text[] default null, queues text[] default null) returns void
 language sql volatile set search_path = pg_catalog, pg_temp as $$
     insert into millrace.sample_fresh (what, at, keys, vals)
-    select the_what, slot, array_agg(k.key order by n.place),
+    select the_what, slot, array_agg(k.key order by k.place),
            (select array_agg(v.v order by v.i) from unnest(vals) with ordinality v(v, i)
-             where ((v.i - 1) / length(millrace.sample_fold_of(the_what))) + 1 = any (array_agg(n.place)))
-      from unnest(names, details) with ordinality n(name, detail, place)
-      join millrace.sample_keys(the_what, names, details) k on k.name = n.name and k.detail = coalesce(n.detail, '')
+             where ((v.i - 1) / length(millrace.sample_fold_of(the_what))) + 1 = any (array_agg(k.place)))
+      from millrace.sample_keys(the_what, names, details, queues) k
     having count(*) > 0
         on conflict do nothing
 $$;
 
--- What ended since the last sample: by queue, by kind and version of the worker, and by how long it took.
-create or replace function millrace.sample_ends(slot timestamptz, t timestamptz, out queues text[], out sums bigint[])
+-- What ended since the last sample: by kind, version of the worker and queue, and by how long it took.
+create or replace function millrace.sample_ends(slot timestamptz, t timestamptz) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 declare
     since timestamptz := (select greatest(s.tally_at, t - interval '1 hour') from millrace.sample_state s);
     cut timestamptz := t - interval '2 seconds';          -- a beat that began earlier has committed by now
     surplus timestamptz;
-    names text[];
+    kinds text[];
     versions text[];
+    queues text[];
     vals bigint[];
 begin
     surplus := (select y.at from millrace.tally y where y.at > since and y.at <= cut order by y.at offset 20000 limit 1);
@@ -139,44 +141,40 @@ begin
     end if;
     update millrace.sample_state s set tally_at = greatest(s.tally_at, cut);
 
-    select array_agg(e.name order by e.name, e.c), array_agg(e.v order by e.name, e.c) into queues, sums
-      from (select x.name, c.c, c.v
-              from (select q.name, sum(y.succeeded) as a, sum(y.failed) as b, sum(y.dead) as c, sum(y.cancelled) as d, sum(y.snoozed) as e, sum(y.ms) as f, sum(y.wait_ms) as g
-                      from millrace.tally y join millrace.queue q on q.id = y.queue where y.at > since and y.at <= cut group by q.name) x
-             cross join lateral (values (1, x.a), (2, x.b), (3, x.c), (4, x.d), (5, x.e), (6, x.f), (7, coalesce(x.g, 0))) c(c, v)) e;
-
     with ended as materialized (
-        select k.name, coalesce(left(p.version, 128), '') as version, sum(y.succeeded) as a, sum(y.failed) as b, sum(y.dead) as c, sum(y.cancelled) as d,
-               sum(y.snoozed) as e, sum(y.ms) as f, coalesce(sum(y.wait_ms), 0) as g
-          from millrace.tally y join millrace.kind k on k.id = y.kind left join millrace.process p on p.session = y.session
-         where y.at > since and y.at <= cut group by k.name, coalesce(left(p.version, 128), '')
+        select k.name as kind, coalesce(left(p.version, 128), '') as version, q.name as queue, sum(y.succeeded) as a, sum(y.failed) as b, sum(y.dead) as c,
+               sum(y.cancelled) as d, sum(y.snoozed) as e, sum(y.ms) as f, coalesce(sum(y.wait_ms), 0) as g,
+               greatest(0, sum(y.succeeded + y.failed + y.cancelled + y.snoozed - coalesce(y.waits, 0))) as h
+          from millrace.tally y join millrace.kind k on k.id = y.kind join millrace.queue q on q.id = y.queue
+          left join millrace.process p on p.session = y.session
+         where y.at > since and y.at <= cut group by 1, 2, 3
     ), said as (
         select * from ended
         union all
-        select '', '', sum(a), sum(b), sum(c), sum(d), sum(e), sum(f), sum(g) from ended having count(*) > 0
+        select '', '', '', sum(a), sum(b), sum(c), sum(d), sum(e), sum(f), sum(g), sum(h) from ended having count(*) > 0
     )
-    select array_agg(s.name order by s.name, s.version), array_agg(s.version order by s.name, s.version),
-           (select array_agg(x.v order by x.name, x.version, x.c) from (
-                select o.name, o.version, c.c, c.v::bigint as v from said o
-                 cross join lateral (values (1, o.a), (2, o.b), (3, o.c), (4, o.d), (5, o.e), (6, o.f), (7, o.g)) c(c, v)) x)
-      into names, versions, vals from said s;
-    perform millrace.sample_put(2, slot, names, versions, vals);
+    select array_agg(s.kind order by s.kind, s.version, s.queue), array_agg(s.version order by s.kind, s.version, s.queue),
+           array_agg(s.queue order by s.kind, s.version, s.queue),
+           (select array_agg(c.v::bigint order by o.kind, o.version, o.queue, c.c) from said o
+             cross join lateral (values (1, o.a), (2, o.b), (3, o.c), (4, o.d), (5, o.e), (6, o.f), (7, o.g), (8, o.h)) c(c, v))
+      into kinds, versions, queues, vals from said s;
+    perform millrace.sample_put(2, slot, vals, kinds, versions, queues);
 
     with took as materialized (
-        select k.name, coalesce(left(p.version, 128), '') as version, b.bucket, sum(b.n) as n
+        select k.name as kind, coalesce(left(p.version, 128), '') as version, b.bucket, sum(b.n) as n
           from millrace.tally y cross join lateral millrace.sample_times(y.times) b
           join millrace.kind k on k.id = y.kind left join millrace.process p on p.session = y.session
          where y.at > since and y.at <= cut and y.times is not null group by 1, 2, 3
     ), said as (
         select * from took union all select '', '', t.bucket, sum(t.n) from took t group by t.bucket
     ), things as (
-        select distinct s.name, s.version from said s
+        select distinct s.kind, s.version from said s
     )
-    select array_agg(g.name order by g.name, g.version), array_agg(g.version order by g.name, g.version),
-           (select array_agg(coalesce(s.n, 0)::bigint order by o.name, o.version, b)
-              from things o cross join generate_series(0, 45) b left join said s on s.name = o.name and s.version = o.version and s.bucket = b)
-      into names, versions, vals from things g;
-    perform millrace.sample_put(6, slot, names, versions, vals);
+    select array_agg(g.kind order by g.kind, g.version), array_agg(g.version order by g.kind, g.version),
+           (select array_agg(coalesce(s.n, 0)::bigint order by o.kind, o.version, b)
+              from things o cross join generate_series(0, 45) b left join said s on s.kind = o.kind and s.version = o.version and s.bucket = b)
+      into kinds, versions, vals from things g;
+    perform millrace.sample_put(6, slot, vals, kinds, versions);
 end $$;
 
 -- Storage, and whether this is still the same server: once a minute.
@@ -212,7 +210,7 @@ begin
            (select array_agg(c.v order by o.name, c.c) from said o
              cross join lateral (values (1, 1), (2, o.kb), (3, o.dead), (4, greatest(o.pin, 0)), (5, o.xmin), (6, o.days), (7, o.ids), (8, o.strays)) c(c, v))
       into names, vals from said s;
-    perform millrace.sample_put(5, slot, names, null, vals);
+    perform millrace.sample_put(5, slot, vals, names);
 
     begin
         line := ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int;
@@ -229,20 +227,21 @@ begin
      where s.server_started is distinct from started or s.timeline is distinct from coalesce(line, s.timeline);
 end $$;
 
--- Takes the sample of these ten seconds, unless somebody has or does it now, and packs a part of the older ones. next_s: when the next is due.
+-- Takes the sample of these ten seconds, unless somebody has or does it now, or the setting `samples` is off; and packs a part of the older ones.
+-- next_s: when the next is due.
 create or replace function millrace.sample_take(out taken boolean, out next_s float8)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 declare
     t timestamptz := millrace.now();
     slot timestamptz := date_bin('10 s', t, timestamptz '2000-01-01 00:00+00');
-    ends record;
     names text[];
     details text[];
     vals bigint[];
 begin
     taken := false;
     next_s := extract(epoch from slot + interval '10 s' - t);
-    if exists (select from millrace.sample_fresh f where f.what = 1 and f.at >= slot) or not millrace.turn_try('samples') then
+    if exists (select from millrace.sample_fresh f where f.what = 1 and f.at >= slot)
+       or exists (select from millrace.setting s where s.name = 'samples' and s.value = 'off') or not millrace.turn_try('samples') then
         return;
     end if;
     if exists (select from millrace.sample_fresh f where f.what = 1 and f.at >= slot) then
@@ -251,33 +250,31 @@ begin
     perform set_config('synchronous_commit', 'off', true);  -- a crash of the server may take the last sample
     insert into millrace.sample_done (what, step, upto)
     select r.what, s, date_bin(make_interval(secs => s * millrace.sample_slots()), slot, timestamptz '2000-01-01 00:00+00')
-      from millrace.sample_rules() r cross join unnest(array[10, 60, 600]) s
+      from millrace.sample_rules() r cross join unnest(array[10, 60, 600]) s where r.what <> 6 or s > 10
         on conflict do nothing;
 
-    ends := millrace.sample_ends(slot, t);
-    with ended as materialized (
-        select ends.queues[i * 7 + 1] as name, (ends.sums)[i * 7 + 1 : i * 7 + 7] as v from generate_series(0, coalesce(cardinality(ends.queues), 0) / 7 - 1) i
-    ), places as materialized (
-        select q.name, p.ready, p.due, p.scheduled, p.running, greatest(0, extract(epoch from t - p.oldest) * 10)::bigint as oldest
+    perform millrace.sample_ends(slot, t);
+
+    with places as materialized (
+        select q.name, p.ready, p.due, p.scheduled, p.running, greatest(0, extract(epoch from t - p.oldest) * 10)::bigint as oldest, q.paused_at is not null as paused
           from millrace.sample_places(t) p join millrace.queue q on q.id = p.queue
-    ), named as (
-        select p.name from places p union select e.name from ended e union
-        select q.name from millrace.queue q where q.paused_at is not null and q.main is null
-    ), things as materialized (
-        select n.name, array[1, coalesce(p.ready, 0), coalesce(p.due, 0), coalesce(p.scheduled, 0), coalesce(p.running, 0), (q.paused_at is not null)::int,
-                   coalesce(p.oldest, 0)] || coalesce(e.v, '{0,0,0,0,0,0,0}') as v
-          from named n left join places p on p.name = n.name left join ended e on e.name = n.name
-          left join millrace.queue q on q.name = n.name and q.main is null
-         order by n.name limit 2000
-    ), said as (
-        select g.name, v.i, v.v from things g cross join lateral unnest(g.v) with ordinality v(v, i)
         union all
-        select '', c.i, case c.i when 1 then 1 when 7 then coalesce(max(v.v), 0) else coalesce(sum(v.v), 0) end
-          from generate_series(1, 14) c(i) left join (things g cross join lateral unnest(g.v) with ordinality v(v, i)) on v.i = c.i
-         group by c.i
+        select q.name, 0, 0, 0, 0, 0, true from millrace.queue q where q.paused_at is not null and q.main is null
+    ), things as materialized (
+        select p.name, sum(p.ready) as ready, sum(p.due) as due, sum(p.scheduled) as scheduled, sum(p.running) as running, bool_or(p.paused)::int as paused,
+               coalesce(max(p.oldest), 0) as oldest
+          from places p group by p.name order by p.name limit 2000
+    ), said as (
+        select g.name, 0 as samples, g.ready, g.due, g.scheduled, g.running, g.paused, g.oldest from things g
+        union all
+        select '', 1, coalesce(sum(g.ready), 0), coalesce(sum(g.due), 0), coalesce(sum(g.scheduled), 0), coalesce(sum(g.running), 0), coalesce(sum(g.paused), 0),
+               coalesce(max(g.oldest), 0) from things g
     )
-    select array_agg(s.name order by s.name, s.i) filter (where s.i = 1), array_agg(s.v::bigint order by s.name, s.i) into names, vals from said s;
-    perform millrace.sample_put(1, slot, names, null, vals);
+    select array_agg(s.name order by s.name),
+           (select array_agg(c.v::bigint order by o.name, c.c) from said o
+             cross join lateral (values (1, o.samples), (2, o.ready), (3, o.due), (4, o.scheduled), (5, o.running), (6, o.paused), (7, o.oldest)) c(c, v))
+      into names, vals from said s;
+    perform millrace.sample_put(1, slot, vals, names);
 
     with workers as materialized (
         select s.id::text as name, array_position(array['working', 'draining', 'cut off'], b.state) as state, b.running, b.waiting, b.stuck, s.slots
@@ -292,7 +289,7 @@ begin
              cross join lateral (values (1, 1), (2, o.state), (3, o.running), (4, o.waiting), (5, o.stuck), (6, o.slots),
                                         (7, case when o.name = '' then (select count(*) from workers) else 0 end)) c(c, v))
       into names, vals from said s;
-    perform millrace.sample_put(3, slot, names, null, vals);
+    perform millrace.sample_put(3, slot, vals, names);
 
     with said as materialized (
         select p.provider, p.class, array_position(array['closed', 'observing', 'forced_closed', 'ramping', 'probing', 'open', 'forced_open'], p.state) as state,
@@ -305,7 +302,7 @@ begin
            (select array_agg(c.v::bigint order by o.provider, o.class, c.c) from said o
              cross join lateral (values (1, 1), (2, o.state), (3, o.ok), (4, o.failed), (5, o.throttled), (6, o.slow), (7, o.unknown), (8, o.p50), (9, o.p99)) c(c, v))
       into names, details, vals from said s;
-    perform millrace.sample_put(4, slot, names, details, vals);
+    perform millrace.sample_put(4, slot, vals, names, details);
 
     if not exists (select from millrace.sample_fresh f where f.what = 5 and f.at > slot - interval '1 minute') then
         perform millrace.sample_storage(slot);

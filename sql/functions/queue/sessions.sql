@@ -18,12 +18,13 @@ end $$;
 -- True while the session exists; false when its jobs were rescued: every lease is lost then.
 -- the_failures: what has failed since the last beat, similar errors together: objects with queue, kind, error (one of them; null: of several
 -- that had no room), failed, dead, jobs (some of the ids, the latest first), lo and hi (the smallest and the largest id).
--- wait_ms, times: how long these runs waited altogether, and how many took how long (see sample_times).
+-- wait_ms, waits: how long the first runs of unscheduled jobs among these waited altogether, and how many they are. times: how many runs
+-- took how long (see sample_times).
 create or replace function millrace.beat(
     the_session bigint, the_state text, the_running int, the_waiting int, the_stuck int,
     the_queues int[] default null, the_kinds int[] default null, succeeded int[] default null, failed int[] default null,
     dead int[] default null, cancelled int[] default null, snoozed int[] default null, ms bigint[] default null, the_failures jsonb default null,
-    wait_ms bigint[] default null, times text[] default null
+    wait_ms bigint[] default null, waits int[] default null, times text[] default null
 ) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -35,8 +36,8 @@ begin
      where b.session = the_session;
     stands := found;
     if the_queues is not null then
-        insert into millrace.tally (at, session, queue, kind, succeeded, failed, dead, cancelled, snoozed, ms, wait_ms, times)
-        select t, the_session, x.* from unnest(the_queues, the_kinds, succeeded, failed, dead, cancelled, snoozed, ms, wait_ms, times) x;
+        insert into millrace.tally (at, session, queue, kind, succeeded, failed, dead, cancelled, snoozed, ms, wait_ms, waits, times)
+        select t, the_session, x.* from unnest(the_queues, the_kinds, succeeded, failed, dead, cancelled, snoozed, ms, wait_ms, waits, times) x;
     end if;
     if the_failures is not null then
         insert into millrace.failure_note (first_at, at, session, queue, kind, error, failed, dead, jobs, lo, hi)

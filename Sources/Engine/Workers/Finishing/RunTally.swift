@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Queues
 
 extension RunTally {
@@ -11,7 +12,13 @@ extension RunTally {
             failed += 1
         case .retried: failed += 1
         case .snoozed: snoozed += 1
-        case .released: break
+        case .released: return
+        }
+        if let taken = end.milliseconds { times.add(milliseconds: taken) }
+        // A job that was scheduled, retried or put back stands in line under a later number than its own.
+        if end.job.seq == end.job.id, end.milliseconds != nil {
+            waits += 1
+            waitMilliseconds += Int64(max(0, end.job.claimedAt.timeIntervalSince(end.job.enqueuedAt) * 1000))
         }
     }
 
@@ -22,5 +29,8 @@ extension RunTally {
         cancelled += more.cancelled
         snoozed += more.snoozed
         milliseconds += more.milliseconds
+        waitMilliseconds += more.waitMilliseconds
+        waits += more.waits
+        times.add(more.times)
     }
 }

@@ -53,6 +53,15 @@ extension ValueKind {
 
     package static let jobID = ValueKind.integer(1...Int.max)
 
+    package static let moment = ValueKind.custom(expects: PastTimeText.expectation) { text in
+        do throws(ValueRefusal) {
+            _ = try PastTimeText.read(text)
+            return nil
+        } catch {
+            return error.complaint
+        }
+    }
+
     package static let instant = ValueKind.custom(expects: InstantText.expectation) { text in
         do throws(ValueRefusal) {
             _ = try InstantText.read(text)

@@ -1,3 +1,5 @@
+import Calendars
+import FoundationEssentials
 import Postgres
 import Queues
 
@@ -20,6 +22,10 @@ extension Command {
 
             With --quiet one line is printed: the verdict that the exit code says, and why. In a narrow window the less \
             important columns are left out.
+
+            --at shows queues, workers, providers, storage and the verdict as they were, from samples of every ten seconds, \
+            of a day ago or more of every minute, kept 14 days. A time without a zone is that of this machine (TZ). The \
+            verdict knows what samples know: nothing of schedules, mail, notices and check-ins.
             """,
         flags: [
             .toggle("watch", environment: .none, help: "Refresh every second until Ctrl-C, or --timeout."),
@@ -34,14 +40,22 @@ extension Command {
                     }
                 }, help: "Exit with 11 when one holds, as in oldest>60s,failed>5%."),
             .toggle("exact", help: "Count all, not only up to 10,000."),
+            .single("at", "TIME", .moment, environment: .none, help: "The fleet as it was then, as in 03:12 or -2h."),
         ],
         examples: [
             Example("millrace status", "one screen"),
             Example("millrace status --watch", "and again every second"),
             Example("millrace status --fail-if 'oldest>60s,failed>5%' --quiet", "for a monitor"),
+            Example("millrace status --at 03:12", "last night"),
         ]
     ) { invocation in
         let failIf = try invocation.parsed.string("fail-if").map { text in try FailIf.read(text) }
+        if let text = invocation.parsed.string("at") {
+            guard failIf == nil, !invocation.parsed.isOn("watch"), !invocation.parsed.isOn("exact") else {
+                throw Failure(.misused, "--at looks at the past: it goes without --watch, --fail-if and --exact")
+            }
+            return try await invocation.showPast(try PastTimeText.read(text))
+        }
         return invocation.parsed.isOn("watch")
             ? try await invocation.watchStatus(failIf) : try await invocation.showStatus(failIf)
     }
@@ -59,6 +73,26 @@ extension Invocation {
     fileprivate func showStatus(_ failIf: FailIf?) async throws -> ExitCode {
         try await withSchema { connection in
             let view = StatusView(try await report(on: connection, failIf), failIf: failIf)
+            console.show(view.json) {
+                guard console.verbosity > .quiet else {
+                    console.output.write(view.line(colors: console.colorsOutput) + "\n")
+                    return
+                }
+                for line in view.lines(width: console.output.columns, colors: console.colorsOutput) {
+                    console.output.write(line + "\n")
+                }
+            }
+            return view.exitCode
+        }
+    }
+
+    fileprivate func showPast(_ moment: PastTime) async throws -> ExitCode {
+        let zone = LocalZone.find(environment)
+        return try await withSchema { connection in
+            let date = moment.date(now: try await Queue.now(on: connection), zone: zone)
+            let sample = try await Queue.sample(at: date, on: connection)
+            guard let at = sample.at else { throw Failure.notSampled(date, sample, zone) }
+            let view = PastView(try await PastReport.read(sample, at: at, on: connection), zone: zone)
             console.show(view.json) {
                 guard console.verbosity > .quiet else {
                     console.output.write(view.line(colors: console.colorsOutput) + "\n")
@@ -107,5 +141,22 @@ extension Invocation {
                 try await Task.sleep(for: min(.seconds(1), deadline.map { max(.zero, $0 - .now) } ?? .seconds(1)))
             }
         }
+    }
+}
+
+extension Failure {
+    /// No sample within four minutes before: too long ago, not yet, or nobody sampled.
+    fileprivate static func notSampled(_ date: Date, _ sample: SampleMoment, _ zone: Zone) -> Failure {
+        let wanted = "\(ZonedText.spell(date, in: zone)) (\(zone.name))"
+        guard let since = sample.keptSince, let until = sample.keptUntil else {
+            return Failure(.notFound, "there are no samples yet", hint: "a running worker takes one every ten seconds")
+        }
+        if date < since || date > until {
+            return Failure(
+                .notFound, "\(wanted) is outside what is kept",
+                hint: "samples are kept from \(ZonedText.spell(since, in: zone)) to \(ZonedText.spell(until, in: zone))"
+            )
+        }
+        return Failure(.notFound, "nobody sampled around \(wanted)", hint: "no worker and no console ran then")
     }
 }
