@@ -41,7 +41,7 @@ import Testing
         seed: UInt64
     ) async throws {
         try await withConnection(.movableClock) { connection in
-            var random = SequenceRandom(seed: seed)
+            var random = SeededRandom(seed)
             try await connection.run(
                 """
                 select millrace.register_kinds('{a,b}', '{null,null}'), millrace.register_queues('{p,q}');

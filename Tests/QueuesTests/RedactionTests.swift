@@ -12,7 +12,7 @@ import Testing
 
     /// Random JSON; every leaf is a text of its own. `paths` has the path of each, with positions in arrays marked.
     private static func tree(
-        depth: Int, at path: [String], _ random: inout SequenceRandom, _ leaves: inout [(path: [String], value: String)]
+        depth: Int, at path: [String], _ random: inout SeededRandom, _ leaves: inout [(path: [String], value: String)]
     ) -> String {
         if depth == 0 || Int.random(in: 0...9, using: &random) < 2 {
             let value = "v\(leaves.count)_"
@@ -52,7 +52,7 @@ import Testing
     @Test(arguments: [11, 12, 13])
     func `of random nested arguments exactly what a rule covers is gone`(seed: UInt64) async throws {
         try await withConnection { connection in
-            var random = SequenceRandom(seed: seed)
+            var random = SeededRandom(seed)
             try await connection.run(
                 "select millrace.kind_redactions_set('k', '{\(Self.rules.joined(separator: ","))}')")
             var hidden = 0

@@ -247,7 +247,7 @@ struct PastModel {
     private(set) var samples: [Sample] = []
 
     init(seed: UInt64, hours: Int, samples count: Int) {
-        var random = SequenceRandom(seed: seed)
+        var random = SeededRandom(seed)
         // 2000-01-01 is where chunks are counted from.
         let chunk = 180 * 600
         origin = 946_684_800 + 9000 * chunk
