@@ -25,6 +25,9 @@ struct DoorTable {
     private(set) var doors: [Door] = []
     private(set) var worker: [String] = []
     private(set) var admin: [String] = []
+    private(set) var viewer: [String] = []
+    /// Beside those of viewers.
+    private(set) var `operator`: [String] = []
 
     init(path: String) throws {
         var heading = ""
@@ -35,6 +38,10 @@ struct DoorTable {
                 worker += Self.names(in: line)
             } else if heading == "Doors of admins" {
                 admin += Self.names(in: line)
+            } else if heading == "Doors of viewers", line.hasPrefix("`") {
+                viewer += Self.names(in: line)
+            } else if heading == "Doors of operators", line.hasPrefix("`") {
+                `operator` += Self.names(in: line)
             } else if line.hasPrefix("|"), !line.hasPrefix("|---"), !line.hasPrefix("| rule") {
                 let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
                 if heading == "Rules" {

@@ -90,6 +90,8 @@ import Testing
             for (role, names) in [
                 (world.names.client, Set(table.doors.map(\.name))),
                 (world.names.worker, Set(table.worker)), (world.names.admin, Set(table.admin)),
+                (world.names.viewer, Set(table.viewer)),
+                (world.names.operator, Set(table.viewer + table.operator)),
             ] {
                 let granted = try await Set(
                     world.owner.column(

@@ -7,10 +7,15 @@ struct RoleNames {
     let client = TestCluster.name("client")
     let worker = TestCluster.name("worker")
     let admin = TestCluster.name("admin")
+    let viewer = TestCluster.name("viewer")
+    let `operator` = TestCluster.name("operator")
     let attacker = TestCluster.name("attacker")
     let stranger = TestCluster.name("stranger")
-    var all: [String] { [owner, client, worker, admin, attacker, stranger] }
+    var all: [String] { [owner, client, worker, admin, viewer, `operator`, attacker, stranger] }
     func migrator(testClock: Bool = false) -> Migrator {
-        Migrator(roles: [("client", client), ("worker", worker), ("admin", admin)], testClock: testClock)
+        Migrator(
+            roles: [
+                ("client", client), ("worker", worker), ("admin", admin), ("viewer", viewer), ("operator", `operator`),
+            ], testClock: testClock)
     }
 }

@@ -1,9 +1,9 @@
 -- The audit of operators: one row for each action, written in the action's own transaction. Nobody changes a row, and nobody deletes one
 -- before its time has passed: a trigger refuses it, also to the owner.
 
--- Whose actions are written down: operators', and not those of clients or of workers, which are many and have a record of their own.
+-- Whose actions are written down: operators' and admins', and not those of clients or of workers, which are many and have a record of their own.
 create or replace function millrace.is_audited(caller name) returns boolean
-language sql stable as $$ select millrace.is_admin(caller) $$;
+language sql stable as $$ select millrace.is_operator(caller) $$;
 
 -- Notes an action. Doors call it last, when they have done something. detail holds no secrets and no arguments of jobs.
 create or replace function millrace.audited(action text, object text, detail jsonb, caller name) returns void

@@ -23,7 +23,7 @@ end $$;
 create or replace function millrace.operation_check(the_action text, filter jsonb, args jsonb) returns text[]
 language plpgsql stable as $$
 declare
-    known text[] := array['state', 'queue', 'kind', 'tag', 'tenant', 'unique', 'limit_key', 'error', 'since', 'until', 'ids'];
+    known text[] := array['state', 'queue', 'kind', 'tag', 'tenant', 'unique', 'limit_key', 'error', 'since', 'until', 'group', 'field', 'value', 'ids'];
     states record := millrace.operation_states(the_action);
     one record;
     at timestamptz;
@@ -46,9 +46,12 @@ begin
             continue;
         end if;
         if jsonb_typeof(one.value) <> 'string' or length(one.value #>> '{}') not between 1 and
-            (case one.key when 'error' then millrace.most('query') when 'tag' then millrace.most('tag') when 'unique' then millrace.most('unique_key')
+            (case one.key when 'error' then millrace.most('query') when 'value' then 200 when 'tag' then millrace.most('tag') when 'unique' then millrace.most('unique_key')
                           when 'limit_key' then millrace.most('limit_key') else millrace.most('name') end) then
             perform millrace.refuse(format('filter.%s is no text, or too long', one.key), 'filter.' || one.key);
+        end if;
+        if one.key = 'group' and one.value #>> '{}' !~ E'^[0-9]{1,18}$' then
+            perform millrace.refuse('filter.group is no group of failures', 'filter.group', 'Give its number, as text; millrace failures list shows them.');
         end if;
         if one.key in ('since', 'until') then
             begin
@@ -109,7 +112,8 @@ begin
     select f.ids, f.looked, f.next into ids, looked, next
       from millrace.jobs_find(the_state, filter ->> 'queue', filter ->> 'kind', filter ->> 'tag', filter ->> 'tenant', filter ->> 'unique',
                filter ->> 'limit_key', filter ->> 'error', (filter ->> 'since')::timestamptz, (filter ->> 'until')::timestamptz,
-               after => operation_page.after, page => operation_page.page, most => operation_page.most) f;
+               after => operation_page.after, page => operation_page.page, most => operation_page.most,
+               the_group => (filter ->> 'group')::bigint, the_field => filter ->> 'field', the_value => filter ->> 'value') f;
 end $$;
 
 -- About how many jobs are in a state, as the planner sees it: no table is read.

@@ -75,7 +75,7 @@ extension Command {
                 "state", "STATE",
                 .choice(["ready", "scheduled", "retrying", "blocked", "running", "succeeded", "cancelled", "dead"]),
                 environment: .none, help: "Only jobs in this state.")
-        ] + JobFlags.bulkFilter + JobFlags.ofOwner + JobFlags.ofDead + [
+        ] + JobFlags.bulkFilter + JobFlags.ofOwner + JobFlags.ofDead + JobFlags.ofCause + [
             .single("at", "TIME", .instant, environment: .none, help: "For reschedule: the new time."),
             .single(
                 "in", "DURATION", .duration(.zero ... .days(36_500)), environment: .none,
@@ -248,6 +248,12 @@ struct OperationRun {
         var members: [JSONValue.Member] = []
         for name in ["state", "queue", "kind", "tag", "tenant", "unique", "error"] {
             if let value = parsed.string(name) { members.append(.init(key: name, value: .string(value))) }
+        }
+        if let group = parsed.integer("group") { members.append(.init(key: "group", value: .string("\(group)"))) }
+        if let field = parsed.string("field") {
+            let parts = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            members.append(.init(key: "field", value: .string(parts[0])))
+            members.append(.init(key: "value", value: .string(parts.last ?? "")))
         }
         if let value = parsed.string("limit-key") { members.append(.init(key: "limit_key", value: .string(value))) }
         for name in ["since", "until"] {
