@@ -7,12 +7,12 @@ extension Command {
         ["load", "backlog"],
         summary: "Measure claims and enqueues in front of ten million waiting jobs",
         discussion: """
-            Measures claims of 100 and of 1,000 jobs, by the function and the plan that a worker uses, and single enqueues, with \
-            ten million jobs waiting and with 10,000, in turns. The 10,000 wait in a second database on the same server, which \
-            it makes and drops again, so the role needs CREATEDB. Beside each stands what hand-written statements do with the same \
-            queue. Every run makes a queue of its own. The jobs are kept, unless --no-keep says that they are to be claimed and ended \
-            by hand-written statements afterwards, which leaves their rows in history. Says first how much disk it needs. Use a \
-            database of its own.
+            Measures claims of 100 and of 1,000 jobs, by the function and the plan that a worker uses, and single \
+            enqueues: in turns with ten million jobs waiting and with 10,000. The 10,000 wait in a second database \
+            on the same server, which the command creates and drops again, so the role needs CREATEDB. For \
+            comparison, hand-written statements do the same with the same queue. Every run makes a queue of its own. \
+            The jobs are kept; with --no-keep, hand-written statements claim and end them afterwards, which leaves \
+            their rows in history. It first says how much disk it needs. Use a database of its own.
             """,
         flags: [
             .single(
@@ -20,11 +20,11 @@ extension Command {
                 help: "Jobs in the large backlog."),
             .single(
                 "claims", "N", .integer(10...2000), environment: .none, fallback: "200",
-                help: "Claims to take the median of."),
+                help: "How many claims the median is of."),
             .single(
                 "seconds", "N", .integer(1...600), environment: .none, fallback: "4",
                 help: "How long single jobs are enqueued into each."),
-            .toggle("keep", environment: .none, help: "Keep the jobs that wait at the end, which is the default."),
+            .toggle("keep", environment: .none, help: "Keep the jobs that still wait at the end; this is the default."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
             Setting.directURL.flag,
         ],

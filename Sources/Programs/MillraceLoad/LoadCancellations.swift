@@ -14,14 +14,14 @@ extension Command {
         ["load", "cancellations"],
         summary: "Cancel running workers at random moments, and check how each ends",
         discussion: """
-            Starts a Postgres of its own and takes it away again, and leaves nothing behind. In each round a worker \
-            of this process runs jobs and its task is cancelled at a random moment: with the database up, away, or \
-            coming back just then. Each must end within its drain time (two seconds, and ten more for ends that a \
-            database which is away cannot take), close its session, lose no job, and use next to no processor time \
-            while it ends. Exit 1 when one does not.
+            Starts a Postgres of its own, stops it again, and leaves nothing behind. In each round a worker of this \
+            process runs jobs, and its task is cancelled at a random moment: while the database is up, is away, or \
+            is just coming back. Each worker must end within its drain time (two seconds, and ten more for ends that \
+            cannot be recorded while the database is away), close its session, lose no job, and use almost no \
+            processor time while it ends. Exit 1 when one does not.
             """,
         flags: [
-            .single("rounds", "N", .integer(1...10_000), environment: .none, fallback: "100", help: "How many."),
+            .single("rounds", "N", .integer(1...10_000), environment: .none, fallback: "100", help: "How many rounds."),
             .single(
                 "jobs", "N", .integer(1...10_000), environment: .none, fallback: "40", help: "Jobs for each of them."),
         ],

@@ -8,16 +8,17 @@ extension Command {
         ["load", "claims"],
         summary: "Measure what a claim costs with a million jobs in its way",
         discussion: """
-            Claims and finishes known jobs in batches of 100, as a worker does, and compares the median claim with that of a queue \
-            which holds nothing else, from which it claims in turns: with a million jobs scheduled for tomorrow; with a million \
-            jobs in front, of a kind that nobody knows; and with a million jobs of a full limit key, which the first claims park, \
-            before jobs without a key and before jobs with another. Every run makes queues of its own, and leaves in them what \
-            stands in the way. Needs a database of its own, about 1.5 GB of disk and two minutes.
+            Claims and finishes known jobs in batches of 100, as a worker does, and compares the median claim with \
+            that of a queue which holds nothing else; claims of both queues alternate. In the way are, one after the \
+            other: a million jobs scheduled for tomorrow; a million jobs in front, of an unknown kind; and a million \
+            jobs of a full limit key, which the first claims park, before jobs without a key and before jobs with \
+            another key. Every run makes queues of its own, and leaves in them the jobs that stood in the way. Needs \
+            a database of its own, about 1.5 GB of disk and two minutes.
             """,
         flags: [
             .single(
                 "jobs", "N", .integer(1000...50_000_000), environment: .none, fallback: "1000000",
-                help: "How many stand in the way."),
+                help: "How many jobs stand in the way."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
         examples: [Example("millrace load claims", "the whole comparison")]

@@ -6,16 +6,16 @@ extension Command {
         ["load", "drain"],
         summary: "Measure how fast a worker process works through waiting jobs",
         discussion: """
-            Enqueues practice.nothing jobs in bulk and runs a worker process until all have ended, arguments decoded and history \
-            kept; then the same with two worker processes; then the same by a bare C loop of hand-written statements over the \
-            same tables, indexes and history. The queue is paused until the workers are up. Prints medians of the rounds. \
-            Use a database of its own on a quiet machine.
+            Enqueues practice.nothing jobs in bulk and runs a worker process until all have ended, with arguments \
+            decoded and history kept; then the same with two worker processes; then a bare C loop of hand-written \
+            statements does the same over the same tables, indexes and history. The queue is paused until the \
+            workers are up. Prints medians of the rounds. Use a database of its own on a quiet machine.
             """,
         flags: [
             .single(
                 "jobs", "N", .integer(1...100_000_000), environment: .none, fallback: "500000",
                 help: "Jobs to drain each time."),
-            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "1", help: "How often each."),
+            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "1", help: "How many rounds."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
             Setting.slots.flag, Setting.directURL.flag,
         ],

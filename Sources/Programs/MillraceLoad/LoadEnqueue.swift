@@ -5,15 +5,15 @@ import Queues
 extension Command {
     static let loadEnqueue = Command(
         ["load", "enqueue"],
-        summary: "Measure what an enqueue costs beside hand-written inserts",
+        summary: "Measure what an enqueue costs, compared with hand-written inserts",
         discussion: """
-            Calls millrace.enqueue over and over, each call in a transaction of its own, from one caller and from many, with \
-            waking on: while a worker process works through a backlog of practice.sleep, and beside one that was idle. In turn \
-            with each, half a second at a time, goes a hand-written insert into the same two tables, job and ready, which \
-            returns the job's number too, from the same C loop on the same connections, which have called both before. Then \
-            jobs in bulk, through the library's call, beside hand-written bulk inserts. Prints medians of the rounds. The \
-            processor time of Postgres includes what the worker asks of it meanwhile. Use a database of its own on a quiet \
-            machine.
+            Calls millrace.enqueue again and again, each call in a transaction of its own, from one caller and from \
+            many, with waking on: while a worker process works through a backlog of practice.sleep, and beside an \
+            idle one. Every half second it changes to a hand-written insert into the same two tables, job and ready, \
+            which also returns the job's number. Both use the same C loop on the same connections. Then it compares \
+            jobs in bulk, through the library's call, with hand-written bulk inserts. Prints medians of the rounds. \
+            The processor time of Postgres includes what the worker uses meanwhile. Use a database of its own on a \
+            quiet machine.
             """,
         flags: [
             .single(
@@ -26,8 +26,8 @@ extension Command {
                 help: "Jobs to enqueue in bulk."),
             .single(
                 "chunk", "N", .integer(1...10_000), environment: .none, fallback: "1000",
-                help: "Jobs in a call of the bulk."),
-            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "3", help: "How often each."),
+                help: "Jobs in each bulk call."),
+            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "3", help: "How many rounds."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
             Setting.directURL.flag,
         ],

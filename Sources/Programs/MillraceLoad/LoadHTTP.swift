@@ -9,9 +9,10 @@ extension Command {
         ["load", "http"],
         summary: "Measure the HTTP client beside a bare loop over libcurl",
         discussion: """
-            Fetches one address over and over, many at a time, with the client that all providers are called through, and with a \
-            loop in C over the same libcurl that does nothing else. They take turns. Give the address of a server on this machine \
-            that answers 200 with a short body; deploy/bench/http starts such servers, and prints h2load's figures beside.
+            Fetches one address again and again, many at a time: with the client that calls all providers, and with \
+            a loop in C over the same libcurl that does nothing else. They take turns. Give the address of a server \
+            on this machine that answers 200 with a short body; deploy/bench/http starts such servers, and prints \
+            h2load's figures beside.
             """,
         flags: [
             .single("url", "URL", .text, environment: .none, help: "What to fetch."),
@@ -20,11 +21,13 @@ extension Command {
                 help: "HTTP/1.1, or HTTP/2 over TLS."),
             .single(
                 "requests", "N", .integer(1...100_000_000), environment: .none, fallback: "50000",
-                help: "How many a round."),
+                help: "How many in each round."),
             .single(
                 "in-flight", "N", .integer(1...10_000), environment: .none, fallback: "64", help: "How many at a time."),
-            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "5", help: "How often."),
-            .single("certificates", "FILE", .path, environment: .none, help: "Whom to trust instead of the system's."),
+            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "5", help: "How many rounds."),
+            .single(
+                "certificates", "FILE", .path, environment: .none,
+                help: "Certificates to trust instead of the system's."),
             .toggle("strict", environment: .none, help: "Exit 1 when the bar is missed."),
         ],
         examples: [

@@ -10,20 +10,20 @@ extension Command {
         ["load", "latency"],
         summary: "Measure how soon an idle worker starts a job",
         discussion: """
-            Runs a worker process and enqueues jobs one at a time, each once the worker has gone to sleep; measures from the call of \
-            enqueue (or, with --hold, from the commit of a transaction that stayed open so long after the call) to the start of \
-            the handler. Nobody polls more often than once a second, so a wake-up that was lost shows as a wait of hundreds of \
-            milliseconds. Beside it, in the same run, what hand-written statements allow: an insert with a notification, and a \
-            listening C loop that claims. With --pooler, the enqueues and the worker's statements go through that transaction \
-            pooler; what needs a session goes to --direct-url, or the worker polls. Use an empty database of its own on a quiet \
-            machine.
+            Runs a worker process and enqueues jobs one at a time, each after the worker has gone to sleep. Measures \
+            from the call of enqueue to the start of the handler; with --hold, from the commit of a transaction that \
+            stayed open that long after the call. The worker polls at most once a second, so a lost wake-up shows as \
+            a wait of hundreds of milliseconds. The same run shows what hand-written statements allow: an insert \
+            with a notification, and a listening C loop that claims. With --pooler, the enqueues and the worker's \
+            statements go through that transaction pooler; what needs a session goes to --direct-url, or the worker \
+            polls. Use an empty database of its own on a quiet machine.
             """,
         flags: [
             .single(
                 "tries", "N", .integer(1...1_000_000), environment: .none, fallback: "200", help: "Jobs to enqueue."),
             .single(
                 "hold", "DURATION", .duration(.zero ... .seconds(600)), environment: .none, fallback: "0s",
-                help: "Keep the transaction open so long after the call."),
+                help: "How long the transaction stays open after the call."),
             .single(
                 "callers", "N", .integer(1...200), environment: .none, fallback: "1",
                 help: "Transactions open at the same time."),

@@ -9,15 +9,16 @@ extension Command {
         ["load", "limits"],
         summary: "Measure what limits cost those who use them",
         discussion: """
-            A worker process drains the same jobs in turn without limits, in a queue with a limit that is never reached, and with \
-            32 limit keys whose limits are never reached. A machine's pace changes from second to second, so the turns are short, \
-            each round is compared in itself, and the medians are printed. Use a database of its own.
+            A worker process drains the same jobs in turns: without limits, in a queue with a limit that is never \
+            reached, and with 32 limit keys whose limits are never reached. The speed of a machine changes from \
+            second to second, so the turns are short, each round is compared only with itself, and the medians are \
+            printed. Use a database of its own.
             """,
         flags: [
             .single(
                 "jobs", "N", .integer(1000...10_000_000), environment: .none, fallback: "100000",
                 help: "Jobs to drain each time."),
-            .single("rounds", "N", .integer(1...99), environment: .none, fallback: "15", help: "How often each."),
+            .single("rounds", "N", .integer(1...99), environment: .none, fallback: "15", help: "How many rounds."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
             Setting.slots.flag, Setting.directURL.flag,
         ],

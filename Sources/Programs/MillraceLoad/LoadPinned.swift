@@ -10,13 +10,12 @@ extension Command {
         ["load", "pinned"],
         summary: "Measure whether a transaction that is held open slows the queue",
         discussion: """
-            Holds a repeatable-read transaction with a snapshot open, so that nothing dead can be cleaned up, while jobs of mixed \
-            kinds are offered at a rate: plain, scheduled, failing once, with limit keys, with unique keys whose holder is \
-            replaced. They come fifty to a call: at such a rate single calls would need more than two cores, and calls of ten one of \
-            the two. Shows whether \
-            the rate is held, whether latencies grow, and what claims walk over. With --late, a transaction inserts a job and \
-            commits long after, while many others pass: measures how soon that job starts then. Use a database of its own on a \
-            quiet machine.
+            Holds a repeatable-read transaction with a snapshot open, so that no dead row can be cleaned up, while \
+            jobs of mixed kinds come at a steady rate: plain, scheduled, failing once, with limit keys, with unique \
+            keys whose holder is replaced. They come fifty to a call, because single calls at such a rate would need \
+            more than two cores. Shows whether the rate is kept, whether latencies grow, and how many rows claims \
+            walk over. With --late, a transaction inserts a job and commits long after, while many others pass: \
+            measures how soon that job then starts. Use a database of its own on a quiet machine.
             """,
         flags: [
             .single(
@@ -25,16 +24,17 @@ extension Command {
             .single(
                 "seconds", "N", .integer(1...604_800), environment: .none, help: "How long, instead of --minutes."),
             .single(
-                "tens", "N", .integer(1...100), environment: .none, fallback: "5", help: "Tens of jobs in a call."),
-            .single("callers", "N", .integer(1...64), environment: .none, fallback: "4", help: "Who enqueue."),
-            .toggle("free", environment: .none, help: "Hold nothing open: what the same work takes without."),
-            .toggle("late", environment: .none, help: "Measure a job that commits late instead."),
+                "tens", "N", .integer(1...100), environment: .none, fallback: "5", help: "Jobs in each call, in tens."),
+            .single(
+                "callers", "N", .integer(1...64), environment: .none, fallback: "4", help: "How many callers enqueue."),
+            .toggle("free", environment: .none, help: "Hold no transaction open, for comparison."),
+            .toggle("late", environment: .none, help: "Instead, measure a job that commits late."),
             .single(
                 "hold", "DURATION", .duration(.seconds(1) ... .seconds(86_400)), environment: .none, fallback: "5m",
                 help: "With --late: how long before it commits."),
             .single(
                 "jobs", "N", .integer(100...100_000_000), environment: .none, fallback: "1000000",
-                help: "With --late: how many pass meanwhile."),
+                help: "With --late: how many jobs pass meanwhile."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
             Setting.slots.flag, Setting.directURL.flag,
         ],

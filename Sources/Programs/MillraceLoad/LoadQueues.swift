@@ -6,15 +6,15 @@ extension Command {
         ["load", "queues"],
         summary: "Measure the drain of a thousand queues beside that of one",
         discussion: """
-            Drains a thousand queues of a thousand jobs each with one worker process, then one queue with as many jobs as all of \
-            them, then that again by hand-written statements. Prints medians of the rounds. Use a database of its own: its \
-            queues stay.
+            Drains a thousand queues of a thousand jobs each with one worker process, then one queue with as many \
+            jobs in all, then the same queue with hand-written statements. Prints medians of the rounds. Use a \
+            database of its own: its queues stay.
             """,
         flags: [
             .single(
                 "queues", "N", .integer(2...20_000), environment: .none, fallback: "1000", help: "How many queues."),
             .single("each", "N", .integer(1...100_000), environment: .none, fallback: "1000", help: "Jobs in each."),
-            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "1", help: "How often each."),
+            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "1", help: "How many rounds."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
             Setting.slots.flag, Setting.directURL.flag,
         ],
@@ -49,9 +49,10 @@ extension Command {
                 "jobs", "N", .integer(1...100_000_000), environment: .none, fallback: "500000",
                 help: "Jobs to drain each time."),
             .single("tenants", "N", .integer(1...1000), environment: .none, fallback: "32", help: "How many tenants."),
-            .single("priorities", "N", .integer(1...10), environment: .none, fallback: "9", help: "How many."),
+            .single(
+                "priorities", "N", .integer(1...10), environment: .none, fallback: "9", help: "How many priorities."),
             .single("queues", "N", .integer(1...1000), environment: .none, fallback: "20", help: "How many queues."),
-            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "1", help: "How often each."),
+            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "1", help: "How many rounds."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
             Setting.slots.flag, Setting.directURL.flag,
         ],

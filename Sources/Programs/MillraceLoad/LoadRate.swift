@@ -11,18 +11,18 @@ extension Command {
         ["load", "rate"],
         summary: "Check that a rate limit holds in every window, and is used",
         discussion: """
-            Limits a queue, and a key in another queue, to a rate with a burst, enqueues more than enough jobs, and runs several \
-            workers of this process beside each other. Then counts the starts, as the database dated them, in every window \
-            that begins and ends with one. Use a database of its own.
+            Limits a queue, and a key in another queue, to a rate with a burst. Enqueues more than enough jobs and \
+            runs several workers of this process at once. Then counts the starts, by the database's clock, in every \
+            window that begins and ends with a start. Use a database of its own.
             """,
         flags: [
             .single("rate", "N", .integer(1...10_000), environment: .none, fallback: "10", help: "Starts in a second."),
             .single(
                 "burst", "N", .integer(1...10_000), environment: .none, fallback: "20",
-                help: "Starts at once after a rest."),
+                help: "How many jobs may start at once after a rest."),
             .single("seconds", "N", .integer(1...3600), environment: .none, fallback: "60", help: "How long."),
             .single(
-                "workers", "N", .integer(1...32), environment: .none, fallback: "4", help: "Workers beside each other."),
+                "workers", "N", .integer(1...32), environment: .none, fallback: "4", help: "Workers at the same time."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
             Setting.directURL.flag,
         ],

@@ -10,16 +10,16 @@ extension Command {
         ["load", "smtp"],
         summary: "Measure the mail room's way to an SMTP server",
         discussion: """
-            Sends messages to an SMTP server on this machine, over a given number of connections, through the same adapter \
-            as all our SMTP. It uses no database and no templates. deploy/bench/smtp starts postfix's smtp-sink as the server, \
-            and names smtp-source, which takes turns with us.
+            Sends messages to an SMTP server on this machine, over a given number of connections, through the \
+            adapter that is used for all SMTP. It uses no database and no templates. deploy/bench/smtp starts \
+            postfix's smtp-sink as the server, and names smtp-source, which takes turns with this command.
             """,
         flags: [
             .single("host", "HOST", .text, environment: .none, fallback: "127.0.0.1", help: "The server."),
             .single("port", "PORT", .integer(1...65_535), environment: .none, fallback: "2525", help: "Its port."),
             .single(
                 "source", "PROGRAM", .path, environment: .none,
-                help: "postfix's smtp-source, to measure ours against."),
+                help: "The path of postfix's smtp-source, for comparison."),
         ] + ProviderLoad.flags,
         examples: [
             Example("millrace load smtp --port 2525 --sessions 8", "5,000 messages, three times"),
@@ -72,13 +72,14 @@ extension Command {
         ["load", "resend"],
         summary: "Measure the mail room's way to Resend, against a fake of it",
         discussion: """
-            As load smtp, through the adapter for Resend, one message a request. Never give it the real Resend: it sends. A fake \
-            is built with `swift build --product FakeResendServer`, and prints its port.
+            Like load smtp, but through the adapter for Resend, one message in each request. Never give it the \
+            address of the real Resend, which would send the messages. Build a fake with `swift build --product \
+            FakeResendServer`; it prints its port.
             """,
         flags: [
             .single(
                 "port", "PORT", .integer(1...65_535), environment: .none, fallback: "8480",
-                help: "The fake's, on this machine.")
+                help: "The port of the fake, on this machine.")
         ] + ProviderLoad.flags,
         examples: [Example("millrace load resend --port 8480 --sessions 64", "5,000 messages, three times")],
         settings: .unused

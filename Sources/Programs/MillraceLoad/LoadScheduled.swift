@@ -9,9 +9,9 @@ extension Command {
         ["load", "scheduled"],
         summary: "Measure how punctually scheduled jobs start",
         discussion: """
-            Enqueues jobs that come due evenly over a while, runs a worker process, and measures from each job's due time on the \
-            database's clock to the start of its handler. None may start before its time. Use a database of its own on a quiet \
-            machine.
+            Enqueues jobs that come due evenly over a while, runs a worker process, and measures from each job's due \
+            time on the database's clock to the start of its handler. No job may start before its time. Use a \
+            database of its own on a quiet machine.
             """,
         flags: [
             .single(

@@ -6,18 +6,19 @@ extension Command {
         ["load", "slots"],
         summary: "Measure how busy a worker keeps its slots",
         discussion: """
-            Runs one worker process with many slots on jobs that sleep for 50 ms, and takes from history how long the handlers \
-            ran in all: as a share of the slots' time from the first claim to the last end. Beside it, how fast hand-written \
-            statements claim and end as many jobs. Use a database of its own.
+            Runs one worker process with many slots on jobs that sleep for 50 ms. Takes from history how long the \
+            handlers ran in all, as a share of the slots' time from the first claim to the last end. For comparison \
+            it shows how fast hand-written statements claim and end as many jobs. Use a database of its own.
             """,
         flags: [
             .single(
                 "jobs", "N", .integer(1...10_000_000), environment: .none, fallback: "300000", help: "How many jobs."),
             .single(
-                "sleep", "MS", .integer(1...60_000), environment: .none, fallback: "50", help: "How long each takes."),
+                "sleep", "MS", .integer(1...60_000), environment: .none, fallback: "50",
+                help: "How long each job takes."),
             .single(
                 "slots", "N", .integer(1...10_000), environment: .none, fallback: "1000", help: "Slots of the worker."),
-            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "1", help: "How often."),
+            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "1", help: "How many rounds."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
             Setting.directURL.flag,
         ],

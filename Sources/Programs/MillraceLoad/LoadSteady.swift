@@ -9,18 +9,20 @@ extension Command {
         ["load", "steady"],
         summary: "Measure latencies and sizes while jobs come at a steady rate",
         discussion: """
-            Offers jobs at a rate, one call and one transaction each from several callers, at intended times whatever became of \
-            the earlier ones, to worker processes; measures from the intended time of each call to the start of its handler. Takes \
-            the sizes of the queue's tables as it goes: those that hold what waits and runs must not grow, and the others by \
-            the same amount for each job. Beside it a caller commits a few bytes in the log 50 times a second, and nothing else: what \
-            that takes at its slowest no queue can be faster than. Use a database of its own on a quiet machine.
+            Enqueues jobs at a steady rate from several callers, one call and one transaction each. Each call has an \
+            intended time that does not depend on the earlier calls; measures from that time to the start of the \
+            job's handler. Watches the sizes of the queue's tables: those for waiting and running jobs must not \
+            grow, the others must grow by the same amount for each job. Meanwhile a caller commits a few bytes 50 \
+            times a second and does nothing else: no queue can be faster than the slowest of these commits. Use a \
+            database of its own on a quiet machine.
             """,
         flags: [
             .single("rate", "N", .integer(1...100_000), environment: .none, fallback: "2000", help: "Jobs a second."),
             .single("minutes", "N", .integer(1...10_080), environment: .none, fallback: "10", help: "How long."),
             .single(
                 "seconds", "N", .integer(1...604_800), environment: .none, help: "How long, instead of --minutes."),
-            .single("callers", "N", .integer(1...64), environment: .none, fallback: "8", help: "Who enqueue."),
+            .single(
+                "callers", "N", .integer(1...64), environment: .none, fallback: "8", help: "How many callers enqueue."),
             .single("workers", "N", .integer(1...32), environment: .none, fallback: "1", help: "Worker processes."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
             Setting.slots.flag, Setting.directURL.flag,

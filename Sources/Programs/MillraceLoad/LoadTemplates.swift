@@ -16,7 +16,7 @@ extension Command {
                 "seconds", "N", .integer(1...60), environment: .none, fallback: "3", help: "How long each is measured."),
             .single(
                 "write", "DIR", .path, environment: .none,
-                help: "Only write template.mustache, data.json and expected.html there."),
+                help: "Only write template.mustache, data.json and expected.html to this folder."),
             .toggle("strict", environment: .none, help: "Exit 1 when the bar is missed."),
         ],
         examples: [Example("millrace load templates", "renders a second")], settings: .unused

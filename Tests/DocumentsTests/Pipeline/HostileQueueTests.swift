@@ -6,7 +6,7 @@ import Sandbox
 import TestSupport
 import Testing
 
-/// Documents made to hurt, on the queue, with all walls and with fewer.
+/// Documents made to hurt, on the queue, with all protections and with fewer.
 @Suite(.serialized) struct HostileQueueTests {
     private struct Case: Decodable {
         var file: String
@@ -42,7 +42,7 @@ import Testing
             (one, Array(try Data(contentsOf: URL(fileURLWithPath: directory + "/" + one.file))))
         }
         try await costs(of: files.filter { $0.0.want == "reject" })
-        for walls in Walls.allCases { try await play(files, walls) }
+        for protections in KernelProtections.allCases { try await play(files, protections) }
     }
 
     /// A file that must be refused is refused within 2 s and 200 MB.
@@ -62,9 +62,9 @@ import Testing
         }
     }
 
-    private func play(_ files: [(Case, [UInt8])], _ walls: Walls) async throws {
+    private func play(_ files: [(Case, [UInt8])], _ protections: KernelProtections) async throws {
         let warnings = Warnings()
-        try await walls.withChildren { children in
+        try await protections.withChildren { children in
             try await withDocuments(
                 { shop, _ in
                     shop.children = children
@@ -81,33 +81,34 @@ import Testing
                 }
                 for (one, id) in ids {
                     let end = try await end(of: id, one.file, bench)
-                    judge(end, one.want, walls)
+                    judge(end, one.want, protections)
                     if end.status == "completed" {
-                        #expect(try await active(in: try await bench.output(id, "pdf")) == [], "\(walls) \(end)")
+                        #expect(try await active(in: try await bench.output(id, "pdf")) == [], "\(protections) \(end)")
                     }
                 }
                 try await judgeRuns(bench, documents: ids.count)
-                #expect(try await bench.read(hello()).ended == "completed", "the worker stands still: \(walls)")
+                #expect(try await bench.read(hello()).ended == "completed", "the worker stands still: \(protections)")
             }
         }
-        #expect(warnings.contains("layers of the sandbox") == (walls.refused != 0))
-        if walls.refused != 0 { #expect(warnings.contains("sandbox.refused=\(walls.refused)")) }
+        #expect(warnings.contains("layers of the sandbox") == (protections.refused != 0))
+        if protections.refused != 0 { #expect(warnings.contains("sandbox.refused=\(protections.refused)")) }
     }
 
-    private func judge(_ end: DocumentEnd, _ want: String, _ walls: Walls) {
+    private func judge(_ end: DocumentEnd, _ want: String, _ protections: KernelProtections) {
         switch want {
         case "reject":
-            #expect(end.status == "failed", "\(walls) \(end)")
-            #expect(!["internal", "crash", nil].contains(end.reason), "\(walls) \(end)")
-            #expect(end.cpu < 2000, "\(walls) \(end)")
+            #expect(end.status == "failed", "\(protections) \(end)")
+            #expect(!["internal", "crash", nil].contains(end.reason), "\(protections) \(end)")
+            #expect(end.cpu < 2000, "\(protections) \(end)")
         case "ok":
-            #expect(end.status == "completed" && end.reason == nil, "\(walls) \(end)")
-            #expect(end.pages.allSatisfy { $0.hasPrefix("done") }, "\(walls) \(end)")
+            #expect(end.status == "completed" && end.reason == nil, "\(protections) \(end)")
+            #expect(end.pages.allSatisfy { $0.hasPrefix("done") }, "\(protections) \(end)")
         default:
-            #expect(["completed", "failed"].contains(end.status), "\(walls) \(end)")
-            #expect(end.reason != "internal" && !end.pages.contains { $0.contains("internal") }, "\(walls) \(end)")
+            #expect(["completed", "failed"].contains(end.status), "\(protections) \(end)")
+            #expect(
+                end.reason != "internal" && !end.pages.contains { $0.contains("internal") }, "\(protections) \(end)")
             // The most that all stages of a page may compute, each tried twice.
-            #expect(end.cpu < 300_000, "\(walls) \(end)")
+            #expect(end.cpu < 300_000, "\(protections) \(end)")
         }
     }
 

@@ -102,7 +102,7 @@ begin
     exception when invalid_text_representation or untranslatable_character then
         null;
     end;
-    perform millrace.refuse('request.jwt.claims holds no JSON object', 'request.jwt.claims', 'The gateway sets it to the token''s claims, or to nothing.');
+    perform millrace.refuse('request.jwt.claims is not a JSON object', 'request.jwt.claims', 'The gateway sets it to the token''s claims, or to nothing.');
 end $$;
 
 -- A caller with claims stays within its tenant: the claim `tenant`, else its own `sub`. With neither it has the empty tenant, which no job
@@ -154,7 +154,7 @@ declare
 begin
     if claims is null then
         if not millrace.is_backend(caller) then
-            perform millrace.refuse(format('role %I acts for nobody: there are no claims, and it is no back end', coalesce(caller, '')), 'actor',
+            perform millrace.refuse(format('role %I has no person to act for: there are no claims, and it is not a back end', coalesce(caller, '')), 'actor',
                 format('Call through a gateway that sets request.jwt.claims; or an admin allows it with: select millrace.grant_backend(%L)', coalesce(caller, '')),
                 '42501', 'permission');
         end if;
@@ -166,7 +166,7 @@ begin
             '42501', 'permission');
     end if;
     if coalesce(sub, '') = '' then
-        perform millrace.refuse('the claims name nobody', 'actor', 'Sign in: request.jwt.claims needs a sub.', '42501', 'permission');
+        perform millrace.refuse('the claims name no person', 'actor', 'Sign in: request.jwt.claims needs a sub.', '42501', 'permission');
     end if;
     if length(sub) > 128 or sub ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the sub of the claims is too long, or has control characters', 'actor', 'A person''s id has 1 to 128 characters.');

@@ -32,7 +32,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 begin
     perform from millrace.blob_upload u where u.id = the_upload for key share;
     if not found then
-        perform millrace.refuse('this put was given up: it took longer than the sweep waits', 'upload', 'Put it again.', '55000', 'conflict');
+        perform millrace.refuse('this upload was given up: it took longer than the sweep allows', 'upload', 'Upload it again.', '55000', 'conflict');
     end if;
     insert into millrace.blob_piece (upload, n, bytes) values (the_upload, the_n, the_bytes);
 end $$;
@@ -45,7 +45,7 @@ declare
 begin
     delete from millrace.blob_upload u where u.id = the_upload;
     if not found then
-        perform millrace.refuse('this put was given up: it took longer than the sweep waits', 'upload', 'Put it again.', '55000', 'conflict');
+        perform millrace.refuse('this upload was given up: it took longer than the sweep allows', 'upload', 'Upload it again.', '55000', 'conflict');
     end if;
     insert into millrace.blob as b (id, size, upload, stored_at, touched_at) values (the_id, the_size, the_upload, millrace.now(), millrace.now())
         on conflict (id) do update set touched_at = greatest(b.touched_at, excluded.touched_at), upload = coalesce(b.upload, excluded.upload)
@@ -180,7 +180,7 @@ create or replace function millrace.blob_allow(the_blob bytea, the_role text, th
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if the_role is null and the_tenant is null then
-        perform millrace.refuse('nobody is named who may use the blob', 'role', 'Give a role, a tenant, or both.');
+        perform millrace.refuse('neither a role nor a tenant is given for the blob', 'role', 'Give a role, a tenant, or both.');
     end if;
     if length(the_role) not between 1 and 63 or length(the_tenant) not between 1 and 128 then
         perform millrace.refuse('the role or the tenant is empty or too long', 'role', 'A role has 1 to 63 characters, a tenant 1 to 128.');

@@ -45,7 +45,7 @@ declare
     largest bigint := least(5368709120, (select s.value::bigint from millrace.setting s where s.name = 'document_bytes'));
 begin
     if the_key is null or base is null then
-        perform millrace.refuse('nobody has said how links are made', 'url', 'Run a worker with MILLRACE_PUBLIC_URL and MILLRACE_SECRET.', '55000', 'unsupported');
+        perform millrace.refuse('links are not set up', 'url', 'Run a worker with MILLRACE_PUBLIC_URL and MILLRACE_SECRET.', '55000', 'unsupported');
     end if;
     if the_size is null or the_size < 1 then
         perform millrace.refuse('the size is out of range', 'size', format('Give 1 to %s bytes.', largest));
@@ -58,7 +58,7 @@ begin
         perform millrace.refuse('the type is not a media type', 'mime_type', 'Give for example application/pdf, in lower case and without parameters.');
     end if;
     if valid is null or valid not between interval '1 minute' and interval '1 day' then
-        perform millrace.refuse('a link is good for a minute to a day', 'valid');
+        perform millrace.refuse('a link is valid for a minute to a day', 'valid');
     end if;
     id := gen_random_uuid();
     expires_at := date_trunc('second', millrace.now() + valid);
@@ -78,7 +78,7 @@ declare
     token text;
 begin
     if the_key is null or base is null then
-        perform millrace.refuse('nobody has said how links are made', 'url', 'Run a worker with MILLRACE_PUBLIC_URL and MILLRACE_SECRET.', '55000', 'unsupported');
+        perform millrace.refuse('links are not set up', 'url', 'Run a worker with MILLRACE_PUBLIC_URL and MILLRACE_SECRET.', '55000', 'unsupported');
     end if;
     token := concat_ws('.', 'g', encode(the_blob, 'hex'), extract(epoch from date_trunc('second', millrace.now() + valid))::bigint,
         encode(convert_to(the_type, 'UTF8'), 'hex'), encode(convert_to(coalesce(the_name, ''), 'UTF8'), 'hex'));
@@ -97,7 +97,7 @@ begin
         perform millrace.refuse('this link was used already', 'token', 'Ask for another.', '23505', 'conflict');
     end if;
     if u.held_until > millrace.now() then
-        perform millrace.refuse('something is being put by this link', 'token', 'Wait until it has come, or has been given up.', '55006', 'conflict');
+        perform millrace.refuse('an upload through this link is under way', 'token', 'Wait until it has ended.', '55006', 'conflict');
     end if;
     update millrace.upload x set held = hold, held_until = millrace.now() + interval '5 minutes' where x.id = the_upload;
     return hold;

@@ -138,7 +138,7 @@ begin
         perform millrace.refuse('there is no such contact', 'ref', null, 'P0002', 'not_found');
     end if;
     if check_in_consent.agrees and millrace.consent_blocked(d.hash) then
-        perform millrace.refuse('this address has said never again', 'ref', 'An operator lifts that with consent_unblock.', '55000', 'wrong_state');
+        perform millrace.refuse('this address has refused all further requests', 'ref', 'An operator lifts that with consent_unblock.', '55000', 'wrong_state');
     end if;
     -- A number that answers in writing may be called, too.
     perform millrace.consent_set(array(select x.ref from millrace.watch_address x
@@ -250,7 +250,7 @@ begin
         perform millrace.refuse('this person has not named the actor as a contact', 'person', null, 'P0002', 'not_found');
     end if;
     if check_in_accept.agrees and millrace.consent_blocked(millrace.keyed_hash('person', me)) then
-        perform millrace.refuse('this account has said never again', 'actor', 'An operator lifts that with consent_unblock.', '55000', 'wrong_state');
+        perform millrace.refuse('this account has refused all further requests', 'actor', 'An operator lifts that with consent_unblock.', '55000', 'wrong_state');
     end if;
     return millrace.consent_set(refs, check_in_accept.agrees, 'account');
 end $$;

@@ -17,7 +17,7 @@ begin
     perform millrace.quest_name(check_in_contact.contact, 'contact');
     perform millrace.watch_span(check_in_contact.wait, 'wait', 1, 86400);
     if check_in_contact.contact = check_in_contact.person then
-        perform millrace.refuse('nobody is their own contact', 'contact', 'Name somebody else.');
+        perform millrace.refuse('a person cannot be their own contact', 'contact', 'Name somebody else.');
     end if;
     if check_in_contact.step is null or check_in_contact.step not between 1 and 20 then
         perform millrace.refuse('step is out of range', 'step', 'Give 1, who is told first, to 20.');
@@ -76,7 +76,7 @@ language plpgsql volatile as $$
 begin
     if cardinality(millrace.watch_steps(the_person)) = 0 and exists (
         select from millrace.watch w where w.person = the_person and w.state in ('armed', 'warned', 'paused', 'expired')) then
-        perform millrace.refuse('nobody would be left to be told', 'contact', 'Name another contact first, or disarm the watch.', '55000', 'wrong_state');
+        perform millrace.refuse('no contact would be left', 'contact', 'Name another contact first, or disarm the watch.', '55000', 'wrong_state');
     end if;
 end $$;
 

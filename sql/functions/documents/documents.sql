@@ -7,7 +7,7 @@ declare
     me text := millrace.actor_of(actor, document_actor.caller);
 begin
     if me is null and not millrace.is_staff(document_actor.caller) then
-        perform millrace.refuse('nobody is said to act', 'actor', 'Without request.jwt.claims a back end names the actor.');
+        perform millrace.refuse('the actor is missing', 'actor', 'A back end that sets no request.jwt.claims gives the actor.');
     end if;
     return me;
 end $$;
@@ -60,7 +60,7 @@ begin
     if given ? 'outputs' and (jsonb_typeof(given -> 'outputs') <> 'array'
         or exists (select from jsonb_array_elements(given -> 'outputs') e where coalesce(e #>> '{}', '') not in ('text', 'json', 'pdf', 'preview', 'report')))
     then
-        perform millrace.refuse('options.outputs has something else than text, json, pdf, preview, report', 'options.outputs');
+        perform millrace.refuse('options.outputs may hold only text, json, pdf, preview and report', 'options.outputs');
     end if;
     languages := array(select jsonb_array_elements_text(coalesce(given -> 'languages', '["eng"]')));
     policy := coalesce(given ->> 'policy', 'partial');
@@ -116,7 +116,7 @@ begin
         perform millrace.refuse('the title is too long, or has control characters', 'title', 'Give at most 500 characters.');
     end if;
     if document_register.mime_type !~ '^[A-Za-z0-9!#$&^_.+-]{1,80}/[A-Za-z0-9!#$&^_.+-]{1,80}$' then
-        perform millrace.refuse('the mime_type is malformed', 'mime_type', 'It is a claim and no more: what the content is, the content says.');
+        perform millrace.refuse('the mime_type is malformed', 'mime_type', 'Give for example application/pdf. It is only a claim: the content decides.');
     end if;
     if length(document_register.lesson_id) not between 1 and millrace.most('name') or document_register.lesson_id ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the lesson_id is empty, too long, or has control characters', 'lesson_id', 'Give 1 to 128 characters, or null.');
@@ -125,7 +125,7 @@ begin
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     if the_size < 0 then
-        perform millrace.refuse('the size is less than nothing', 'size');
+        perform millrace.refuse('the size is negative', 'size');
     end if;
     if length(document_register.password) > millrace.most('password') then
         perform millrace.refuse('the password is longer than 512 characters', 'password');
@@ -144,7 +144,7 @@ begin
                 '42501', 'permission');
         end if;
     else
-        perform millrace.refuse('the storage_url is none that is known', 'storage_url', 'Give what document_upload returned, blob:<sha256>, or an https:// address.');
+        perform millrace.refuse('the storage_url has an unknown form', 'storage_url', 'Give what document_upload returned, blob:<sha256>, or an https:// address.');
     end if;
 
     the_digest := sha256(convert_to(concat_ws(chr(31), storage_url, document_register.title, document_register.mime_type, document_register.size, document_register.lesson_id,
@@ -206,8 +206,8 @@ begin
         end if;
     end if;
     if old.digest <> the_digest or not millrace.may_see(old.caller, old.tenant, caller => document_register.caller) then
-        perform millrace.refuse(format('document %s is there already, with another content', the_id), 'id',
-            'The same id and content is answered as the first time; for another document give another id.', '23505', 'conflict');
+        perform millrace.refuse(format('document %s exists already, with other content', the_id), 'id',
+            'The same id with the same content gets the first answer; give another document another id.', '23505', 'conflict');
     end if;
     return the_id;
 end $$;
@@ -250,10 +250,10 @@ declare
     chosen uuid[] := document_delete.ids;
 begin
     if (document_delete.ids is null) = (document_delete.lesson_id is null) then
-        perform millrace.refuse('neither ids nor a lesson_id is given, or both', 'ids', 'Give the one or the other.');
+        perform millrace.refuse('ids and lesson_id are both missing, or both given', 'ids', 'Give one of them.');
     end if;
     if cardinality(document_delete.ids) > millrace.most('ids') then
-        perform millrace.refuse('more than 10 documents at once', 'ids', 'Delete them ten by ten.', '53400', 'too_large');
+        perform millrace.refuse('more than 10 documents at once', 'ids', 'Delete at most ten at a time.', '53400', 'too_large');
     end if;
     if document_delete.lesson_id is not null then
         chosen := array(
@@ -289,7 +289,7 @@ begin
     end if;
     if d.inspection is null then
         if document_retry.pages is not null then
-            perform millrace.refuse('it is not known which pages the document has', 'pages', 'Leave pages out.', '55000', 'conflict');
+            perform millrace.refuse('the document''s pages are not known', 'pages', 'Leave pages out.', '55000', 'conflict');
         end if;
         if d.status = 'completed' then
             return false;

@@ -14,7 +14,7 @@ create or replace function millrace.document_wants(there boolean) returns void
 language plpgsql volatile as $$
 begin
     if not coalesce(there, false) then
-        perform millrace.refuse('what this run wrote before is gone: the database has lost it', 'token', 'Roll back and start the run again.', '55000', 'conflict');
+        perform millrace.refuse('the database has lost what this run wrote before', 'token', 'Roll back and start the run again.', '55000', 'conflict');
     end if;
 end $$;
 
@@ -215,7 +215,7 @@ begin
     if ends and not again then
         perform millrace.document_settle(d);
         if not millrace.complete(document_pages_put.token) then
-            perform millrace.refuse('the lease is lost: the page is not written down', 'token', 'Roll back and stop: another run has the job, or will have it.', '55000', 'lease_lost');
+            perform millrace.refuse('the lease is lost: the page is not recorded', 'token', 'Roll back and stop: another run has the job, or will have it.', '55000', 'lease_lost');
         end if;
     end if;
     return true;

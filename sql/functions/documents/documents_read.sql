@@ -99,7 +99,7 @@ begin
         select o.blob into content from millrace.document_output o where o.document = d.id and o.kind = document_link.kind;
     end if;
     if content is null then
-        perform millrace.refuse(format('the document has no %s now', kind), 'kind', 'Its status tells whether it is still read; its outputs, what is made of it.',
+        perform millrace.refuse(format('the document has no %s now', kind), 'kind', 'Its status says whether it is still being read, its outputs which files are made.',
             '55000', 'conflict');
     end if;
     return millrace.blob_link(content, the_type,

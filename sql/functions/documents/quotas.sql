@@ -68,7 +68,7 @@ begin
         perform millrace.refuse(format('the quota %L is unknown', left(quota_set.name, 60)), 'name', 'Give documents, pages, bytes or cpu_seconds.');
     end if;
     if quota_set.allowed < 0 then
-        perform millrace.refuse('a quota is no less than 0', 'allowed', 'Give a number, or null for no bound.');
+        perform millrace.refuse('a quota must be 0 or more', 'allowed', 'Give a number, or null for no bound.');
     end if;
     if coalesce(quota_set.period, '') not in ('day', 'week', 'month', 'year') then
         perform millrace.refuse(format('the period %L is unknown', left(quota_set.period, 60)), 'period', 'Give day, week, month or year.');

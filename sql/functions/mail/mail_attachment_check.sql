@@ -50,7 +50,7 @@ begin
         perform millrace.refuse('a filename begins or ends with a space, or ends with a dot', 'attachments', 'Give for example "bill.pdf".');
     end if;
     if ending ~ '[^ -~]' then
-        perform millrace.refuse('a filename has an extension with other characters than ASCII: nobody can say what it is', 'attachments',
+        perform millrace.refuse('a filename has an extension outside ASCII, so its kind cannot be checked', 'attachments',
             'Give for example "bill.pdf".');
     end if;
     ending := regexp_replace(lower(ending collate "C"), '[^a-z0-9_-]', '', 'g');

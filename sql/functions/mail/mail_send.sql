@@ -52,7 +52,7 @@ begin
     found := array(select e from jsonb_array_elements_text(given) with ordinality x(e, n) order by n);
     if cardinality(found) > most then
         perform millrace.refuse(format('%s has %s addresses, more than the %s allowed', field, cardinality(found), most), field,
-            'One message a recipient is tracked best.', '53400', 'too_large');
+            'Send one message to each recipient: it can be tracked.', '53400', 'too_large');
     end if;
     perform millrace.mail_check_mailbox(e, field) from unnest(found) e;
     return found;
@@ -76,7 +76,7 @@ begin
         end if;
         if lower(name) = any (array['from', 'sender', 'to', 'cc', 'bcc', 'reply-to', 'subject', 'date', 'message-id', 'mime-version', 'return-path', 'received',
             'list-unsubscribe', 'list-unsubscribe-post', 'dkim-signature', 'resend-idempotency-key']) or lower(name) like 'content-%' then
-            perform millrace.refuse(format('the header %s is made from the message', left(name, 60)), 'headers', 'Leave it out; there is a parameter for what you may choose.');
+            perform millrace.refuse(format('Millrace writes the header %s itself', left(name, 60)), 'headers', 'Leave it out; what you may choose has a parameter.');
         end if;
         if jsonb_typeof(value) <> 'string' or value #>> '{}' ~ E'[\\u0001-\\u001f\\u007f-\\u009f\\u2028\\u2029]' or octet_length(value #>> '{}') > 900 then
             perform millrace.refuse(format('the value of header %s is not text, too long, or has line breaks or control characters', left(name, 60)), 'headers');
@@ -98,7 +98,7 @@ begin
     if jsonb_typeof(tags) = 'array' then
         if jsonb_array_length(tags) > 20 or exists (select from jsonb_array_elements(tags) t
                 where jsonb_typeof(t) <> 'string' or t #>> '{}' !~ '^[A-Za-z0-9_-]{1,255}$') then
-            perform millrace.refuse('tags is a list of more than 20, or a tag has something else in it than letters, digits, _ and -', 'tags',
+            perform millrace.refuse('tags has more than 20 entries, or a tag has characters other than letters, digits, _ and -', 'tags',
                 'Give for example ["spring", "vip"].');
         end if;
         return;
@@ -108,7 +108,7 @@ begin
     end if;
     if exists (select from jsonb_each(tags) t(name, value)
                 where name !~ '^[A-Za-z0-9_-]{1,255}$' or jsonb_typeof(value) <> 'string' or value #>> '{}' !~ '^[A-Za-z0-9_-]{1,255}$') then
-        perform millrace.refuse('a tag has something else in it than letters, digits, _ and -', 'tags', 'Providers take no others.');
+        perform millrace.refuse('a tag has characters other than letters, digits, _ and -', 'tags', 'Providers take no others.');
     end if;
 end $$;
 
@@ -132,7 +132,7 @@ begin
     end if;
     for one in select * from jsonb_array_elements(given) loop
         if jsonb_typeof(one) <> 'object' or exists (select from jsonb_object_keys(one) k where k not in ('filename', 'content_type', 'data', 'blob', 'content_id')) then
-            perform millrace.refuse('an attachment has something else than filename, content_type, data or blob, content_id', 'attachments');
+            perform millrace.refuse('an attachment may have only filename, content_type, data or blob, and content_id', 'attachments');
         end if;
         if coalesce(one ->> 'filename', '') !~ E'^[^/\\\\\\u0001-\\u001f\\u007f-\\u009f\\u202a-\\u202e\\u2066-\\u2069"<>:|?*]{1,200}$' or one ->> 'filename' ~ E'^\\.+$' then
             perform millrace.refuse('a filename is missing, too long, or has a path or control characters in it', 'attachments', 'Give for example "bill.pdf".');
@@ -156,7 +156,7 @@ begin
             begin
                 bytes := decode(one ->> 'data', 'base64');
             exception when others then
-                perform millrace.refuse('the data of an attachment are no base64', 'attachments');
+                perform millrace.refuse('the data of an attachment is not base64', 'attachments');
             end;
             the_id := sha256(bytes);
             the_size := octet_length(bytes);
@@ -224,7 +224,7 @@ declare
     made jsonb;
 begin
     if jsonb_typeof(args) <> 'object' then
-        perform millrace.refuse('the arguments are no JSON object', 'args');
+        perform millrace.refuse('the arguments are not a JSON object', 'args');
     end if;
     if kind = 'mail.send' then
         return args;
@@ -239,17 +239,17 @@ begin
     end if;
     select o into missing from unnest(own) o where jsonb_typeof(args -> o) is distinct from 'string' and not (o = 'user_id' and coalesce(args -> o, 'null') = 'null') limit 1;
     if missing is not null then
-        perform millrace.refuse(format('%s is missing or no text', missing), missing);
+        perform millrace.refuse(format('%s is missing or not text', missing), missing);
     end if;
     select k into missing from jsonb_object_keys(args) k where k <> 'options' and k <> all (own) limit 1;
     if missing is not null then
-        perform millrace.refuse(format('%s is unknown', left(missing, 60)), missing, 'Further parameters of mail_send stand in options.');
+        perform millrace.refuse(format('%s is unknown', left(missing, 60)), missing, 'Give further parameters of mail_send in options.');
     end if;
     if kind in ('mail.password_reset', 'mail.account_verification') and length(args ->> 'token') not between 1 and millrace.most('token') then
-        perform millrace.refuse('the token is empty or too long', 'token', 'Give the token of your own; Millrace makes none up.');
+        perform millrace.refuse('the token is empty or too long', 'token', 'Give your own token; Millrace makes none.');
     end if;
     if jsonb_typeof(options) <> 'object' or options ?| array['recipients', 'template', 'subject', 'body_text', 'body_html'] then
-        perform millrace.refuse('options is not a JSON object, or names what the kind decides', 'options', 'recipients, template, subject and body are the kind''s own.');
+        perform millrace.refuse('options is not a JSON object, or has a field that the kind decides', 'options', 'The kind decides recipients, template, subject and body.');
     end if;
     made := jsonb_build_object('recipients', jsonb_build_array(args -> 'recipient'), 'template', substr(kind, 6),
         'data', (args - 'options' - 'recipient') || coalesce(nullif(options -> 'data', 'null'), '{}'));
@@ -386,7 +386,7 @@ begin
     end if;
     everybody := array(select distinct millrace.mail_bare(e) from unnest(recipients || cc || bcc) e);
     if cardinality(recipients || cc || bcc) > millrace.most('recipients') then
-        perform millrace.refuse('recipients, cc and bcc are more than 50 together', 'recipients', null, '53400', 'too_large');
+        perform millrace.refuse('recipients, cc and bcc have more than 50 addresses together', 'recipients', null, '53400', 'too_large');
     end if;
     if args ? 'reply_to' then
         perform millrace.mail_check_mailbox(args ->> 'reply_to', 'reply_to');
@@ -420,7 +420,7 @@ begin
         perform millrace.refuse('data is not a JSON object', 'data');
     end if;
     if args ? 'person' and cardinality(recipients) > 1 then
-        perform millrace.refuse('a message to a person goes to one recipient', 'person', 'Hand in one message for each person, or leave it out.');
+        perform millrace.refuse('a message to a person goes to one recipient', 'person', 'Send one message for each person, or leave it out.');
     end if;
     reader := millrace.mail_reader(args ->> 'person', case the_kind when 'mail.password_reset' then given ->> 'user_id' end, caller => mail_put.caller);
     if args ? 'template' then
@@ -440,7 +440,7 @@ begin
         perform millrace.refuse(format('the purpose %L is unknown', left(the_purpose, 60)), 'purpose', 'Give transactional, security, alarm or marketing.');
     end if;
     if the_purpose = 'marketing' and cardinality(recipients || cc || bcc) > 1 then
-        perform millrace.refuse('a marketing message goes to one recipient', 'recipients', 'Its link to unsubscribe is one person''s.');
+        perform millrace.refuse('a marketing message goes to one recipient', 'recipients', 'Its link to unsubscribe is for one person.');
     end if;
     if coalesce(args ->> 'on_unknown', 'park') <> all (array['park', 'again']) then
         perform millrace.refuse('on_unknown is unknown', 'on_unknown', 'Give park, or again where a duplicate is acceptable.');
@@ -490,8 +490,8 @@ begin
             raise exception using errcode = '40001', message = 'a message with this id was handed in by a concurrent transaction';
         end if;
         if old.digest <> the_digest or not millrace.may_see(old.owner, old.tenant, caller => mail_put.caller) then
-            perform millrace.refuse(format('message %s is there already, with another content', the_id), 'id',
-                'The same id and content is answered as the first time; for another message give another id.', '23505', 'conflict');
+            perform millrace.refuse(format('message %s exists already, with other content', the_id), 'id',
+                'The same id with the same content gets the first answer; give another message another id.', '23505', 'conflict');
         end if;
         return the_id;
     end if;
@@ -598,7 +598,7 @@ begin
         perform millrace.refuse(format('message %s is %s', one.id, one.status), 'id', 'Only what waits can be moved.', '55000', 'conflict');
     end if;
     if one.expires_at <= at then
-        perform millrace.refuse('the message expires before', 'at');
+        perform millrace.refuse('the message expires before that', 'at');
     end if;
     -- A run that has begun sees the new time and waits for it.
     update millrace.mail m set scheduled_at = at, status = case when at > millrace.now() then 'scheduled' else 'queued' end, changed_at = millrace.now() where m.id = one.id;

@@ -108,7 +108,7 @@ begin
     perform millrace.mail_check_mailbox(address, 'address');
     perform millrace.mail_check_purpose(purpose);
     if reason is null or length(reason) not between 1 and 200 or position('@' in reason) > 0 then
-        perform millrace.refuse('the reason is empty, too long, or has an address in it', 'reason', 'It outlives the address: say for example asked by letter.');
+        perform millrace.refuse('the reason is empty, too long, or has an address in it', 'reason', 'The reason is kept longer than the address. Give for example asked by letter.');
     end if;
     if not millrace.mail_suppress_as(address, reason, purpose, mail_suppress.caller) then
         return false;

@@ -41,7 +41,7 @@ begin
         perform millrace.refuse('only a worker sends an alarm', 'alarm', 'Leave it out.', '42501', 'permission');
     end if;
     if notice_send.channels is not null and (cardinality(notice_send.channels) = 0 or not notice_send.channels <@ array['push', 'mail', 'sms', 'voice']) then
-        perform millrace.refuse('channels has something else in it than push, mail, sms and voice', 'channels', 'Leave it out for what the person has chosen.');
+        perform millrace.refuse('channels may hold only push, mail, sms and voice', 'channels', 'Leave it out for what the person has chosen.');
     end if;
     if notice_send.expires_at <= coalesce(notice_send.at, t) then
         perform millrace.refuse('it expires before it is due', 'expires_at', 'Give a later time, or null.');

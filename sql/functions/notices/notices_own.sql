@@ -13,7 +13,7 @@ declare
 begin
     perform millrace.quest_acts_as(own_notice_schedule.actor, own_notice_schedule.person, caller => own_notice_schedule.caller);
     if own_notice_schedule.key is null or length(own_notice_schedule.key) not between 1 and millrace.most('own_notice_key') then
-        perform millrace.refuse('the key is missing, empty or too long', 'key', 'Give 1 to 200 characters: move and cancel go by it.');
+        perform millrace.refuse('the key is missing, empty or too long', 'key', 'Give 1 to 200 characters: the key is for moving and cancelling it.');
     end if;
     if own_notice_schedule.kind is null or own_notice_schedule.kind !~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$' then
         perform millrace.refuse('the kind is malformed', 'kind', 'A kind has 1 to 64 letters, digits and the signs _ . - and begins with a letter or digit.');
@@ -25,7 +25,7 @@ begin
         perform millrace.refuse('data is missing or takes more than the 4096 bytes allowed', 'data', 'Give a title and a body.', '53400', 'too_large');
     end if;
     if own_notice_schedule.channels is not null and own_notice_schedule.channels <> array['push'] then
-        perform millrace.refuse('channels is something else than push', 'channels', 'Leave it out: these go to the person''s own devices.');
+        perform millrace.refuse('channels may hold only push', 'channels', 'Leave it out: these go to the person''s own devices.');
     end if;
     select n.id into the_id from millrace.notice n where n.person = own_notice_schedule.person and n.key = 'own:' || own_notice_schedule.key;
     if found then

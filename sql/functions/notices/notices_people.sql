@@ -25,7 +25,7 @@ begin
         perform millrace.refuse(format('the platform %L is unknown', left(device_add.platform, 60)), 'platform', 'Give apns, apns_sandbox or fcm.');
     end if;
     if device_add.token is null or device_add.token !~ '^[A-Za-z0-9_:.=-]+$' or length(device_add.token) not between 8 and millrace.most('device_token') then
-        perform millrace.refuse('the token is missing or malformed', 'token', 'Give it as the device''s system gave it; that of APNs in hexadecimal.');
+        perform millrace.refuse('the token is missing or malformed', 'token', 'Give the token that the device''s system gave, for APNs in hexadecimal.');
     end if;
     if device_add.app !~ '^[A-Za-z0-9._-]{1,255}$' then
         perform millrace.refuse('the app is malformed', 'app', 'Give its bundle identifier, or null.');

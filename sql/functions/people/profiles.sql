@@ -26,7 +26,7 @@ begin
         perform millrace.refuse(format('the zone %L is unknown', left(person_profile.zone, 60)), 'zone', 'Give for example Europe/Berlin, null to leave it as it is, or an empty text to clear it.');
     end;
     if person_profile.reminder_hour not between -1 and 23 then
-        perform millrace.refuse('the reminder_hour is out of range', 'reminder_hour', 'Give 0 to 23, -1 for the hour that holds for all, or null to leave it as it is.');
+        perform millrace.refuse('the reminder_hour is out of range', 'reminder_hour', 'Give 0 to 23, -1 for the default hour, or null to leave it as it is.');
     end if;
     insert into millrace.profile as p (person, display_name, locale, zone, reminder_hour, changed_at)
     values (person_profile.person, nullif(btrim(person_profile.display_name), ''), nullif(person_profile.locale, ''), nullif(person_profile.zone, ''),

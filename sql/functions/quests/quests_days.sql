@@ -10,7 +10,7 @@ begin
     select * into strict rules from millrace.quest_rule;
     select q.state into before from millrace.quest q where q.family = f.family and q.day = the_day;
     if before = 'not_lived' then
-        perform millrace.refuse(format('the day %s was not lived', the_day), 'day', 'It has no quest.', '55000', 'wrong_state');
+        perform millrace.refuse(format('the day %s did not take place', the_day), 'day', 'It has no quest.', '55000', 'wrong_state');
     end if;
     insert into millrace.quest_completion as c (family, day, person, at, late)
     values (f.family, the_day, the_person, done_at, the_day < f.today)
@@ -89,7 +89,7 @@ create or replace function millrace.quest_batch_refused(field text, code text, s
 language plpgsql immutable as $$
 begin
     if code <> '22023' then
-        perform millrace.refuse(left(sentence, 200), field, 'Give each entry as the function of one takes it.');
+        perform millrace.refuse(left(sentence, 200), field, 'Give each entry as the function for a single one takes it.');
     end if;
 end $$;
 

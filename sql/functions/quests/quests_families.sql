@@ -56,7 +56,7 @@ begin
         end if;
         if (old.zone, old.week_starts) is distinct from (family_create.zone, family_create.week_starts::smallint) then
             perform millrace.refuse(format('family %L exists, with another zone or week', left(family_create.family, 60)), 'family',
-                'family_zone changes the zone.', '23505', 'conflict');
+                'Change the zone with family_zone.', '23505', 'conflict');
         end if;
         return false;
     end if;
@@ -166,7 +166,7 @@ declare
 begin
     perform millrace.quest_name(person_erase.person, 'person');
     if me <> person_erase.person then
-        perform millrace.refuse('only the person itself may do this', 'actor', 'Act as the person; a parent takes somebody out of its family with family_leave.',
+        perform millrace.refuse('only the person itself may do this', 'actor', 'Act as the person. A parent removes somebody from the family with family_leave.',
             '42501', 'permission');
     end if;
     return jsonb_build_object(

@@ -62,7 +62,7 @@ begin
     select * into old from millrace.hobby h where h.id = hobby_save.id;
     if found and (old.person, old.folded) is distinct from (hobby_save.person, lower(the_name)) then
         perform millrace.refuse(format('hobby %s is saved already, with other content', hobby_save.id), 'id',
-            'The same id and content is answered as the first time; for another hobby give another id.', '23505', 'conflict');
+            'The same id with the same content gets the first answer; give another hobby another id.', '23505', 'conflict');
     end if;
     if not found then
         select * into old from millrace.hobby h where h.person = hobby_save.person and h.folded = lower(the_name);
@@ -189,7 +189,7 @@ begin
         perform millrace.refuse(format('there is no card %s in this family', card_answer.card), 'card', null, 'P0002', 'not_found');
     end if;
     if h.person = card_answer.person then
-        perform millrace.refuse('one''s own card cannot be answered', 'card', 'It is for the others.', '42501', 'permission');
+        perform millrace.refuse('a person cannot answer their own card', 'card', 'The other members answer it.', '42501', 'permission');
     end if;
     if card_answer.at > t + interval '2 minutes' then
         perform millrace.refuse('at lies in the future', 'at', 'Give when it was answered; clocks may differ by two minutes.');

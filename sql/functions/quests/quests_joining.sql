@@ -52,7 +52,7 @@ begin
            set family = excluded.family, role = excluded.role, joined_at = case when m.family is null then excluded.joined_at else m.joined_at end
          where m.family is null or m.family = excluded.family;
     if not found then
-        perform millrace.refuse('this person is in another family', 'person', 'One leaves with family_leave, then joins.', '55000', 'conflict');
+        perform millrace.refuse('this person is in another family', 'person', 'The person leaves it with family_leave first.', '55000', 'conflict');
     end if;
     if the_role <> 'parent' then
         delete from millrace.family_invitation i where i.invited_by = the_person;
@@ -127,7 +127,7 @@ begin
     f := millrace.quest_lock_as(the_family, me, true);
     t := millrace.now();
     if the_person = me then
-        perform millrace.refuse('nobody invites themselves', 'person', 'Name somebody else.');
+        perform millrace.refuse('a person cannot invite themselves', 'person', 'Name somebody else.');
     end if;
     if exists (select from millrace.family_member m where m.person = the_person and m.family = f.family and m.role = the_role) then
         return null;
@@ -193,7 +193,7 @@ declare
 begin
     perform millrace.quest_page(family_invitations.page);
     if of_family is null and whose is null then
-        perform millrace.refuse('neither a family nor a person is given', 'of_family', 'Give the one or the other.');
+        perform millrace.refuse('neither a family nor a person is given', 'of_family', 'Give one of them.');
     end if;
     if me is not null and whose is distinct from me and not coalesce(millrace.quest_is_in(of_family, me, true), false) then
         perform millrace.refuse('only the person itself or a parent of the family sees invitations', 'actor', 'Act as one of them.', '42501', 'permission');
@@ -221,7 +221,7 @@ begin
     end if;
     f := millrace.quest_lock_as(family_leave.family, me, me is distinct from family_leave.person);
     if me <> family_leave.person and millrace.quest_is_in(f.family, family_leave.person, true) then
-        perform millrace.refuse('a parent leaves by itself', 'person', 'Ask that parent, or a back end of the app.', '42501', 'permission');
+        perform millrace.refuse('only the parent themselves can leave', 'person', 'Ask that parent, or a back end of the app.', '42501', 'permission');
     end if;
     update millrace.family_member m set family = null, role = null
      where m.person = family_leave.person and m.family = f.family;

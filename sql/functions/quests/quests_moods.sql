@@ -47,7 +47,7 @@ begin
             if (old.person, old.color, old.emoji) is distinct from (mood_log.person, the_color, mood_log.emoji)
                 or (mood_log.at is not null and mood_log.at <> old.at and t > old.at) then
                 perform millrace.refuse(format('mood %s is logged already, with other content', mood_log.id), 'id',
-                    'The same id and content is answered as the first time; for another mood give another id.', '23505', 'conflict');
+                    'The same id with the same content gets the first answer; give another mood another id.', '23505', 'conflict');
             end if;
             return old.id;
         end if;

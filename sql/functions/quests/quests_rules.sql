@@ -43,7 +43,7 @@ declare
     me text := millrace.actor_of(actor, quest_actor.caller);
 begin
     if me is null then
-        perform millrace.refuse('nobody is said to act', 'actor', 'Without request.jwt.claims a back end names the actor.');
+        perform millrace.refuse('the actor is missing', 'actor', 'A back end that sets no request.jwt.claims gives the actor.');
     end if;
     return me;
 end $$;

@@ -51,7 +51,7 @@ begin
         end if;
     end loop;
     if exists (select from millrace.lease l where l.lo <= the_job and l.hi >= the_job and the_job = any (l.ids)) or millrace.job_waits(the_job) then
-        perform millrace.refuse(format('job %s moves too fast', the_job), 'id', 'Try again.', '40001', 'conflict');
+        perform millrace.refuse(format('job %s keeps changing', the_job), 'id', 'Try again.', '40001', 'conflict');
     end if;
     return null;
 end $$;
@@ -93,7 +93,7 @@ language plpgsql stable as $$
 begin
     if not exists (select from millrace.job j where j.id = the_job and millrace.may_see(j.owner, j.tenant, caller => must_see.caller)) then
         perform millrace.refuse(format('there is no job %s', the_job), 'id',
-            'Of an ended job nothing is left once its retention has passed.', 'P0002', 'not_found');
+            'An ended job is deleted once its retention has passed.', 'P0002', 'not_found');
     end if;
 end $$;
 

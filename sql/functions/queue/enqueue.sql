@@ -230,7 +230,7 @@ begin
             end if;
             tries := tries + 1;
             if tries > 100 then
-                perform millrace.refuse(format('the job that holds the unique key %L moves too fast', left(the_key, 60)), 'unique_key', 'Try again.', '40001', 'conflict');
+                perform millrace.refuse(format('the job that holds the unique key %L keeps changing', left(the_key, 60)), 'unique_key', 'Try again.', '40001', 'conflict');
             end if;
         end loop;
     end if;
@@ -304,7 +304,7 @@ begin
                     or (case when value ? 'base' then jsonb_typeof(value -> 'base') <> 'number' or (value ->> 'base')::numeric not between 0.001 and 604800 end)
                     or (case when value ? 'cap' then jsonb_typeof(value -> 'cap') <> 'number' or (value ->> 'cap')::numeric not between 0.001 and 604800 end)
                 then
-                    perform millrace.refuse('options.backoff holds something else than a base and a cap in seconds', 'options.backoff',
+                    perform millrace.refuse('options.backoff may hold only base and cap, in seconds', 'options.backoff',
                         'Give {"base": seconds, "cap": seconds}, each 0.001 to 604800.');
                 end if;
             when name = 'wake' then
@@ -354,7 +354,7 @@ begin
     end if;
     if jsonb_array_length(jobs) > millrace.most('jobs') or millrace.true_bytes(jobs) > millrace.most('jobs_bytes') then
         perform millrace.refuse(format('jobs has more than %s entries or %s bytes', millrace.most('jobs'), millrace.most('jobs_bytes')), 'jobs',
-            'Hand them in in several calls.', '53400', 'too_large');
+            'Use several calls.', '53400', 'too_large');
     end if;
     news := array_fill(true, array[jsonb_array_length(jobs)]);
     loop
@@ -505,7 +505,7 @@ begin
         perform millrace.refuse('it is not a JSON object', 'jobs', 'Give {"kind": "…", "args": {…}}.');
     end if;
     if not one ? 'kind' then
-        perform millrace.refuse('it names no kind', 'kind', 'Give {"kind": "…", "args": {…}}.');
+        perform millrace.refuse('it has no kind', 'kind', 'Give {"kind": "…", "args": {…}}.');
     end if;
     if one - array['kind', 'args', 'queue', 'priority', 'run_at', 'unique_key', 'on_conflict', 'limit_key', 'tenant', 'max_attempts', 'tags',
                    'metadata', 'options'] <> '{}' then

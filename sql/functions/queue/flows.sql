@@ -47,8 +47,8 @@ begin
         perform millrace.must_see(follower, caller => flow_join.caller);
         perform from millrace.blocked b where b.job = follower for update;
         if not found then
-            perform millrace.refuse(format('job %s waits for nobody any more', follower), 'options.before',
-                'Name a job that is blocked: enqueue it with after or fence, and then those before it.', '55000', 'conflict');
+            perform millrace.refuse(format('job %s is not blocked any more', follower), 'options.before',
+                'First enqueue the blocked job with after or fence, then the jobs before it.', '55000', 'conflict');
         end if;
         insert into millrace.edge (pred, succ) values (the_job, follower) on conflict do nothing;
     end loop;
@@ -92,7 +92,7 @@ begin
     if jsonb_typeof(ids) is distinct from 'array' or jsonb_array_length(ids) not between 1 and 1000
        or exists (select from jsonb_array_elements(ids) i where jsonb_typeof(i) <> 'number' or i::numeric % 1 <> 0 or i::numeric not between 1 and 9223372036854775807)
     then
-        perform millrace.refuse(format('options.%s names no jobs', name), field, 'Give the numbers of 1 to 1000 jobs; more can each name a job they stand before.');
+        perform millrace.refuse(format('options.%s names no jobs', name), field, 'Give 1 to 1000 job ids. Further jobs can each name the blocked job in options.before.');
     end if;
 end $$;
 

@@ -15,7 +15,7 @@ begin
     when 'schedule' then
         return query select s.name from millrace.schedule s order by s.name limit 10000;
     else
-        perform millrace.refuse(format('nothing called %L has names', left(what, 60)), 'what', 'Give queue, kind, provider, flag or schedule.');
+        perform millrace.refuse(format('%L is not a kind of name', left(what, 60)), 'what', 'Give queue, kind, provider, flag or schedule.');
     end case;
 end $$;
 

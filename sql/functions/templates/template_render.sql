@@ -43,7 +43,7 @@ begin
     end if;
     perform millrace.template_check_name(template_render.template, coalesce(template_render.locale, 'en'));
     if jsonb_typeof(template_render.data) is distinct from 'object' then
-        perform millrace.refuse('data is no JSON object', 'data', 'Such as {"user_name": "Ada"}.');
+        perform millrace.refuse('data is not a JSON object', 'data', 'Give for example {"user_name": "Ada"}.');
     end if;
     if millrace.true_bytes(template_render.data) > millrace.most('mail_data') then
         perform millrace.refuse(format('data takes %s bytes, more than the %s allowed', millrace.true_bytes(template_render.data), millrace.most('mail_data')), 'data',

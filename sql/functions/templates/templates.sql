@@ -71,10 +71,10 @@ begin
         perform millrace.refuse('the subject is empty, of several lines, or longer than 998 characters', 'subject', 'A subject is one line.');
     end if;
     if coalesce(btrim(template_publish.plain), '') = '' then
-        perform millrace.refuse('there is no text part', 'plain', 'Say the same in plain text: some readers show nothing else.');
+        perform millrace.refuse('there is no text part', 'plain', 'Give the same in plain text: some mail programs show nothing else.');
     end if;
     if template_publish.html is not null and btrim(template_publish.html) = '' then
-        perform millrace.refuse('the HTML part is empty', 'html', 'Give null for a mail of text alone.');
+        perform millrace.refuse('the HTML part is empty', 'html', 'Give null for a mail without HTML.');
     end if;
     if octet_length(template_publish.html) > 102 * 1024 then
         perform millrace.refuse(format('the HTML has %s bytes, more than %s', octet_length(template_publish.html), 102 * 1024), 'html',
@@ -85,7 +85,7 @@ begin
             'Take something out.', '53400', 'too_large');
     end if;
     if length(template_publish.note) > 500 then
-        perform millrace.refuse('the note is longer than 500 characters', 'note', 'Say it shorter.');
+        perform millrace.refuse('the note is longer than 500 characters', 'note', 'Give at most 500 characters.');
     end if;
     perform millrace.template_check_variables(template_publish.variables);
 
@@ -150,7 +150,7 @@ begin
         end if;
         if one.problem is not null then
             perform millrace.refuse(format('version %s of the template %s in %s was refused: %s', template_use.version, template_use.name,
-                template_use.locale, one.problem), 'version', 'Mend it and publish it again.');
+                template_use.locale, one.problem), 'version', 'Correct it and publish it again.');
         end if;
         changed := case when one.checked_at is null then not one.awaited
             else millrace.template_make_live(template_use.name, template_use.locale, template_use.version) end;

@@ -79,7 +79,7 @@ language plpgsql as $$
 begin
     if field is not null then
         perform millrace.refuse(format('event %s is already published, with another %s', the_id, field), field,
-            'The same id and content is answered as the first time; for another event give another id.', '23505', 'conflict');
+            'The same id with the same content gets the first answer; give another event another id.', '23505', 'conflict');
     end if;
 end $$;
 

@@ -40,7 +40,7 @@ declare
 begin
     if webhook_add.url is null or length(webhook_add.url) > 2048 or webhook_add.url !~ E'^https?://[^/?#@\\s]+([/?][^\\s#]*)?$'
         or webhook_add.url ~ E'[^\\u0021-\\u007e]' then
-        perform millrace.refuse('the url is no address of a webhook', 'url',
+        perform millrace.refuse('the url is not an address for a webhook', 'url',
             'Give https://host/path, without a user, a password, a fragment or spaces; other signs percent-encoded.');
     end if;
     if coalesce(cardinality(webhook_add.types), 0) not between 1 and 50 then
@@ -221,7 +221,7 @@ create or replace function millrace.webhook_seal(webhook uuid, n int, old jsonb,
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if not millrace.is_sealed(webhook_seal.new) then
-        perform millrace.refuse('only an encrypted secret takes the place of another', 'new');
+        perform millrace.refuse('the new secret is not encrypted', 'new');
     end if;
     update millrace.webhook_secret s set secret = webhook_seal.new
      where s.webhook = webhook_seal.webhook and s.n = webhook_seal.n and s.secret = webhook_seal.old;

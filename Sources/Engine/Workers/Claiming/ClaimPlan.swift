@@ -1,12 +1,12 @@
 package import Queues
 
-/// Which lanes a claim visits, in which order. Pure, but for counting turns.
+/// Which lanes a claim visits, and in which order. A pure value that counts its claims.
 package struct ClaimPlan: Sendable {
-    /// What may run besides the ordinary.
+    /// How many suspects may run beside ordinary jobs.
     package struct Allowance: Sendable {
         /// How many more suspects this process may take.
         package var suspects: Int
-        /// True when none of them runs, so that a lone one may.
+        /// True while no suspect runs: then one job of a lone line may.
         package var lone: Bool
 
         package init(suspects: Int, lone: Bool) {
@@ -18,26 +18,28 @@ package struct ClaimPlan: Sendable {
     private var turn = 0
     private var probe = 0
     private var shares = FairShares()
-    /// The claim under way leaves some lanes out.
+    /// The current claim leaves some lanes out.
     private var isPart = false
-    /// The last claim was held back, or was the second part in turn that brought nothing: the next one goes everywhere.
+    /// The next claim visits all lanes: the last one was held back by limits, or was the second partial claim in a row without a
+    /// job.
     private var goesWhole = false
-    /// Whether the last part was of jobs with limits, and brought nothing.
+    /// The last partial claim: whether it was for jobs with limits, and whether it brought no job.
     private var last: (isLimited: Bool, wasVain: Bool)?
 
     /// Every sixteenth claim goes from the last priority to the first, so that nothing starves.
     static let fairTurn = 16
-    /// Up to here all ordinary lanes of all queues are looked at by an unhurried claim.
+    /// With at most this many queues, a claim that is not hurried visits all ordinary lanes.
     static let fewQueues = 4
+    /// How many lanes without known work a hurried claim visits.
     static let probes = 6
-    /// A claim of more lanes costs more than it brings; the others have their turn.
+    /// To visit more lanes costs more than it brings. Later claims visit the others.
     static let mostLanes = 256
 
     package init() {}
 
-    /// `room` is how many jobs of a queue may be taken, for the queues that have a bound of their own. A hurried claim follows
-    /// one that came back full: it looks at the lanes known to hold work, and at a few others in turn. Lines of one queue share
-    /// what is wanted by their weights. `narrow`: of which lines no more than that may be taken, for they wait to be read.
+    /// `room`: how many jobs of a queue may be taken, for queues with a limit of their own. `narrow`: how many jobs of a line may
+    /// be taken at most, because its jobs wait to be read. A hurried claim follows one that came back full: it visits the lanes
+    /// known to hold work and a few others in turn. The lines of one queue share `wanted` by their weights.
     package mutating func ranges(
         floors: Floors, queues: [Int32], lines: [Int32: FairShares.Line] = [:], room: [Int32: Int],
         narrow: [Int32: Int] = [:], wanted: Int, allowance: Allowance, hurried: Bool
@@ -73,14 +75,14 @@ package struct ClaimPlan: Sendable {
         return ranges
     }
 
-    /// The range at which a claim waits for its turn, where another claims too: the first where something is known to be. One that is
-    /// only looked at is another with each claim.
+    /// The range at which a claim waits for its turn when another worker claims too: the first whose lane is known to hold work.
+    /// A lane that is only probed is a different one in each claim.
     package static func turn(among ranges: [ClaimRange], floors: Floors) -> Int {
         ranges.firstIndex { floors.isLive($0.lane) } ?? 0
     }
 
-    /// Where to take a job from that somebody has woken us for, when it is plain which: all others were looked at before we slept. `room` as
-    /// above. Nil: a claim like any other.
+    /// The range of the job that we were woken for, if it can be only one: all other lanes were empty before we slept. `room` and
+    /// `narrow` as in `ranges`. Nil: make an ordinary claim.
     package func pickUp(
         _ hinted: Set<Lane>, floors: Floors, queues: [Int32], lines: [Int32: FairShares.Line], limited: Set<Int32>,
         room: [Int32: Int], narrow: [Int32: Int] = [:]
@@ -92,10 +94,11 @@ package struct ClaimPlan: Sendable {
         return ClaimRange(lane: lane, floor: floors.floor(of: lane), limit: 1)
     }
 
-    /// Jobs with limits and jobs without are claimed apart, each in the statement that suits them. The first of the lanes known
-    /// to hold work decides which; lanes of one priority take turns. Lanes with limits that are only probed would make the
-    /// dearer statement of every claim. A full queue in front does not keep the others waiting: what brought nothing is followed by the
-    /// other part, and if that brings nothing either, or a claim was held back, by a whole one.
+    /// Jobs with limits and jobs without are claimed by different statements, so a claim is for one of the two. The first lane
+    /// known to hold work decides which; lanes of one priority alternate. Lanes with limits that are only probed are left out,
+    /// because they would make every claim use the slower statement. After a partial claim without a job comes the other part;
+    /// after two of them, or after a claim that was held back, a claim of all lanes. So a full queue in front never delays the
+    /// others.
     package mutating func apart(_ ranges: [ClaimRange], floors: Floors, limited: Set<Int32>) -> [ClaimRange] {
         isPart = false
         guard !limited.isEmpty, !goesWhole else { return ranges }
@@ -116,7 +119,8 @@ package struct ClaimPlan: Sendable {
         return part
     }
 
-    /// How the claim went; true when another should follow at once, for this one left lanes out and brought nothing.
+    /// Takes note of how the claim went. True: another claim should follow at once, because this one left lanes out and brought
+    /// no job.
     package mutating func went(brought: Int, heldBack: Bool) -> Bool {
         defer { isPart = false }
         let isVain = isPart && brought == 0
@@ -125,8 +129,8 @@ package struct ClaimPlan: Sendable {
         return isVain
     }
 
-    /// The places that a claim has emptied, for the shares of the next: also those whose jobs were turned away, or a line full of
-    /// such would hold up the others.
+    /// Takes note of the positions that a claim has emptied, for the shares of the next claim. Jobs that were turned away count
+    /// too; otherwise a line full of them would delay the other lines.
     package mutating func given(_ places: [QueuePosition], lines: [Int32: FairShares.Line]) {
         guard lines.count > 1 else { return }
         var counts: [Int32: Int] = [:]
@@ -134,9 +138,10 @@ package struct ClaimPlan: Sendable {
         shares.given(counts, lines: lines)
     }
 
-    /// The lanes that come first, at least as many as are visited, and whether anything waits in a line of lone suspects: by priority,
-    /// then what was put back, then queue by queue in turn, then the line of it that is furthest behind its share. Of a priority and a
-    /// line it is all or none; those behind, which may be many thousands, are not put in order.
+    /// The lanes in order, at least as many as one claim visits, and whether anything waits in a lone line. They are ordered by
+    /// priority, then jobs that were put back first, then the queues in turn, then within a queue the line that is furthest
+    /// behind its share. All lanes of a priority and line are included or none, so the lanes behind, maybe many thousands, are
+    /// not sorted.
     private func visited(
         _ lanes: [Lane], queues: [Int32], lines: [Int32: FairShares.Line]
     ) -> (ordered: [Lane], hasLone: Bool) {
@@ -169,7 +174,7 @@ package struct ClaimPlan: Sendable {
         return (ordered, hasLone)
     }
 
-    /// Lanes of one queue between which only shares decide.
+    /// Lanes of one queue, priority and line: only shares decide between them.
     private struct Group: Hashable {
         let main: Int32
         let code: Int32
@@ -180,7 +185,7 @@ package struct ClaimPlan: Sendable {
         }
     }
 
-    /// The weights of the lines that are known to hold something, summed.
+    /// For each group, the sum of the weights of its lines that are known to hold work.
     private func portions(_ live: [Lane], lines: [Int32: FairShares.Line]) -> [Group: Double] {
         guard lines.count > 1 else { return [:] }
         var sums: [Group: Double] = [:]

@@ -140,7 +140,7 @@ package struct BlobRoutes: Sendable {
     private static func refusal(_ refused: UploadHold.Refused) -> Listeners.Response {
         switch refused {
         case .used: refusal(409, "conflict", "this link was used already")
-        case .busy: refusal(409, "conflict", "something is being put by this link; wait until it has come")
+        case .busy: refusal(409, "conflict", "an upload through this link is under way; wait until it has come")
         }
     }
 

@@ -9,14 +9,15 @@ extension Command {
         ["load", "checkins"],
         summary: "Measure how soon a missed check-in is told, and who wins at the boundary",
         discussion: """
-            In a database of its own. even: watches that expire evenly over a minute. instant: all at one instant. million: a million \
-            armed watches, a thousand check-ins a second, and alarms beside them. race: check-ins against the timer at the very \
-            moment of expiry, with two watchmen. An alarm counts as raised when another connection sees its notice; as handed over \
-            when a worker that sends notices has written so, if one runs. strike has a Postgres, two workers and a provider of its \
-            own, and strikes at every step of the path, from the expiry to the contact's answer, with every fault: kill (-9), vanish \
-            (the machine with its connections), pause and freeze (SIGSTOP, shorter and longer than a lease), stop and crash (Postgres, \
-            fast and immediate). failover has a standby take over in the middle of check-ins, armings and alarms. Exit 1 when a promise is \
-            violated.
+            In a database of its own. even: watches that expire evenly over a minute. instant: all at one instant. \
+            million: a million armed watches, a thousand check-ins a second, and alarms beside them. race: check-ins \
+            against the timer at the moment of expiry, with two services that watch. An alarm counts as raised when \
+            another connection sees its notice, and as handed over when a worker that sends notices has recorded \
+            that, if one runs. strike starts a Postgres, two workers and a provider of its own and causes every \
+            fault at every step from the expiry to the contact's answer: kill (-9), vanish (the machine with its \
+            connections), pause and freeze (SIGSTOP, shorter and longer than a lease), stop and crash (Postgres, \
+            fast and immediate). failover lets a standby take over in the middle of check-ins, armings and alarms. \
+            Exit 1 when a promise is broken.
             """,
         flags: [
             .single(
@@ -28,39 +29,44 @@ extension Command {
                 "watches", "N", .integer(10...10_000_000), environment: .none,
                 help: "Watches that expire, 10000; with million those that are armed, 1000000."),
             .single(
-                "tries", "N", .integer(100...10_000_000), environment: .none, fallback: "100000", help: "Of the race."),
+                "tries", "N", .integer(100...10_000_000), environment: .none, fallback: "100000",
+                help: "How many tries race makes."),
             .single(
                 "rate", "N", .integer(1...100_000), environment: .none, fallback: "1000",
                 help: "Check-ins a second, with million."),
             .single(
                 "for", "DURATION", .duration(.seconds(1) ... .seconds(3600)), environment: .none, fallback: "60s",
-                help: "How long it takes, with even and million."),
+                help: "How long even and million take."),
             .repeated(
                 "step", "STEP", .choice(StrikePoint.allCases.map(\.rawValue)), environment: .none,
-                help: "Strike there only; may be given many times."),
+                help: "Cause faults at this step only; may be given several times."),
             .repeated(
                 "fault", "FAULT", .choice(StrikeFault.allCases.map(\.rawValue)), environment: .none,
-                help: "Strike with this only; may be given many times."),
+                help: "Cause this fault only; may be given several times."),
             .single(
                 "campaign", "N", .integer(1...1_000_000), environment: .none,
                 help:
-                    "With even, send this many mails beside it at full speed; in its own Postgres, with its own worker."
+                    "With even, send this many mails at full speed meanwhile; in a Postgres of its own, with a worker of its own."
             ),
             .single(
                 "smtp", "HOST:PORT", .text, environment: .none,
-                help: "With --campaign, a mail server that keeps nothing, never a real one; one of ours if not given."),
+                help:
+                    "With --campaign: a mail server that keeps nothing, never a real one. If not given, the command starts one."
+            ),
             .single(
                 "mode", "MODE", .choice(Failover.Mode.allCases.map(\.rawValue)), environment: .none,
                 fallback: "synchronous", help: "With failover, how the standby follows."),
             .single(
                 "people", "N", .integer(1...1000), environment: .none,
-                help: "With strike, who are missed, and as many who check in just in time, a wave; 200 with failover."),
+                help:
+                    "With strike: in each wave, how many people are missed, and how many others check in just in time; 200 with failover."
+            ),
             .single(
                 "lease", "DURATION", .duration(.seconds(2) ... .seconds(60)), environment: .none, fallback: "8s",
-                help: "With strike, how long a sending is left to the worker that took it; 30s in earnest."),
+                help: "With strike: how long only the worker that took a sending may send it; 30s in production."),
             .single(
                 "break", "NAME", .choice(StrikeBreak.allCases.map(\.rawValue)), environment: .none,
-                help: "Take a safeguard out; strike has to notice."),
+                help: "Remove this safeguard; strike must notice it."),
             .toggle(
                 "keep", environment: .none, help: "Keep the private Postgres and the workers' logs, and say where."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),

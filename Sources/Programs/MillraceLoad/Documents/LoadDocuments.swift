@@ -9,27 +9,29 @@ extension Command {
         ["load", "documents"],
         summary: "Measure how soon a scan's first page can be read, and what tenants wait beside each other",
         discussion: """
-            In a database of its own, with one worker process and the programs beside this one. first submits a scan of many \
-            pages and waits for the text of one, then for all. resume kills the worker in the middle and looks at which pages \
-            run again. tenants uploads born-digital documents and one-page scans within a minute, nine parts of them by one \
-            tenant and one by another, after the other has done so alone. flat, which is no part of all, has near-empty pages \
-            read, 10,000 of them if --pages does not say otherwise, then dense ones, three for a hundred of the others, and looks at \
-            how the memory of the worker and of its children grows.
+            In a database of its own, with one worker process and the programs beside this one. first submits a scan \
+            of many pages and waits for the text of one page, then for all. resume kills the worker in the middle \
+            and checks which pages run again. tenants uploads born-digital documents and one-page scans within a \
+            minute, nine of ten from one tenant and the rest from another; the second tenant has done the same alone \
+            before. flat is not part of all: it reads near-empty pages (10,000, or --pages), then dense ones (three \
+            for each hundred of the others), and measures how the memory of the worker and of its children grows.
             """,
         flags: [
             .single(
                 "part", "NAME", .choice(["all", "first", "resume", "tenants", "flat"]), environment: .none,
                 fallback: "all",
-                help: "Which part."),
+                help: "Which part to run."),
             .single(
                 "pages", "N", .integer(4...100_000), environment: .none,
-                help: "Pages of the scan, 50 if not said, at most 500; near-empty ones of flat, 10,000 if not said."),
+                help:
+                    "Pages of the scan, at most 500; 50 if not given. With flat: near-empty pages; 10,000 if not given."
+            ),
             .single(
                 "documents", "N", .integer(20...10_000), environment: .none, fallback: "1000",
                 help: "Documents of the tenants; a tenth of them are scans."),
             .single(
                 "within", "DURATION", .duration(.seconds(1) ... .seconds(3600)), environment: .none, fallback: "60s",
-                help: "In which they are uploaded."),
+                help: "The time in which they are uploaded."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
         examples: [

@@ -9,11 +9,11 @@ extension Command {
         ["load", "hostile"],
         summary: "Call every door of a client with random and hostile arguments, beside another tenant's load",
         discussion: """
-            A tenant's jobs come at a steady rate, first alone, then beside logins with the client's role that call every function \
-            a client may call: with sizes up to 60 megabytes, deep JSON, look-alikes, infinite times, forged claims. The other \
-            tenant's jobs must start nearly as soon as before, the worker must stay small, no process of the server may end, and \
-            every error must say of what kind it is. Needs a database of its own, and a superuser, who makes the logins' role \
-            and removes it.
+            A tenant's jobs come at a steady rate: first alone, then beside logins with the client's role. These \
+            call every function that a client may call, with sizes up to 60 megabytes, deep JSON, look-alike names, \
+            infinite times and forged claims. The tenant's jobs must start nearly as soon as before, the worker must \
+            stay small, no process of the server may end, and every error must say of what kind it is. Needs a \
+            database of its own and a superuser, who creates the role of the logins and removes it.
             """,
         flags: [
             .single("minutes", "N", .integer(1...1440), environment: .none, fallback: "30", help: "How long to call."),

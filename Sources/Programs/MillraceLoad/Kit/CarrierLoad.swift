@@ -11,13 +11,15 @@ struct ProviderLoad: Sendable {
     static let flags: [CommandFlag] = [
         .single("sessions", "N", .integer(1...1000), environment: .none, fallback: "8", help: "Messages at a time."),
         .single(
-            "messages", "N", .integer(1...10_000_000), environment: .none, fallback: "5000", help: "How many a round."),
+            "messages", "N", .integer(1...10_000_000), environment: .none, fallback: "5000",
+            help: "How many in each round."),
         .single(
-            "bytes", "N", .integer(100...10_000_000), environment: .none, fallback: "10240", help: "Each one's text."),
+            "bytes", "N", .integer(100...10_000_000), environment: .none, fallback: "10240",
+            help: "Bytes of each message's text."),
         .single(
             "attachment", "N", .integer(1...28_000_000), environment: .none,
-            help: "Bytes of an attachment to each; the most memory that was in use is then held against 300 MB."),
-        .single("rounds", "N", .integer(1...25), environment: .none, fallback: "3", help: "How often."),
+            help: "Bytes of an attachment to each message; the peak of memory must then stay below 300 MB."),
+        .single("rounds", "N", .integer(1...25), environment: .none, fallback: "3", help: "How many rounds."),
         .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
     ]
 

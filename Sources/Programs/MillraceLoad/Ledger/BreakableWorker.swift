@@ -8,7 +8,7 @@ extension Command {
         worker.path, summary: worker.summary, discussion: worker.discussion,
         flags: worker.flags + [
             .single("ledger", "URL", environment: .none, hidden: true, help: "Run the jobs of `load ledger`."),
-            .single("break", "NAME", environment: .none, hidden: true, help: "Without this safeguard."),
+            .single("break", "NAME", environment: .none, hidden: true, help: "Run without this safeguard."),
         ], examples: worker.examples
     ) { invocation in
         let broken = invocation.parsed.string("break").flatMap { LedgerBreak(rawValue: $0) }

@@ -9,13 +9,14 @@ extension Command {
         ["load", "ledger"],
         summary: "Prove that nothing is lost and nothing stale is accepted",
         discussion: """
-            Starts a Postgres, a proxy, a pooler and four workers of its own, and enqueues jobs of every shape (plain, delayed, \
-            failing, snoozing, with steps, unique, limited, flows, fans, cancelled, rolled back, committed late, from a \
-            schedule), while workers are killed and frozen, connections cut, stalled and swallowed, back ends ended, \
-            connections used up, locks and snapshots held, the disk filled and Postgres stopped. Each run writes what it does into a table \
-            of its own. When all has come to rest a checker judges from that table, from the producers' own record and from \
-            history. Exit 1 if it finds anything. The seed replays the choices, not how they interleave. In /tmp it needs \
-            room for up to 2 GB of WAL beside its tables.
+            Starts a Postgres, a proxy, a pooler and four workers of its own and enqueues jobs of every shape: \
+            plain, delayed, failing, snoozing, with steps, unique, limited, in flows, fanned out, cancelled, rolled \
+            back, committed late, from a schedule. Meanwhile it kills and freezes workers, cuts and stalls \
+            connections, drops their traffic, ends back ends, uses up all connections, holds locks and snapshots, \
+            fills the disk and stops Postgres. Each run of a job writes what it does into a separate table. At the \
+            end a checker compares that table, the producers' own record and history. Exit 1 if it finds a \
+            difference. The seed repeats the choices, but not their timing. Needs up to 2 GB in /tmp for WAL, and \
+            room for the tables.
             """,
         flags: [
             .single(
@@ -25,17 +26,20 @@ extension Command {
                 help: "How many faults; 17 a minute if not given."),
             .repeated(
                 "only", "FAULT", .choice(LedgerChaos.Kind.drawn.map(\.rawValue)), environment: .none,
-                help: "Strike with nothing but this; may be given many times."),
+                help: "Cause this fault only; may be given several times."),
             .single(
                 "rate", "N", .integer(1...5000), environment: .none, fallback: "600", help: "Jobs to enqueue a second."),
-            .single("seed", "N", .integer(0...Int.max), environment: .none, help: "Replays these choices."),
+            .single(
+                "seed", "N", .integer(0...Int.max), environment: .none,
+                help: "Repeats the choices of the run that printed this seed."),
             .single(
                 "break", "NAME", .choice(LedgerBreak.allCases.map(\.rawValue)), environment: .none,
-                help: "Take a safeguard out; the checker has to notice."),
+                help: "Remove this safeguard; the checker must notice it."),
             .single(
                 "failover", "MODE", .choice(Failover.Mode.allCases.map(\.rawValue)), environment: .none,
                 help:
-                    "Instead of other faults the primary of two Postgres servers crashes, and its standby is promoted."),
+                    "Instead of other faults: the primary of two Postgres servers crashes, and its standby is promoted."
+            ),
             .toggle(
                 "keep", environment: .none, help: "Keep the private Postgres and the workers' logs, and say where."),
         ],

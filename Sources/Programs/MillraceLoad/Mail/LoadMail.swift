@@ -11,17 +11,18 @@ extension Command {
         summary:
             "Show how mail fills its requests, lets urgent mail pass, and goes another way when a provider is down",
         discussion: """
-            With a Postgres of its own, a worker, and providers that are part of this process. fill has messages wait for a provider that \
-            allows 2 requests of 100 a second. lanes has a campaign use all of 10 requests a second while password resets are \
-            handed in a second apart. down has the first provider refuse everything, and come back. way goes the whole way from \
-            mail_send to an SMTP server's 250, rendered and written down; it is part of all when --smtp names a server. memory has a \
-            worker process send 100 mails with 25 MiB attached to each to the fake of Resend at --resend; it needs 3 GB in /tmp.
+            With a Postgres of its own, a worker, and providers that are part of this process. fill has messages \
+            wait for a provider that allows 2 requests of 100 messages a second. lanes has a campaign use all of 10 \
+            requests a second while password resets are handed in a second apart. down has the first provider refuse \
+            everything, and then recover. way goes the whole way from mail_send to an SMTP server's 250, rendered \
+            and recorded; it is part of all when --smtp names a server. memory has a worker process send 100 mails, \
+            each with 25 MiB attached, to the fake of Resend at --resend; it needs 3 GB in /tmp.
             """,
         flags: [
             .single(
                 "part", "NAME", .choice(["all", "fill", "lanes", "down", "way", "memory"]), environment: .none,
                 fallback: "all",
-                help: "Which part."),
+                help: "Which part to run."),
             .single(
                 "messages", "N", .integer(100...1_000_000), environment: .none, fallback: "100000",
                 help: "Messages of the campaign."),

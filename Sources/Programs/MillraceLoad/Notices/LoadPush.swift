@@ -15,26 +15,29 @@ extension Command {
         ["load", "push"],
         summary: "Measure pushes beside a bare loop over libcurl, and the whole way from a commit to Apple's answer",
         discussion: """
-            Sends pushes to one server that speaks HTTP/2 over TLS, with the adapter that alarms go by, and with a loop in C over \
-            the same libcurl that sends the same bytes and does nothing else. They take turns. Then, in a Postgres of its own, \
-            the whole way: notices in bulk, and alarms one by one, from their commit until the database has the answer. Give the \
-            address of a server on this machine that answers 200; deploy/bench/apns starts one.
+            Sends pushes to one server that speaks HTTP/2 over TLS: with the adapter that alarms use, and with a \
+            loop in C over the same libcurl that only sends the same bytes. They take turns. Then, in a Postgres of \
+            its own, it measures the whole way: notices in bulk, and alarms one by one, from their commit until the \
+            database has the answer. Give the address of a server on this machine that answers 200; \
+            deploy/bench/apns starts one.
             """,
         flags: [
             .single("url", "URL", .text, environment: .none, help: "Where the server is."),
             .single(
                 "pushes", "N", .integer(1...100_000_000), environment: .none, fallback: "20000",
-                help: "How many a round."),
+                help: "How many in each round."),
             .single(
                 "in-flight", "N", .integer(1...10_000), environment: .none, fallback: "64", help: "How many at a time."),
-            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "5", help: "How often."),
+            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "5", help: "How many rounds."),
             .single(
                 "notices", "N", .integer(0...10_000_000), environment: .none, fallback: "10000",
-                help: "How many go the whole way; 0 leaves it out."),
+                help: "How many notices go the whole way; 0 for none."),
             .single(
                 "alarms", "N", .integer(1...100_000), environment: .none, fallback: "500",
-                help: "How many go it one by one."),
-            .single("certificates", "FILE", .path, environment: .none, help: "Whom to trust instead of the system's."),
+                help: "How many alarms go the whole way, one by one."),
+            .single(
+                "certificates", "FILE", .path, environment: .none,
+                help: "Certificates to trust instead of the system's."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
         examples: [

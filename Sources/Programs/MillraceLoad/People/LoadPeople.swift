@@ -6,17 +6,20 @@ extension Command {
         ["load", "people"],
         summary: "Play random sequences of family, consent, erasure and check-in calls against a model of the rules",
         discussion: """
-            Twenty people and an app's server call as a gateway does, each with its own claims; after every call the database is \
-            compared with a model: who may do what, whose watch runs, who was asked how often. Nothing is kept. Needs a database of \
-            its own, migrated with --test-clock, and a superuser, who takes on the roles.
+            Twenty people and an app's server make calls as a gateway does, each with its own claims. After every \
+            call the database is compared with a model: who may do what, whose watch runs, who was asked how often. \
+            Nothing is kept. Needs a database of its own, migrated with --test-clock, and a superuser, who takes on \
+            the roles.
             """,
         flags: [
             .single(
-                "sequences", "N", .integer(1...1_000_000), environment: .none, fallback: "10000", help: "How many."),
-            .single("steps", "N", .integer(1...1000), environment: .none, fallback: "60", help: "Calls of each."),
+                "sequences", "N", .integer(1...1_000_000), environment: .none, fallback: "10000",
+                help: "How many sequences."),
+            .single(
+                "steps", "N", .integer(1...1000), environment: .none, fallback: "60", help: "Calls in each sequence."),
             .single(
                 "seed", "N", .integer(0...1_000_000_000), environment: .none, fallback: "1",
-                help: "Of the first; the others follow."),
+                help: "The seed of the first sequence; the others follow from it."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
         examples: [

@@ -8,9 +8,10 @@ extension Command {
         ["load", "quests"],
         summary: "Measure a wave of midnights among many families, and what an app's calls take meanwhile",
         discussion: """
-            Fills a database of its own with families over all offsets that clocks have now, three members each, of which a wave \
-            has its midnight behind it; takes that wave over it as one worker does, while members of other families complete their \
-            quests; and asks every function a few hundred times. A family in the wave is broken on purpose.
+            Fills a database of its own with families in all time zone offsets that are in use now, with three \
+            members each. For one part of the families, the wave, midnight has just passed; one worker rolls them \
+            over while members of other families complete their quests. Also calls every function a few hundred \
+            times. One family in the wave is broken on purpose.
             """,
         flags: [
             .single(
@@ -18,13 +19,13 @@ extension Command {
                 help: "Families in all."),
             .single(
                 "wave", "N", .integer(100...1_000_000), environment: .none, fallback: "100000",
-                help: "Of them, due at once."),
+                help: "How many of them are due at once."),
             .single(
                 "calls", "N", .integer(10...10_000), environment: .none, fallback: "200",
                 help: "Calls of each function."),
             .single(
                 "batch", "N", .integer(1...500), environment: .none, fallback: "\(QuestService.usualBatch)",
-                help: "Families in a transaction of the wave."),
+                help: "Families in each transaction of the wave."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
         examples: [

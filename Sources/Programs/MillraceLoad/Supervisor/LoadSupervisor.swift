@@ -7,34 +7,34 @@ extension Command {
         ["load", "supervisor"],
         summary: "Show how a fleet treats a provider that fails, comes back, refuses, and limits its pace",
         discussion: """
-            cost measures what asking and recording adds to a call. outage starts a Postgres, a scripted provider and six \
-            processes of 20 calls a second: the provider fails for all, comes back, is out of reach for one process alone, \
-            refuses the key; then Postgres is stopped in the middle. pace has four processes call a provider that allows ten a \
-            second and says so in its headers. Nothing but processors is shared with others: no database is needed.
+            cost measures what asking and recording add to a call. outage starts a Postgres, a scripted provider and \
+            six processes with 20 calls a second each: the provider fails for all, recovers, is out of reach for one \
+            process alone, and refuses the key; then Postgres is stopped in the middle. pace has four processes call \
+            a provider that allows ten calls a second and says so in its headers. No database is needed.
             """,
         flags: [
             .single(
                 "part", "NAME", .choice(["all", "cost", "outage", "pace"]), environment: .none, fallback: "all",
-                help: "Which part."),
+                help: "Which part to run."),
             .single(
-                "seconds", "N", .integer(3...3600), environment: .none, fallback: "120", help: "How long pace goes on."),
+                "seconds", "N", .integer(3...3600), environment: .none, fallback: "120", help: "How long pace runs."),
             .single(
                 "calls", "N", .integer(1000...100_000_000), environment: .none, fallback: "1000000",
-                help: "How many calls cost makes."),
+                help: "How many calls the part cost makes."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
             .single(
                 "member", "PORT", .integer(1...65_535), environment: .none, hidden: true,
-                help: "Be one of the processes."),
-            .single("name", "NAME", environment: .none, hidden: true, help: "What to be called."),
+                help: "Run as one of the processes."),
+            .single("name", "NAME", environment: .none, hidden: true, help: "The name of the process."),
             .single(
                 "rate", "N", .integer(0...10_000), environment: .none, fallback: "0", hidden: true,
                 help: "Calls a second."),
             .single(
                 "loops", "N", .integer(0...1000), environment: .none, fallback: "0", hidden: true,
-                help: "Loops of calls."),
+                help: "How many loops make calls."),
             .single(
                 "parent", "PID", .integer(0...Int(Int32.max)), environment: .none, hidden: true,
-                help: "End with this process."),
+                help: "Ends when this process ends."),
         ],
         examples: [
             Example("millrace load supervisor", "all of it, about three minutes"),

@@ -6,11 +6,11 @@ import TestSupport
 import Testing
 
 /// Where the kernel refuses namespaces and Landlock, documents are still read, within the other limits, and a warning is logged.
-@Suite(.serialized) struct FewerWallsTests {
-    @Test func `a document is read with fewer walls, within the limits, and a warning says so`() async throws {
+@Suite(.serialized) struct FewerProtectionsTests {
+    @Test func `a document is read with fewer protections, within the limits, and a warning says so`() async throws {
         let picture = try await scannedPNG(7)
         let warnings = Warnings()
-        try await Walls.fewer.withChildren { children in
+        try await KernelProtections.fewer.withChildren { children in
             try await withDocuments(
                 { shop, _ in
                     shop.children = children
@@ -29,9 +29,9 @@ import Testing
         #expect(warnings.contains("layers of the sandbox", "sandbox.refused=24"))
     }
 
-    @Test(arguments: Walls.allCases)
-    func `each child says which of its walls stand`(_ walls: Walls) async throws {
-        try await walls.withChildren { children in
+    @Test(arguments: KernelProtections.allCases)
+    func `each child says which of its protections stand`(_ protections: KernelProtections) async throws {
+        try await protections.withChildren { children in
             var own = workshop
             own.children = children
             let limits = own.limits(.probe)
@@ -39,7 +39,7 @@ import Testing
                 var program = own.program(stage)
                 if stage == .ocr { program.arguments = ["models=\(own.models)", "languages=eng"] }
                 let child = try await SandboxedChild.start(program, limits: stage == .ocr ? own.limits(.ocr) : limits)
-                #expect(child.refusedLayers == walls.refused, "\(stage)")
+                #expect(child.refusedLayers == protections.refused, "\(stage)")
                 await child.end()
             }
         }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Workers
 
-@Suite struct DemandTests {
+@Suite struct ClaimDemandTests {
     @Test func `without a past, free slots are what is wanted`() {
         let demand = ClaimDemand()
         #expect(demand.wanted(slots: 10, held: 0) == 10)

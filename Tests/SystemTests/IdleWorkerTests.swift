@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite struct CalmTests {
+@Suite struct IdleWorkerTests {
     /// A worker does not ask again at once for what a claim may not take now: a slot that becomes free notifies it.
     @Test func `a worker whose slots for a queue are all taken sleeps although more of it waits`() async throws {
         try await withDatabase { database in

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Workers
 
-@Suite struct DueBottomTests {
+@Suite struct NothingDueBeforeTests {
     /// Writers that set timers and commit or give up in any order, and looks. A step takes a tenth of a second.
     struct World {
         struct Writer {
@@ -20,7 +20,7 @@ import Testing
         var writers: [Writer] = []
         /// Committed and not moved.
         var visible: [Date] = []
-        var bottom = NothingDueBefore()
+        var nothingDue = NothingDueBefore()
 
         mutating func step() {
             clock.addTimeInterval(0.1)
@@ -44,46 +44,46 @@ import Testing
         mutating func look() {
             let time = told
             for _ in 0..<2 where random.chance(0.5) { step() }
-            bottom.sample(Horizon(seq: 0, writers: Set(writers.map(\.xid))), at: time)
+            nothingDue.sample(Horizon(seq: 0, writers: Set(writers.map(\.xid))), at: time)
             for _ in 0..<2 where random.chance(0.5) { step() }
             told = clock
-            visible.removeAll { $0 <= told && $0 > bottom.bottom ?? .distantPast }
+            visible.removeAll { $0 <= told && $0 > nothingDue.bottom ?? .distantPast }
             step()
-            bottom.looked()
+            nothingDue.looked()
         }
     }
 
     @Test(arguments: 0..<200 as Range<UInt64>)
-    func `nothing that is due ever appears below a bottom`(seed: UInt64) {
+    func `nothing that is due ever appears before that time`(seed: UInt64) {
         var world = World(random: SeededRandom(seed))
         for _ in 0..<500 {
             if world.random.chance(0.15) { world.look() } else { world.step() }
-            let bottom = world.bottom.bottom ?? .distantPast
-            #expect(world.visible.allSatisfy { $0 > bottom }, "seed \(seed), bottom \(bottom)")
+            let nothingDue = world.nothingDue.bottom ?? .distantPast
+            #expect(world.visible.allSatisfy { $0 > nothingDue }, "seed \(seed), nothingDue \(nothingDue)")
         }
     }
 
-    @Test func `the bottom follows the looks, up to the oldest writer`() {
+    @Test func `the time follows the looks, up to the oldest writer`() {
         func at(_ seconds: Double) -> Date { Date(timeIntervalSince1970: seconds) }
-        var bottom = NothingDueBefore()
-        #expect(bottom.bottom == nil)
-        bottom.sample(Horizon(seq: 0, writers: [5]), at: at(10))
-        bottom.looked()
-        #expect(bottom.bottom == nil)  // it may have set anything
-        bottom.sample(Horizon(seq: 0, writers: [7]), at: at(20))
-        bottom.looked()
-        #expect(bottom.bottom == at(9))  // seen first after 10
-        bottom.sample(Horizon(seq: 0, writers: []), at: at(30))
-        #expect(bottom.bottom == at(9))
-        bottom.looked()
-        #expect(bottom.bottom == at(29))
+        var nothingDue = NothingDueBefore()
+        #expect(nothingDue.bottom == nil)
+        nothingDue.sample(Horizon(seq: 0, writers: [5]), at: at(10))
+        nothingDue.looked()
+        #expect(nothingDue.bottom == nil)  // it may have set anything
+        nothingDue.sample(Horizon(seq: 0, writers: [7]), at: at(20))
+        nothingDue.looked()
+        #expect(nothingDue.bottom == at(9))  // seen first after 10
+        nothingDue.sample(Horizon(seq: 0, writers: []), at: at(30))
+        #expect(nothingDue.bottom == at(9))
+        nothingDue.looked()
+        #expect(nothingDue.bottom == at(29))
     }
 
     @Test func `a clock that goes back resets it`() {
-        var bottom = NothingDueBefore()
-        bottom.sample(Horizon(seq: 0, writers: []), at: Date(timeIntervalSince1970: 100))
-        bottom.looked()
-        bottom.sample(Horizon(seq: 0, writers: []), at: Date(timeIntervalSince1970: 90))
-        #expect(bottom.bottom == nil)
+        var nothingDue = NothingDueBefore()
+        nothingDue.sample(Horizon(seq: 0, writers: []), at: Date(timeIntervalSince1970: 100))
+        nothingDue.looked()
+        nothingDue.sample(Horizon(seq: 0, writers: []), at: Date(timeIntervalSince1970: 90))
+        #expect(nothingDue.bottom == nil)
     }
 }

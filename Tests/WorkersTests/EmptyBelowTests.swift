@@ -4,7 +4,7 @@ import Testing
 
 @testable import Workers
 
-@Suite struct BottomsTests {
+@Suite struct EmptyBelowTests {
     static let lanes = [1, 7].map { Lane(queue: 1, priority: Int32($0), line: .normal) }
 
     /// Writers that draw numbers and commit or give up in any order, claims that are committed or rolled back, and looks.
@@ -20,7 +20,7 @@ import Testing
         var writers: [Writer] = []
         /// Committed and not taken for good: what a look sees, also while a claim holds it.
         var visible: [Lane: Set<Int64>] = [:]
-        var bottoms = EmptyBelow()
+        var empty = EmptyBelow()
 
         mutating func step() {
             switch Int.random(in: 0..<8, using: &random) {
@@ -30,14 +30,14 @@ import Testing
             case 1, 2, 3:
                 guard let index = writers.indices.randomElement(using: &random) else { return }
                 seq += 1
-                writers[index].rows.append((BottomsTests.lanes[Int(seq) % 2], seq))
+                writers[index].rows.append((EmptyBelowTests.lanes[Int(seq) % 2], seq))
             case 4, 5:
                 guard let index = writers.indices.randomElement(using: &random) else { return }
                 let writer = writers.remove(at: index)
                 guard random.chance(0.9) else { return }
                 for row in writer.rows { visible[row.lane, default: []].insert(row.seq) }
             default:
-                for lane in BottomsTests.lanes where random.chance(0.7) {
+                for lane in EmptyBelowTests.lanes where random.chance(0.7) {
                     for row in (visible[lane] ?? []).sorted().prefix(3) { visible[lane]?.remove(row) }
                 }
             }
@@ -47,14 +47,14 @@ import Testing
         mutating func look() {
             let drawn = seq
             for _ in 0..<2 where random.chance(0.5) { step() }
-            bottoms.sample(Horizon(seq: drawn, writers: Set(writers.map(\.xid))))
+            empty.sample(Horizon(seq: drawn, writers: Set(writers.map(\.xid))))
             for _ in 0..<2 where random.chance(0.5) { step() }
             var found: [Lane: Int64] = [:]
-            for lane in BottomsTests.lanes {
-                found[lane] = (visible[lane] ?? []).filter { $0 > bottoms.bottom(of: lane) }.min()
+            for lane in EmptyBelowTests.lanes {
+                found[lane] = (visible[lane] ?? []).filter { $0 > empty.bottom(of: lane) }.min()
             }
             step()
-            bottoms.looked(at: BottomsTests.lanes, found: found)
+            empty.looked(at: EmptyBelowTests.lanes, found: found)
         }
     }
 
@@ -64,34 +64,34 @@ import Testing
         for _ in 0..<500 {
             if world.random.chance(0.15) { world.look() } else { world.step() }
             for lane in Self.lanes {
-                let bottom = world.bottoms.bottom(of: lane)
+                let bottom = world.empty.bottom(of: lane)
                 #expect((world.visible[lane] ?? []).allSatisfy { $0 > bottom }, "seed \(seed), bottom \(bottom)")
             }
         }
     }
 
-    @Test func `bottoms follow what was consumed, up to the oldest writer`() {
-        var bottoms = EmptyBelow()
+    @Test func `the empty range follows what was consumed, up to the oldest writer`() {
+        var empty = EmptyBelow()
         let lane = Self.lanes[0]
-        bottoms.sample(Horizon(seq: 10, writers: [5]))
-        bottoms.looked(at: Self.lanes, found: [:])
-        #expect(bottoms.bottom(of: lane) == 0)  // it may have drawn anything
-        bottoms.sample(Horizon(seq: 100, writers: [7]))
-        bottoms.looked(at: Self.lanes, found: [:])
-        #expect(bottoms.bottom(of: lane) == 10)  // seen first after 10 had been given out
-        bottoms.sample(Horizon(seq: 200, writers: []))
-        bottoms.looked(at: Self.lanes, found: [lane: 151])
-        #expect(bottoms.bottom(of: lane) == 150)
-        #expect(bottoms.bottom(of: Self.lanes[1]) == 200)
-        #expect(bottoms.bottom(of: Lane(queue: 2, code: 17)) == 0)
+        empty.sample(Horizon(seq: 10, writers: [5]))
+        empty.looked(at: Self.lanes, found: [:])
+        #expect(empty.bottom(of: lane) == 0)  // it may have drawn anything
+        empty.sample(Horizon(seq: 100, writers: [7]))
+        empty.looked(at: Self.lanes, found: [:])
+        #expect(empty.bottom(of: lane) == 10)  // seen first after 10 had been given out
+        empty.sample(Horizon(seq: 200, writers: []))
+        empty.looked(at: Self.lanes, found: [lane: 151])
+        #expect(empty.bottom(of: lane) == 150)
+        #expect(empty.bottom(of: Self.lanes[1]) == 200)
+        #expect(empty.bottom(of: Lane(queue: 2, code: 17)) == 0)
     }
 
     @Test func `a server with a lower sequence resets them`() {
-        var bottoms = EmptyBelow()
-        bottoms.sample(Horizon(seq: 100, writers: []))
-        bottoms.looked(at: Self.lanes, found: [:])
-        bottoms.sample(Horizon(seq: 90, writers: []))
-        #expect(bottoms.bottom(of: Self.lanes[0]) == 0)
+        var empty = EmptyBelow()
+        empty.sample(Horizon(seq: 100, writers: []))
+        empty.looked(at: Self.lanes, found: [:])
+        empty.sample(Horizon(seq: 90, writers: []))
+        #expect(empty.bottom(of: Self.lanes[0]) == 0)
     }
 
     @Test func `every lane of a queue is among those looked at`() {

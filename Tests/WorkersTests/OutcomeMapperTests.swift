@@ -4,7 +4,7 @@ import Testing
 
 @testable import Workers
 
-@Suite struct JudgeTests {
+@Suite struct OutcomeMapperTests {
     struct Case: Sendable, CustomTestStringConvertible {
         var said: OutcomeMapper.Said
         var reason: CancelReason?
@@ -17,7 +17,7 @@ import Testing
         var testDescription: String { "\(said), \(reason.map(\.rawValue) ?? "not cancelled"), attempt \(attempt)" }
     }
 
-    static let judge = OutcomeMapper(
+    static let mapper = OutcomeMapper(
         retries: RetryPolicy(attempts: 3, base: .seconds(1), cap: .seconds(100)), maxAttempts: 3)
 
     static let failed = OutcomeMapper.Said.threw("broken", .usual)
@@ -63,7 +63,7 @@ import Testing
     @Test(arguments: table)
     func `a run ends as the table says`(expected: Case) {
         let job = claimed(1, attempt: expected.attempt)
-        let end = Self.judge.end(
+        let end = Self.mapper.end(
             job, said: expected.said, cancelled: expected.reason, milliseconds: 12, jitter: 1)
         #expect(end?.outcome == expected.outcome)
         #expect(end?.error == expected.error)
@@ -72,8 +72,8 @@ import Testing
     }
 
     @Test func `a run of a kind with one attempt dies with its reason alone`() {
-        let judge = OutcomeMapper(retries: .never, maxAttempts: 1)
-        let end = judge.end(claimed(1), said: Self.failed, cancelled: nil, milliseconds: 0, jitter: 1)
+        let mapper = OutcomeMapper(retries: .never, maxAttempts: 1)
+        let end = mapper.end(claimed(1), said: Self.failed, cancelled: nil, milliseconds: 0, jitter: 1)
         #expect(end?.outcome == .dead && end?.error == "broken")
     }
 
@@ -83,7 +83,7 @@ import Testing
         for said in [
             OutcomeMapper.Said.verdict(.snooze(for: pause)), .verdict(.retry(after: pause)), .threw("x", .after(pause)),
         ] {
-            let end = Self.judge.end(claimed(1), said: said, cancelled: nil, milliseconds: 0, jitter: 1)
+            let end = Self.mapper.end(claimed(1), said: said, cancelled: nil, milliseconds: 0, jitter: 1)
             #expect(end?.wait == OutcomeMapper.longestWait)
         }
     }

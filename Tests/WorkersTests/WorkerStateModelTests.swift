@@ -5,11 +5,11 @@ import Testing
 
 @testable import Workers
 
-@Suite struct BookModelTests {
+@Suite struct WorkerStateModelTests {
     /// The database's side: which leases live, and what is left in each.
     struct Model {
         var random: SeededRandom
-        var book: WorkerState
+        var state: WorkerState
         var left: [Int64: Set<Int64>] = [:]
         var completed: Set<Int64> = []
         var lost: Set<Int64> = []
@@ -25,7 +25,7 @@ import Testing
 
         init(seed: UInt64, slots: Int, bounds: [Int32: Int]) {
             random = SeededRandom(seed)
-            book = WorkerState(slots: slots, bounds: bounds)
+            state = WorkerState(slots: slots, bounds: bounds)
             self.slots = slots
             self.bounds = bounds
         }
@@ -42,28 +42,28 @@ import Testing
                 accepted.insert(nextJob)
             }
             if random.chance(0.7) {
-                book.accept(jobs)
+                state.accept(jobs)
             } else {
-                book.expect(taken(jobs))
+                state.expect(taken(jobs))
                 for job in jobs { unread[job.number, default: []].append(job) }
             }
         }
 
         /// The jobs of some leases are read; what was lost before does not come, and some the server has forgotten.
         mutating func read(all: Bool = false) {
-            let asked = Set(book.expected.map(\.number)).filter { _ in all || random.chance(0.7) }
+            let asked = Set(state.expected.map(\.number)).filter { _ in all || random.chance(0.7) }
             for number in asked.sorted() where random.chance(0.2) { lost.insert(number) }
             let live = asked.subtracting(lost).sorted()
-            let forgotten = book.arrived(live.flatMap { unread[$0] ?? [] }, of: asked)
+            let forgotten = state.arrived(live.flatMap { unread[$0] ?? [] }, of: asked)
             #expect(forgotten == asked.intersection(lost))
-            #expect(Set(book.expected.map(\.number)).isDisjoint(with: asked))
+            #expect(Set(state.expected.map(\.number)).isDisjoint(with: asked))
             for number in asked { unread[number] = nil }
         }
 
         mutating func start() {
-            guard let job = book.next() else { return }
+            guard let job = state.next() else { return }
             let run = makeRun(job)
-            #expect(holds(book.started(run) == !lost.contains(job.number)))
+            #expect(holds(state.started(run) == !lost.contains(job.number)))
             #expect(!runs.contains { $0.job.id == job.id }, "job \(job.id) runs twice")
             runs.append(run)
         }
@@ -73,15 +73,15 @@ import Testing
             let run = runs.remove(at: index)
             let outcome = Outcome.allCases.randomElement(using: &random) ?? .succeeded
             let tells = !lost.contains(run.job.number) || random.chance(0.5)
-            book.ended(run, tells ? Ended(job: run.job, outcome: outcome) : nil)
+            state.ended(run, tells ? Ended(job: run.job, outcome: outcome) : nil)
         }
 
         mutating func send() {
             guard flush == nil else {
-                #expect(holds(book.takeFlush() == nil), "two flushes in flight")
+                #expect(holds(state.takeFlush() == nil), "two flushes in flight")
                 return
             }
-            flush = book.takeFlush(
+            flush = state.takeFlush(
                 most: Int.random(in: 1...10, using: &random), plenty: Int.random(in: 1...6, using: &random))
             guard let flush else { return }
             #expect(Set(flush.ended.map(\.job.id)).count == flush.ended.count)
@@ -109,7 +109,7 @@ import Testing
                 left[end.job.number]?.remove(end.job.id)
                 recorded.insert(end.job.id)
             }
-            let loss = book.flushed(flush, live: live)
+            let loss = state.flushed(flush, live: live)
             #expect(Set(loss.refused.map(\.job.number)).isDisjoint(with: live))
             // Those of the flush, and what ended meanwhile of the same leases.
             #expect(
@@ -127,19 +127,19 @@ import Testing
             else { return }
             lost.insert(number)
             let running = Set(runs.filter { $0.job.number == number }.map(\.job.id))
-            #expect(holds(Set(book.lose([number]).runs.map(\.job.id)) == running))
+            #expect(holds(Set(state.lose([number]).runs.map(\.job.id)) == running))
         }
 
         func check() {
-            #expect(book.runningCount == runs.count && runs.count <= slots)
+            #expect(state.runningCount == runs.count && runs.count <= slots)
             for (queue, bound) in bounds {
                 #expect(runs.count { $0.job.lane.queue == queue } <= bound)
             }
-            #expect(book.held == runs.count + book.waitingCount)
-            #expect(book.leaseNumbers.isDisjoint(with: lost))
-            let unread = Set(book.expected.map(\.number))
+            #expect(state.held == runs.count + state.waitingCount)
+            #expect(state.leaseNumbers.isDisjoint(with: lost))
+            let unread = Set(state.expected.map(\.number))
             #expect(runs.allSatisfy { !unread.contains($0.job.number) }, "it began before its lease was read")
-            #expect(book.atHand <= book.held)
+            #expect(state.atHand <= state.held)
         }
     }
 
@@ -159,21 +159,21 @@ import Testing
             model.check()
         }
         // Wind up: hand back what has not started, end what runs, record it all.
-        model.book.stopped = true
-        model.book.handBack()
+        model.state.stopped = true
+        model.state.handBack()
         model.read(all: true)
         while !model.runs.isEmpty { model.end() }
-        while model.book.pendingCount > 0 || model.flush != nil {
+        while model.state.pendingCount > 0 || model.flush != nil {
             model.send()
             model.answer()
         }
-        #expect(model.book.isEmpty)
-        #expect(model.book.held == 0 && model.book.runningCount == 0)
+        #expect(model.state.isEmpty)
+        #expect(model.state.held == 0 && model.state.runningCount == 0)
         let kept = model.left.filter { !model.lost.contains($0.key) }
         #expect(kept.filter { !$0.value.isEmpty }.isEmpty, "jobs were forgotten")
         #expect(model.completed.isSuperset(of: kept.keys))
-        let told = model.book.totals.finished + model.book.totals.handedBack
+        let told = model.state.totals.finished + model.state.totals.handedBack
         #expect(told == model.recorded.count)
-        #expect(model.book.room == model.bounds)
+        #expect(model.state.room == model.bounds)
     }
 }

@@ -8,7 +8,7 @@ private func unread(_ id: Int64, number: Int64 = 8, queue: Int32 = 1) -> Claimed
         seq: id, id: id, number: number, kind: 1, lane: Lane(queue: queue, priority: 4, line: .normal), isUnread: true)
 }
 
-@Suite struct UnreadTests {
+@Suite struct UnreadJobsTests {
     @Test func `lines take turns to be read, however much stands in one`() {
         var all = UnreadJobs()
         let none = all.sort(out: (1...200).map { unread($0) } + [unread(201, queue: 2), unread(202, queue: 3)])

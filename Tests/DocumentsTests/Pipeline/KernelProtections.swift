@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// How many of the kernel's protections the children have.
-enum Walls: String, CaseIterable, CustomStringConvertible {
+enum KernelProtections: String, CaseIterable, CustomStringConvertible {
     case all
     /// A filter that they inherit refuses them namespaces and Landlock, as some kernels and containers do.
     case fewer
@@ -19,7 +19,7 @@ enum Walls: String, CaseIterable, CustomStringConvertible {
     /// The folder of the children, or one whose programs become them behind the filter.
     func withChildren<Result>(_ body: (String) async throws -> Result) async throws -> Result {
         guard self == .fewer else { return try await body(workshop.children) }
-        let folder = NSTemporaryDirectory() + "millrace-walls-\(UUID().uuidString)"
+        let folder = NSTemporaryDirectory() + "millrace-protections-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         for name in try FileManager.default.contentsOfDirectory(atPath: workshop.children)

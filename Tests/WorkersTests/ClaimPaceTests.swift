@@ -2,7 +2,7 @@ import Testing
 
 @testable import Workers
 
-@Suite struct PaceTests {
+@Suite struct ClaimPaceTests {
     private let start = ContinuousClock.now
 
     @Test func `after a single job it lingers for 20 ms`() {

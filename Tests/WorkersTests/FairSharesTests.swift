@@ -3,7 +3,7 @@ import Testing
 
 @testable import Workers
 
-@Suite struct SharesTests {
+@Suite struct FairSharesTests {
     /// Two tenants' lines of queue 1, and the queue itself.
     static let lines: [Int32: FairShares.Line] = [
         1: .init(main: 1, weight: 1), 2: .init(main: 1, weight: 1), 3: .init(main: 1, weight: 3),

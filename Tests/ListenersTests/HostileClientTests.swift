@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Clients that mean no good, or know no better.
-@Suite(.serialized) struct RoughTests {
+@Suite(.serialized) struct HostileClientTests {
     private static let hello = Route(.get, "/hello", access: .everyone) { _ in .text("hello\n") }
     private static let take = Route(.post, "/take", access: .everyone, limit: 10_000_000) { request in
         .text("\(try await request.body.collect().count)")

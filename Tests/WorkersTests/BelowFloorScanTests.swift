@@ -3,7 +3,7 @@ import Testing
 
 @testable import Workers
 
-@Suite struct BackstopTests {
+@Suite struct BelowFloorScanTests {
     static let dear = Duration.milliseconds(6)
 
     /// Looks piece by piece through a world in which each unit costs what `cost` says, until the round is over.
