@@ -147,6 +147,26 @@ import Testing
         }
     }
 
+    @Test func `one that has been paused for a day is ended, so that nothing is kept for it`() async throws {
+        try await withConnection(.movableClock) { connection in
+            for _ in 1...3 { try await connection.enqueue() }
+            let operation = try await connection.start("delete", #"{"state": "ready"}"#)
+            try await connection.run(
+                "select millrace.operation_step(most => 2); select millrace.operation_pause(\(operation))")
+            func state() async throws -> String? {
+                try await connection.run("select millrace.operations_expire()")
+                return try await connection.value(
+                    "select state || ' ' || (select count(*) from millrace.operation_kept) from millrace.operation(\(operation))"
+                )
+            }
+            #expect(try await state() == "paused 2")
+            try await connection.run("select millrace.test_clock_advance('25 hours')")
+            #expect(try await state() == "stopped 2")
+            try await connection.run("select millrace.test_clock_advance('10 min')")
+            #expect(try await state() == "stopped 0")
+        }
+    }
+
     @Test func `a job whose row somebody holds is refused after a while, and the others are not held up`() async throws
     {
         try await withDatabase { database in

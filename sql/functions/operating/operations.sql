@@ -275,7 +275,8 @@ begin
     return sum.n;
 end $$;
 
--- Forgets what undoing needs once it cannot be undone any more, and the items a day after the end. The row stays with the audit.
+-- Forgets what undoing needs once it cannot be undone any more, and the items a day after the end. The row stays with the audit. One that has
+-- been paused for a day is ended: what was deleted must not be kept because somebody forgot it.
 create or replace function millrace.operations_expire(most int default 20000) returns int
 language plpgsql volatile set enable_seqscan = off as $$
 declare
@@ -283,6 +284,10 @@ declare
     n int;
     expired int := 0;
 begin
+    update millrace.operation o
+       set state = case when o.is_undoing then 'undone' else 'stopped' end, changed_at = millrace.now(), ended_at = coalesce(o.ended_at, millrace.now()),
+           undo_ended_at = case when o.is_undoing then millrace.now() end
+     where o.state = 'paused' and o.tidied < 2 and o.changed_at < millrace.now() - interval '1 day';
     for one in
         select o.id, o.tidied, coalesce(o.undo_ended_at, o.ended_at) as ended from millrace.operation o
          where o.tidied < 2 and case when o.is_undoing then o.state = 'undone' else o.state in ('finished', 'stopped') and o.ended_at < millrace.now() - millrace.operation_undo_span() end
