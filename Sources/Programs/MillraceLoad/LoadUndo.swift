@@ -186,6 +186,8 @@ private struct UndoScenario: Sendable {
                     when r.attempt is not null then case when r.attempt = b.attempt + 1 then 'as before, and ran on' else 'wrong: lost attempts' end
                     when a.was in ('ready', 'parked') and b.was in ('ready', 'parked') and a.attempt = b.attempt
                         and (a.lane = b.lane or b.job::jsonb ->> 'limit_key' is not null and a.lane >> 2 = b.lane >> 2) then 'as before, held by its limit'
+                    when a.was = 'ready' and b.was in ('ready', 'parked') and a.attempt = b.attempt and a.lane = b.lane & ~3
+                        then 'as before, and was handed back by a worker that stopped'
                     when b.was = 'timer' and b.due <= now() and a.was in ('ready', 'parked') and a.attempt = b.attempt then 'as before, and came due'
                     when b.was = 'blocked' and e.has_ended then 'as before, and was released'
                     else 'wrong: elsewhere' end as verdict
