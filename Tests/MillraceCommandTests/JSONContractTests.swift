@@ -57,7 +57,7 @@ import Testing
         select now() - interval '5 s', s, (select id from millrace.queue where name = 'past' limit 1), (select min(id) from millrace.kind), 5, 5, 100, '3:10'
           from unnest('{77,78}'::bigint[]) s;
         update millrace.process set started_at = started_at - interval '1 minute' where session = 77;
-        select millrace.enqueue('late', queue => 'past');
+        select millrace.enqueue('late', queue => 'past'), millrace.provider_force('resend', 'observe', 'test');
         delete from millrace.sample_fresh;
         select millrace.sample_take()
         """,

@@ -276,6 +276,9 @@ import Testing
         expected.failed = 2
         expected.snoozed = 1
         expected.milliseconds = 60
+        // All but the released one.
+        expected.waits = 5
+        for _ in 0..<5 { expected.times.add(milliseconds: 10) }
         #expect(taken == [key: expected])
         #expect(holds(state.takeTallies().isEmpty))
         state.putBack(tallies: taken)

@@ -31,7 +31,7 @@ create or replace function millrace.sample_times(times text) returns table (buck
 language sql immutable parallel safe as $$
     select split_part(times, ':', 1)::int + (c.place - 1)::int, c.n::bigint
       from unnest(string_to_array(split_part(times, ':', 2), ',')) with ordinality c(n, place)
-     where times ~ '^\d{1,2}:\d{1,10}(,\d{1,10})*$' and split_part(times, ':', 1)::int + c.place - 1 between 0 and 45
+     where times ~ '^[0-9]{1,2}:[0-9]{1,10}(,[0-9]{1,10})*$' and split_part(times, ':', 1)::int + c.place - 1 between 0 and 45
 $$;
 
 -- The time within which `share` of the runs ended, in seconds, from the buckets that are not empty: the middle of its bucket.
@@ -158,7 +158,7 @@ begin
             select f.key, f.i, case when substr(rule, (f.i / slots)::int + 1, 1) = 'f' then millrace.sample_brief(f.v) else f.v end as v, f.i - coalesce(lag(f.i) over (partition by f.key order by f.i), -1) - 1 as zeros from folded f
         )
         select d.what, d.step, g.key, d.upto,
-               string_agg(case when g.zeros > 0 then '\x00'::bytea || millrace.sample_varint(g.zeros) else '' end || millrace.sample_varint(g.v), '' order by g.i)
+               string_agg(case when g.zeros > 0 then decode('00', 'hex') || millrace.sample_varint(g.zeros) else '' end || millrace.sample_varint(g.v), '' order by g.i)
           from gaps g group by g.key
             on conflict do nothing;
         if cardinality(batch) = most then

@@ -1,4 +1,4 @@
--- Samples of the fleet, every ten seconds: whoever comes first takes it. Everything is read up to a bound, however many jobs there are: a
+-- Samples of the fleet, every ten seconds: the first caller takes it. Everything is read up to a bound, however many jobs there are: a
 -- statement reads at most 20,000 rows, and all of them 200,000 ready ones.
 
 -- The keys of names, made where they are new. At most 20,000 of each sort: what comes after has none.

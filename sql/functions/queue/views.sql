@@ -188,7 +188,7 @@ begin
     end loop;
 end $$;
 
--- The lines that hold anything, each with its first job: a loose walk from lane to lane. most: at most so many lanes.
+-- The lines that hold anything, each with its first job: a loose walk from lane to lane. most: how many lanes at most.
 create or replace function millrace.heads(most int default null) returns table (queue int, lane int, job bigint)
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare

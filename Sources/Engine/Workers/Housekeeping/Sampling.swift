@@ -19,7 +19,7 @@ actor Sampling: SharingPart {
             } catch {
                 limitedLog.say("taking a sample failed", error)
             }
-            // Not all at once: whoever comes first does it, and the others find it done.
+            // Not all at once: the first one does it, and the others find it done.
             try? await Task.sleep(for: pause + .milliseconds(Int64.random(in: 0...500)))
         }
     }
