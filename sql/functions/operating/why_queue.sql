@@ -69,7 +69,7 @@ begin
 end $$;
 
 create or replace function millrace.why_jobs(the_main int, the_name text) returns jsonb
-language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
     t timestamptz := millrace.now();
     -- The queue's own line first.

@@ -118,26 +118,37 @@ begin
         'start a worker', jsonb_build_object('workers', w.n), 'millrace workers list');
 end $$;
 
+-- Those of a lease's jobs that have not ended. With its leaf of history known, no other is looked at.
+create or replace function millrace.why_unended(the_session bigint, the_number bigint, claimed_at timestamptz, ids bigint[]) returns bigint[]
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
+begin
+    return array(
+        select i from unnest(ids) i
+         where not exists (select from millrace.history h where h.class = (the_number & 3)::smallint and h.started = claimed_at
+                              and h.id = i and h.session = the_session and h.number = the_number));
+end $$;
+
 -- Jobs that hold a place at a gate; among the first 500 leases.
 create or replace function millrace.why_holders(the_gate bigint, most int default 5) returns bigint[]
-language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     one record;
-    found_ones bigint[] := '{}';
+    holders bigint[] := '{}';
+    looked int := 0;
 begin
     for one in
-        select l.session, array_agg(g.job) as jobs, array_agg(l.number) as numbers
-          from (select x.session, x.number, x.ids, x.slot_all, x.slot_jobs, x.slot_gates from millrace.lease x order by x.session, x.number limit 500) l
+        select l.session, l.number, l.at, g.jobs
+          from (select x.session, x.number, x.at, x.n, x.ids, x.slot_all, x.slot_jobs, x.slot_gates from millrace.lease x order by x.session, x.number limit 500) l
          cross join lateral (
-            select u.job from unnest(coalesce(l.slot_jobs, l.ids), l.slot_gates) u(job, gate) where u.gate = the_gate
-            union all
-            (select i from unnest(l.ids) i where the_gate = any (l.slot_all) limit 20)) g
-         group by l.session limit 20
+            select case when the_gate = any (l.slot_all) then l.ids[greatest(1, l.n - 19):l.n]
+                        else array(select u.job from unnest(coalesce(l.slot_jobs, l.ids), l.slot_gates) u(job, gate) where u.gate = the_gate limit 20) end as jobs) g
+         where g.jobs <> '{}'
     loop
-        found_ones := found_ones || array(select i from unnest(one.jobs[1:20]) i where i <> all (millrace.recorded(one.session, one.jobs[1:20], one.numbers[1:20])));
-        exit when cardinality(found_ones) >= most;
+        holders := holders || millrace.why_unended(one.session, one.number, one.at, one.jobs);
+        looked := looked + cardinality(one.jobs);
+        exit when cardinality(holders) >= most or looked >= 400;
     end loop;
-    return found_ones[1:most];
+    return holders[1:most];
 end $$;
 
 -- What a limit holds back at its gate; null when there is room.
@@ -210,21 +221,22 @@ language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqsc
 declare
     one record;
     held bigint[] := '{}';
+    looked int := 0;
 begin
-    -- Not in one statement with the jobs: its plan would name every leaf of history beside every one of job.
+    -- A worker ends its jobs about in the order in which it claimed them: those at the end still run or wait there.
     for one in
-        select l.session, l.number, l.ids[1:100] as ids
+        select l.session, l.number, l.at, l.ids
           from millrace.session s
-         cross join lateral (select x.session, x.number, x.ids from millrace.lease x where x.session = s.id order by x.number limit 20) l
+         cross join lateral (select x.session, x.number, x.at, x.ids[greatest(1, x.n - 24):x.n] as ids from millrace.lease x where x.session = s.id order by x.number desc limit 8) l
          where the_kind = any (s.kinds) and (s.queues is null or the_queue = any (s.queues)) limit 100
     loop
-        held := held || array(select i from unnest(one.ids) i
-                               where i <> all (millrace.recorded(one.session, one.ids, array_fill(one.number, array[cardinality(one.ids)]))));
-        exit when cardinality(held) >= 400;
+        held := held || millrace.why_unended(one.session, one.number, one.at, one.ids);
+        looked := looked + cardinality(one.ids);
+        exit when looked >= 400;
     end loop;
     return query
     select k.name, j.tenant, q.name = the_queue, count(*)
-      from unnest(held[1:400]) h(id)
+      from unnest(held) h(id)
      cross join lateral (select x.kind, x.tenant, x.queue from millrace.job x where x.id = h.id) j
       join millrace.kind k on k.id = j.kind join millrace.queue q on q.id = j.queue
      group by 1, 2, 3;
@@ -258,7 +270,7 @@ end $$;
 
 -- In line, and nothing in the way but those before it, and what the workers are busy with. Counted up to 10,000.
 create or replace function millrace.why_line(the_queue int, the_kind int, the_lane int, the_seq bigint, the_staff boolean default false, since timestamptz default null) returns jsonb
-language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
     t timestamptz := millrace.now();
     line record;

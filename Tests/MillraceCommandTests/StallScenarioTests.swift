@@ -6,7 +6,7 @@ import Testing
 @testable import MillraceLoad
 
 /// `why` against stalls whose causes are known: the scenario `load stalls`, small.
-@Suite struct StallTests {
+@Suite struct StallScenarioTests {
     @Test func `each cause of a stall is told from the others, alone and in mixtures`() async throws {
         try await withDatabase(.movableClock) { database in
             let connection = try await database.connect()
