@@ -1,7 +1,9 @@
 import Postgres
 import Queues
+import Telemetry
 import TestSupport
 import Testing
+import Workers
 
 @testable import MillraceCommand
 
@@ -83,6 +85,24 @@ import Testing
                 uniquingKeysWith: { first, _ in first })
             #expect(whys["mail"] == "queue_unserved" && whys["other"] == "queue_paused")
             #expect(whys["fresh"] == .some(nil), "\(whys)")
+        }
+    }
+
+    @Test func `a worker that is too old for the schema says so before it ends, and why tells it`() async throws {
+        try await withDatabase { database in
+            try await database.change(
+                """
+                select millrace.enqueue('practice.nothing');
+                update millrace.setting set value = '9999' where name = 'oldest_worker'
+                """)
+            await #expect(throws: JobWorker.Failure.self) { try await withWorker(at: database.url) {} }
+            let connection = try await database.connect()
+            let kinds = try await connection.value("select array_to_string(kinds, ' ') from millrace.refused_worker")
+            #expect(kinds?.contains("practice.nothing") == true, "\(kinds ?? "nothing was noted")")
+            let said = try await connection.value(
+                "select y ->> 'reason' || ': ' || (y ->> 'sentence') from millrace.why(1) y")
+            #expect(said?.hasPrefix("worker_too_old: worker test on ") == true, "\(said ?? "")")
+            await connection.close()
         }
     }
 }

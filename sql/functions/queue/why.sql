@@ -22,7 +22,7 @@ language sql stable as $$ select to_char(t at time zone 'UTC', 'YYYY-MM-DD HH24:
 -- A word of a command as a shell reads it.
 create or replace function millrace.why_word(word text) returns text
 language sql immutable as $$
-    select case when word ~ '^[A-Za-z0-9_./:@%+,=][A-Za-z0-9_./:@%+,=-]*$' then word else $q$'$q$ || replace(word, $q$'$q$, $q$'\''$q$) || $q$'$q$ end
+    select case when word ~ '^[A-Za-z0-9_./:@%+,=][A-Za-z0-9_./:@%+,=-]*$' then word else chr(39) || replace(word, chr(39), chr(39) || chr(92) || chr(39) || chr(39)) || chr(39) end
 $$;
 
 create or replace function millrace.why_count(n bigint, noun text, cap bigint default 10000) returns text

@@ -101,7 +101,8 @@ extension StatusReport {
             if waiting > 0 {
                 say(
                     .noWorker, .critical,
-                    "\(Humane.count(waiting, "job")) \(waiting == 1 ? "waits" : "wait") and no worker lives")
+                    "\(Humane.count(waiting, "job")) \(waiting == 1 ? "waits" : "wait") and no worker lives",
+                    command: "millrace doctor")
             }
         }
         if let days = partitions.value.map({ $0.historyDays ?? -1 }), days < 1 {
@@ -125,7 +126,9 @@ extension StatusReport {
             say(.deadJobs, .degraded, "\(Humane.count(dead, "job")) died in the last hour")
         }
         if let workers = workers.value, !workers.isEmpty {
-            for orphan in unnamedOrphans { say(.unknownKind, .degraded, "no worker knows \(orphan.kind)") }
+            for orphan in unnamedOrphans {
+                say(.unknownKind, .degraded, "no worker knows \(orphan.kind)", command: "millrace workers list")
+            }
         }
         for worker in workers.value ?? [] {
             if worker.stuck > 0 { say(.stuckHandlers, .degraded, "\(worker.name): \(worker.stuck) stuck handlers") }
@@ -135,7 +138,9 @@ extension StatusReport {
         }
         for schedule in schedules.value ?? [] {
             if let problem = schedule.problem {
-                say(.brokenSchedule, .degraded, "schedule \(schedule.name) cannot fire: \(problem)")
+                say(
+                    .brokenSchedule, .degraded, "schedule \(schedule.name) cannot fire: \(problem)",
+                    command: "millrace schedules show \(schedule.name)")
             }
             if schedule.isOverdue {
                 say(.overdueSchedule, .degraded, "schedule \(schedule.name) is overdue: no worker fires it")
@@ -149,12 +154,13 @@ extension StatusReport {
             case "open", "probing":
                 say(
                     .providerOpen, provider.isGrave ? .critical : .degraded,
-                    "\(provider.label) is not called: \(provider.reason ?? "no reason given")")
+                    "\(provider.label) is not called: \(provider.reason ?? "no reason given")",
+                    command: "millrace providers show \(provider.provider)")
             case "forced_open", "forced_closed", "observing":
                 say(
                     .providerForced, .degraded,
-                    "\(provider.label) is \(provider.stateText), by \(provider.forcedBy ?? "?"): \(provider.reason ?? "")"
-                )
+                    "\(provider.label) is \(provider.stateText), by \(provider.forcedBy ?? "?"): \(provider.reason ?? "")",
+                    command: "millrace providers reset \(provider.provider)")
             default: break
             }
         }
@@ -168,8 +174,8 @@ extension StatusReport {
             if mail.parked > 0 {
                 say(
                     .mailParked, .degraded,
-                    "\(Humane.count(mail.parked, "message")) \(mail.parked == 1 ? "waits" : "wait") for a human: nobody knows whether they were sent"
-                )
+                    "\(Humane.count(mail.parked, "message")) \(mail.parked == 1 ? "waits" : "wait") for a human: nobody knows whether they were sent",
+                    command: "millrace mail list --status parked")
             }
         }
         if let quests = quests.value {

@@ -40,21 +40,25 @@ extension StatusView {
             index == 0 ? style.paint(word, on: colors) + " " + line.dropFirst(word.count) : "  " + line
         }
         // The command of the first line's finding stands below it.
-        let remedy =
-            failIf == nil ? findings.first?.command.map { ["    run: " + DisplayWidth.harmless($0)] } ?? [] : []
-        return head + remedy
+        let firstCommand = failIf == nil ? findings.first?.command : nil
+        return head + Self.remedy(firstCommand, indent: 4, columns: columns)
             + others.flatMap { finding -> [String] in
                 let lines = Wrapping.lines(DisplayWidth.harmless(finding.sentence), columns: max(20, columns - 12))
-                return lines.enumerated().map { index, line in
+                let sentence = lines.enumerated().map { index, line in
                     let name = finding.severity.word.lowercased()
                     let space = String(repeating: " ", count: 10 - name.count)
                     return index == 0
                         ? "  " + finding.severity.style.paint(name, on: colors) + space + line
                         : String(repeating: " ", count: 12) + line
                 }
-                    + (finding.command.map { [String(repeating: " ", count: 14) + "run: " + DisplayWidth.harmless($0)] }
-                        ?? [])
+                return sentence + Self.remedy(finding.command, indent: 14, columns: columns)
             }
+    }
+
+    private static func remedy(_ command: String?, indent: Int, columns: Int) -> [String] {
+        guard let command else { return [] }
+        let lines = Wrapping.lines("run: " + DisplayWidth.harmless(command), columns: max(20, columns - indent))
+        return lines.map { String(repeating: " ", count: indent) + $0 }
     }
 
     /// The conditions of `--fail-if`, and whether they hold.

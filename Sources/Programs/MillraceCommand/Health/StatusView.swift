@@ -32,6 +32,13 @@ struct StatusView {
         [
             "verdict": .string(severity.word.lowercased()),
             "reasons": JSONValue(findings.map(\.sentence)),
+            "findings": .array(
+                findings.map {
+                    [
+                        "alarm": .string($0.alarm.rawValue), "severity": .string($0.severity.word.lowercased()),
+                        "sentence": .string($0.sentence), "command": JSONValue($0.command),
+                    ]
+                }),
             "exit_code": .int(Int(exitCode.rawValue)), "fail_if": conditions,
             "capped_at": JSONValue(report.cap),
             "queues": .of(report.queues) { queues in

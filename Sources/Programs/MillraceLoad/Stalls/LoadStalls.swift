@@ -12,7 +12,7 @@ extension Command {
             with it. Asks millrace.why or millrace.why_queue, and compares the reason, who is named, and whether there is a command. Of \
             several causes the one that must be gone first is the answer: a paused queue before workers, workers before limits, limits \
             before busy slots, and these before a suspect's isolation and a pinned snapshot. Everything is rolled back after the question. \
-            With --jobs so many others wait beside them.
+            With --jobs, others wait beside them.
             """,
         flags: [
             .single("each", "N", .integer(1...1000), environment: .none, fallback: "8", help: "Stalls of each cause."),

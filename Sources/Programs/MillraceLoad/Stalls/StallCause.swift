@@ -81,7 +81,7 @@ enum StallCause: String, CaseIterable, Sendable {
 
     var place: Place { rank < 100 ? .line : rank < 200 ? .aside : .room }
 
-    /// Which of several causes is the answer: the lowest. Whoever removed only a later one would see nothing move.
+    /// Which of several causes is the answer: the lowest. Removing only a later one moves nothing.
     var rank: Int {
         switch self {
         case .queuePaused: 10
