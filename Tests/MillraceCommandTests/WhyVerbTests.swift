@@ -95,7 +95,10 @@ import Workers
                 select millrace.enqueue('practice.nothing');
                 update millrace.setting set value = '9999' where name = 'oldest_worker'
                 """)
-            await #expect(throws: JobWorker.Failure.self) { try await withWorker(at: database.url) {} }
+            let worker = JobWorker(
+                options: JobWorker.Options(database: database.options, name: "test"), handlers: Practice.handlers,
+                log: .standardError(threshold: .error, format: .text))
+            await #expect(throws: JobWorker.Failure.self) { _ = try await worker.run() }
             let connection = try await database.connect()
             let kinds = try await connection.value("select array_to_string(kinds, ' ') from millrace.refused_worker")
             #expect(kinds?.contains("practice.nothing") == true, "\(kinds ?? "nothing was noted")")

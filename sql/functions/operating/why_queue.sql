@@ -73,7 +73,7 @@ language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqsc
 declare
     t timestamptz := millrace.now();
     -- The queue's own line first.
-    lines int[] := array(select q.id from millrace.queue q where q.id = the_main union all (select q.id from millrace.queue q where q.main = the_main order by q.id limit 499));
+    lines int[] := array(select q.id from millrace.queue q where q.id = the_main union all (select q.id from millrace.queue q where q.main = the_main limit 499));
     waiting bigint;
     one record;
     said jsonb;
@@ -88,7 +88,7 @@ begin
     if said is null and paused is null then
         return null;
     end if;
-    seen := case when waiting > 0 then format('%s in the queue %s', replace(millrace.why_count(waiting, 'job'), ' or more', ' or more'), the_name)
+    seen := case when waiting > 0 then format('%s in the queue %s', millrace.why_count(waiting, 'job'), the_name)
             || case when waiting = 1 then ' is ready' else ' are ready' end
             || case when one.since < t then format(', the oldest for %s', millrace.why_span(extract(epoch from t - one.since)::float8)) else '' end
         else format('nothing in the queue %s is ready', the_name) end;

@@ -12,7 +12,7 @@ language sql stable as $$
 $$;
 
 -- A document that is worked on: the page that it waits for, and what that page's job waits for.
-create or replace function millrace.why_document(the_document uuid, depth int) returns jsonb
+create or replace function millrace.why_document(the_document uuid, depth int, the_staff boolean default false) returns jsonb
 language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
     d millrace.document;
@@ -28,7 +28,7 @@ begin
     select x.page, x.job, x.status, x.tries into p from millrace.document_page x where x.document = d.id and x.status in ('waiting', 'running') order by x.page limit 1;
     job_id := coalesce(p.job, d.job);
     if depth < 3 and job_id is not null then
-        said := millrace.why_of(job_id, true, depth + 1);
+        said := millrace.why_of(job_id, the_staff, depth + 1);
     end if;
     words := case when p.page is not null then format('document %s waits for its page %s of %s', d.id, p.page, d.pages) else format('document %s is at the stage %s', d.id, d.stage) end;
     return millrace.why_put(case when p.page is not null then 'document_page' else 'document_stage' end,
@@ -53,7 +53,7 @@ end $$;
 create or replace function millrace.why_documents() returns jsonb
 language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
-    return millrace.why_document((select d.id from millrace.document d where d.status = 'processing' order by d.changed_at limit 1), 0);
+    return millrace.why_document((select d.id from millrace.document d where d.status = 'processing' order by d.changed_at limit 1), 0, true);
 end $$;
 
 -- No living worker serves the room; null when one does, or may.
@@ -195,9 +195,9 @@ declare
     one text;
 begin
     select s.name into one
-      from (select x.name, x.queue, x.kind, x.paused_at, x.problem from millrace.schedule x where x.paused_at is not null or x.problem is not null order by x.name limit 2000) s
+      from (select x.name, x.queue, x.kind, x.paused_at, x.problem from millrace.schedule x order by x.id limit 5000) s
       left join millrace.kind k on k.name = s.kind left join millrace.queue q on q.id = k.queue
-     where coalesce(s.queue, q.name, 'default') = the_queue
+     where (s.paused_at is not null or s.problem is not null) and coalesce(s.queue, q.name, 'default') = the_queue
      order by s.problem is not null desc, s.name limit 1;
     return case when found then millrace.why_schedule(one) end;
 end $$;

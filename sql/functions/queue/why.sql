@@ -334,7 +334,8 @@ begin
         select from (select y.queue, y.succeeded, y.failed, y.cancelled, y.snoozed from millrace.tally y where y.at > t - interval '15 s' order by y.at desc limit 5000) y
           join millrace.queue q on q.id = y.queue where q.name = line.name and y.succeeded + y.failed + y.cancelled + y.snoozed > 0) then
         said := millrace.why_pinned(t, the_staff);
-        if said is not null then
+        -- Where jobs of this queue run, the worker may have as many slots for this queue as are taken.
+        if said is not null and not exists (select from millrace.why_held(line.name, the_kind) h where h.is_here) then
             return said || jsonb_build_object('before', before);
         end if;
     end if;

@@ -171,7 +171,7 @@ begin
 end $$;
 
 -- What became of a job that has ended, other than success; and of a mail or a document whose jobs have ended and which has not.
-create or replace function millrace.why_ended(the_job bigint, kind_name text, depth int) returns jsonb
+create or replace function millrace.why_ended(the_job bigint, kind_name text, depth int, the_staff boolean) returns jsonb
 language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
     run record;
@@ -189,7 +189,7 @@ begin
             return case when found then millrace.why_parked(m.id, 1) end;
         elsif kind_name in ('document.receive', 'document.finish') then
             given := (select j.args ->> 'document' from millrace.job j where j.id = the_job);
-            return case when given ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then millrace.why_document(given::uuid, depth) end;
+            return case when given ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then millrace.why_document(given::uuid, depth, the_staff) end;
         end if;
         return null;
     when 2 then
@@ -288,7 +288,7 @@ begin
         if exists (select from millrace.job_running(the_job)) then
             return millrace.why_chained(millrace.why_running(the_job, the_staff), format('job %s (%s) runs', the_job, head.kind_name), depth, the_staff);
         end if;
-        said := millrace.why_ended(the_job, head.kind_name, depth);
+        said := millrace.why_ended(the_job, head.kind_name, depth, the_staff);
         if said is not null then
             return millrace.why_chained(said, format('job %s (%s) has ended', the_job, head.kind_name), depth, the_staff);
         end if;
