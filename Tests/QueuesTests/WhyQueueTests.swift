@@ -122,6 +122,26 @@ import Testing
         }
     }
 
+    @Test func `an old snapshot is blamed where workers have room, and not where jobs of the queue run`() async throws {
+        try await withDatabase(.movableClock) { database in
+            let connection = try await database.connect()
+            let pin = try await database.connect("pin")
+            try await pin.run("begin isolation level repeatable read; select from millrace.job")
+            try await connection.openSession()
+            let first = try await connection.enqueue()
+            let second = try await connection.enqueue()
+            #expect(try await connection.why(first) == "next: it is next in line")
+            try await connection.run(
+                "select millrace.test_clock_advance('5 min'), millrace.beat(1, 'working', 1, 0, 0)")
+            #expect(try await connection.why(first)?.hasPrefix("snapshot_pinned: a transaction (pid ") == true)
+            #expect(try await connection.why(second)?.hasPrefix("snapshot_pinned: ") == true)
+            #expect(try await connection.claim(wanted: 1) == [first])
+            #expect(try await connection.why(second) == "next: it is next in line")
+            await pin.close()
+            await connection.close()
+        }
+    }
+
     @Test func `a client is told nothing of other tenants, kinds, jobs and workers`() async throws {
         try await RoleTests.withRoles { database, owner, roles in
             try await owner.run("select millrace.grant_enqueue('\(roles.client)', 'mine', 'default')")
