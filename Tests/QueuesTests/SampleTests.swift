@@ -203,7 +203,8 @@ extension Connection {
             """
             select millrace.beat(\(session), 'working', 0, 0, 0, array[millrace.queue_id('\(queue)')], array[millrace.kind_id('\(kind)')],
                 array[\(succeeded)], array[\(failed)], array[\(dead)], array[0], array[0], array[\(ms)]::bigint[],
-                array[\(wait.map(String.init) ?? "null")]::bigint[], array[\(waits)]::int[], array[\(times.map { "'\($0)'" } ?? "null")]::text[])
+                wait_ms => array[\(wait.map(String.init) ?? "null")]::bigint[], waits => array[\(waits)]::int[],
+                times => array[\(times.map { "'\($0)'" } ?? "null")]::text[])
             """)
     }
 
