@@ -315,7 +315,8 @@ let package = Package(
             name: "SupervisionTests",
             dependencies: ["Clusters", "Faults", "Postgres", "Queues", "Supervision", "Telemetry", "TestSupport"],
             swiftSettings: strict),
-        .testTarget(name: "SignaturesTests", dependencies: ["Signatures"], swiftSettings: strict),
+        .testTarget(
+            name: "SignaturesTests", dependencies: ["Encodings", "Signatures", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "MailTests",
             dependencies: [
@@ -356,6 +357,12 @@ let package = Package(
         .testTarget(
             name: "MillraceMailTests", dependencies: ["Millrace", "MillraceMail", "Postgres", "TestSupport"],
             swiftSettings: strict),
+        .testTarget(
+            name: "ConsoleTests",
+            dependencies: [
+                "Composition", "Console", "Listeners", "Postgres", "Queues", "Signatures", "Telemetry", "Templates",
+                "TestSupport", "Threads",
+            ], swiftSettings: strict),
         // The examples have packages of their own; here they are built with everything else.
         .executableTarget(
             name: "ShopWorkerExample", dependencies: ["MillraceWorker"],

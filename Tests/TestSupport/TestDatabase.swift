@@ -7,6 +7,11 @@ package struct TestDatabase: Sendable {
     package let name: String
     package let url: String
 
+    package init(name: String, url: String) {
+        self.name = name
+        self.url = url
+    }
+
     package var options: ConnectionOptions { ConnectionOptions(location: url) }
 
     package func connect(_ name: String = "test") async throws -> Connection {

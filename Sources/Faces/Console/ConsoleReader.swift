@@ -19,14 +19,23 @@ struct ConsoleReader: Sendable {
         _ body: @Sendable (Connection) async throws(PostgresError) -> Value
     ) async throws -> Value {
         let role = try await roles.name(of: visitor.role, pool: pool)
-        return try await pool.withConnection { connection throws(PostgresError) in
-            try await connection.transaction { connection throws(PostgresError) in
-                try await connection.execute(
-                    "select set_config('role', coalesce($1, current_setting('role')), true), set_config('millrace.actor', $2, true)",
-                    [.text(role), .text("console: \(visitor.name)")], deadline: Self.patience)
-                return try await body(connection)
+        let outcome: Result<Value, ConsoleRoles.Missing> = try await pool.withConnection {
+            connection throws(PostgresError) in
+            try await connection.transaction(keeping: { (try? $0.get()) != nil }) { connection throws(PostgresError) in
+                do throws(PostgresError) {
+                    try await connection.execute(
+                        "select set_config('role', coalesce($1, current_setting('role')), true), set_config('millrace.actor', $2, true)",
+                        [.text(role), .text("console: \(visitor.name)")], deadline: Self.patience)
+                } catch {
+                    guard ["42501", "22023"].contains(error.sqlState ?? "") else { throw error }
+                    // The role was dropped, or taken from this login.
+                    return .failure(ConsoleRoles.Missing(role: role ?? ""))
+                }
+                return .success(try await body(connection))
             }
         }
+        if case .failure = outcome { await roles.forget(visitor.role) }
+        return try outcome.get()
     }
 
     static let patience = Duration.seconds(5)
@@ -38,8 +47,10 @@ extension Connection {
             row throws(PostgresError) in row.optionalJSON(0)
         }
         guard let bytes = rows.first ?? nil else { return .null }
-        // Postgres wrote it.
-        return (try? TemplateValue(json: bytes)) ?? .null
+        guard let value = try? TemplateValue(json: bytes) else {
+            throw .undecodable(column: 0, expected: "JSON that is at most 64 deep")
+        }
+        return value
     }
 }
 
@@ -47,7 +58,9 @@ extension Connection {
 package actor ConsoleRoles {
     package struct Missing: Error, Sendable, CustomStringConvertible {
         let role: String
-        package var description: String { "the database has no role \(role)" }
+        package var description: String {
+            "the database has no role \(role), or this console's login is no member of it"
+        }
         var hint: String {
             "once, as a role that may create roles: millrace migrate --print-roles | psql; then: millrace migrate. The console's own login needs: grant \"\(role)\" to <login>"
         }
@@ -59,6 +72,8 @@ package actor ConsoleRoles {
     package init(names: [ConsoleRole: String]) {
         self.names = names
     }
+
+    func forget(_ role: ConsoleRole) { known[role] = nil }
 
     /// nil: an admin acts as the console's own login, where the database has no role for admins.
     func name(of role: ConsoleRole, pool: Pool) async throws -> String? {

@@ -110,7 +110,7 @@ package struct ConsoleService: Sendable {
         switch options.access.decide(request) {
         case .visitor(let visitor): return .success(visitor)
         case .signIn:
-            let back = request.method == .get ? request.path : ConsoleLayout.base
+            let back = request.method == .get ? Address.of(request) : ConsoleLayout.base
             return .failure(
                 Refused(response: Self.redirect(to: "\(ConsoleLayout.base)/signin?back=\(Address.encoded(back))")))
         case .refused(let refusal):
@@ -154,7 +154,8 @@ package struct ConsoleService: Sendable {
     func context(_ request: Request, _ visitor: Visitor) -> PageContext {
         PageContext(
             request: request, visitor: visitor, reader: ConsoleReader(pool: pool, roles: roles, visitor: visitor),
-            live: live, blobs: options.blobs)
+            live: live, blobs: options.blobs,
+            frames: options.frameAncestors == "'none'" ? "" : options.frameAncestors)
     }
 
     func errorPage(_ refusal: ErrorAnswer, for visitor: Visitor?) -> Response {
@@ -173,7 +174,8 @@ package struct ConsoleService: Sendable {
 
     private static let titles = [
         400: "Something in the request is wrong", 401: "Please sign in", 403: "This is not allowed",
-        404: "There is nothing here", 409: "It is otherwise by now", 503: "The database cannot be reached",
+        404: "There is nothing here", 409: "It is otherwise by now", 429: "Too many tries",
+        503: "The database cannot be used now",
     ]
 
     /// What an error means for the person at the browser. What only the log should hear stays there.
@@ -196,8 +198,15 @@ package struct ConsoleService: Sendable {
                     .unavailable, "the database has no Millrace schema, or an old one", hint: "run: millrace migrate")
             default:
                 log.warning("a page failed", [("error", server.message), ("sqlstate", server.sqlState)])
-                return ErrorAnswer(.unavailable, "the database refused: \(server.message)")
+                return ErrorAnswer(
+                    .unavailable, "the database refused: \(server.message)",
+                    hint: "load the page again; the console's log has more when it happens again")
             }
+        case PostgresError.undecodable:
+            log.warning("a page failed", [("error", "\(error)")])
+            return ErrorAnswer(
+                .internal, "what the database answered cannot be shown here",
+                hint: "the console's log says more; a console of another version than the schema is one cause")
         case let error as PostgresError:
             log.warning("a page failed", [("error", error.description)])
             return ErrorAnswer(

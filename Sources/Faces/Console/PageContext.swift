@@ -11,6 +11,8 @@ struct PageContext: Sendable {
     let live: LiveLook
     /// Reads a blob by its name; nil: this console has no store.
     let blobs: (@Sendable (String) async throws -> [UInt8]?)?
+    /// Which sites may show the console in a frame; they stand around its own frames, too.
+    var frames = ""
     var now = Date()
 
     func query(_ name: String) -> String? {
@@ -27,10 +29,7 @@ struct PageContext: Sendable {
     }
 
     /// The address of this page, without what it said after an action.
-    var back: String {
-        let pairs = request.query.filter { $0.name != "said" }.map { "\($0.name)=\(Address.encoded($0.value))" }
-        return request.path + (pairs.isEmpty ? "" : "?" + pairs.joined(separator: "&"))
-    }
+    var back: String { Address.of(request) }
 
     /// The number in the path.
     func id(_ name: String = "id") throws -> Int64 {
@@ -38,6 +37,16 @@ struct PageContext: Sendable {
             throw ErrorAnswer(.notFound, "that is no number: \(request.parameter(name).prefix(40))")
         }
         return number
+    }
+
+    /// The UUID in the path.
+    func uuid() throws -> String {
+        let text = request.parameter("id")
+        let lengths = text.split(separator: "-", omittingEmptySubsequences: false).map(\.utf8.count)
+        guard lengths == [8, 4, 4, 4, 12],
+            text.utf8.allSatisfy({ $0 == 0x2D || Character(Unicode.Scalar($0)).isHexDigit })
+        else { throw ErrorAnswer(.notFound, "that is no id: \(text.prefix(40))") }
+        return text
     }
 
     func json(_ sql: SQL, _ parameters: [Parameter] = []) async throws -> TemplateValue {
@@ -69,6 +78,12 @@ enum Address {
 
     static func job(_ id: Int) -> String { to("/jobs/\(id)") }
     static func queue(_ name: String) -> String { to("/queue", [("name", name)]) }
+
+    /// Of the page that was asked for, without what it said after an action.
+    static func of(_ request: Request) -> String {
+        let pairs = request.query.filter { $0.name != "said" }.map { "\(encoded($0.name))=\(encoded($0.value))" }
+        return request.path + (pairs.isEmpty ? "" : "?" + pairs.joined(separator: "&"))
+    }
 
     static func encoded(_ text: String) -> String {
         var out = ""

@@ -24,7 +24,8 @@ package final class VerifyingKey: Sendable {
             throw Unusable(description: "out of memory")
         }
         defer { BIO_free(bio) }
-        guard let key = PEM_read_bio_PUBKEY(bio, nil, nil, nil) else {
+        guard let key = PEM_read_bio_PUBKEY(bio, nil, { _, _, _, _ in 0 }, nil) else {
+            ERR_clear_error()
             throw Unusable(description: "it is not a public key in PEM form (-----BEGIN PUBLIC KEY-----)")
         }
         switch EVP_PKEY_get_base_id(key) {

@@ -182,7 +182,7 @@ package final class BrowserPage: Sendable {
     }
 
     @discardableResult
-    private func send(_ method: String, _ parameters: [String: any Sendable] = [:]) async throws -> Data {
+    func send(_ method: String, _ parameters: [String: any Sendable] = [:]) async throws -> Data {
         try await browser.send(method, parameters, session: session)
     }
 

@@ -1,22 +1,23 @@
 import FoundationEssentials
-package import Listeners
+import Listeners
 import Signatures
 
 /// Who may come in. Without token, users and proxy only this machine is answered, under a name of its own.
 package struct ConsoleAccess: Sendable {
-    package var token: AccessToken?
+    private let token: AccessToken?
     package var users: ConsoleUsers?
     package var proxy: ProxyTokens?
     /// The role of a visitor of whom nothing is asked, and of the one who has the token.
     package var localRole = ConsoleRole.admin
     private let cookies: SessionCookie
-    private let tokenMark: String
+    /// A session of the token ends when the token changes.
+    private let tokenMark: String?
 
     /// - Parameter key: signs cookies; consoles that share it share sessions.
-    package init(key: [UInt8], token: AccessToken? = nil, users: ConsoleUsers? = nil, proxy: ProxyTokens? = nil) {
+    package init(key: [UInt8], token: String? = nil, users: ConsoleUsers? = nil, proxy: ProxyTokens? = nil) {
         cookies = SessionCookie(key: key)
-        tokenMark = Marks.of("token \(Base64URL.encode(key))")
-        self.token = token
+        tokenMark = token.map { Marks.of("token \($0)", key: key) }
+        self.token = token.map { AccessToken($0) }
         self.users = users
         self.proxy = proxy
     }
@@ -41,7 +42,11 @@ package struct ConsoleAccess: Sendable {
             if let refusal = request.refusalUnlessLocal { return .refused(refusal) }
             return .visitor(Visitor(name: "local", role: localRole))
         }
-        switch proxy?.answer(to: { request.headers[$0] }, at: now) ?? .none {
+        let bearer = request.headers["Authorization"].flatMap { given in
+            given.prefix(7).lowercased() == "bearer " ? given.dropFirst(7) : nil
+        }
+        if let token, let bearer, token.matches(bearer) { return .visitor(Visitor(name: "token", role: localRole)) }
+        switch proxy?.answer(to: { request.headers.all($0) }, at: now) ?? .none {
         case .visitor(let visitor): return .visitor(visitor)
         case .refused(let reason):
             return .refused(
@@ -50,12 +55,7 @@ package struct ConsoleAccess: Sendable {
                     hint: "look at the proxy's sign-in and at MILLRACE_CONSOLE_JWT_*"))
         case .none: break
         }
-        if let token, let given = request.headers["Authorization"], given.prefix(7).lowercased() == "bearer " {
-            guard token.matches(given.dropFirst(7)) else {
-                return .refused(ErrorAnswer(.authentication, "the token is wrong"))
-            }
-            return .visitor(Visitor(name: "token", role: localRole))
-        }
+        if token != nil, bearer != nil { return .refused(ErrorAnswer(.authentication, "the token is wrong")) }
         if let text = SessionCookie.value(in: request.headers["Cookie"]),
             let content = cookies.content(of: text, at: now), stands(content)
         {
@@ -72,7 +72,7 @@ package struct ConsoleAccess: Sendable {
 
     /// A user who was removed, or whose password or role changed, has no session any more.
     private func stands(_ content: SessionCookie.Content) -> Bool {
-        if content.mark == tokenMark { return token != nil }
+        if let tokenMark, content.mark == tokenMark { return content.role == localRole }
         guard let user = users?.users[content.name] else { return false }
         return user.mark == content.mark && user.role == content.role
     }
@@ -84,7 +84,7 @@ package struct ConsoleAccess: Sendable {
             guard let user = users.user(named: name, password: secret) else { return nil }
             return cookies.text(.init(name: user.name, role: user.role, until: until, mark: user.mark))
         }
-        guard let token, token.matches(secret) else { return nil }
+        guard let token, let tokenMark, token.matches(secret) else { return nil }
         return cookies.text(.init(name: "token", role: localRole, until: until, mark: tokenMark))
     }
 

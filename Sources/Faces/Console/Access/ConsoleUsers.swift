@@ -59,8 +59,8 @@ package struct ConsoleUsers: Sendable {
 
 /// A short digest, to notice that a text has changed.
 enum Marks {
-    static func of(_ text: String) -> String {
-        Base64URL.encode(Array(HMAC.sha256(Array(text.utf8), key: Array("millrace console".utf8)).prefix(9)))
+    static func of(_ text: String, key: [UInt8] = Array("millrace console".utf8)) -> String {
+        Base64URL.encode(Array(HMAC.sha256(Array("mark 1:\(text)".utf8), key: key).prefix(12)))
     }
 }
 

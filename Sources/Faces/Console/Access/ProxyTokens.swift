@@ -22,8 +22,11 @@ package struct ProxyTokens: Sendable {
         case refused(String)
     }
 
-    func answer(to headers: (String) -> String?, at now: Date) -> Answer {
-        guard var text = headers(header), !text.isEmpty else { return .none }
+    func answer(to headers: (String) -> [String], at now: Date) -> Answer {
+        let given = headers(header)
+        // The proxy sets one; the other would be the client's own.
+        guard given.count < 2 else { return .refused("the header \(header) is there twice") }
+        guard var text = given.first, !text.isEmpty else { return .none }
         if text.prefix(7).lowercased() == "bearer " { text = String(text.dropFirst(7)) }
         // An access token of ours, not a web token.
         guard text.contains(".") else { return .none }

@@ -19,7 +19,7 @@ extension ConsoleService {
                 isNeeded: true))
         var parts: [ConsolePart] = []
         if let said { parts.append(.paragraph(said, tone: "bad")) }
-        if wrong { parts.append(.paragraph("Name, password or token are wrong.", tone: "bad")) }
+        if wrong { parts.append(.paragraph("The name, the password or the token is wrong.", tone: "bad")) }
         parts.append(
             .forms([
                 ConsoleForm(
@@ -30,9 +30,15 @@ extension ConsoleService {
     }
 
     func signIn(_ request: Request) async throws -> Response {
-        let form = try await Self.form(of: request)
+        let form: [String: String]
+        do {
+            form = try await Self.form(of: request)
+        } catch {
+            return errorPage(refusal(of: error), for: nil)
+        }
+        if options.access.asksNobody { return Self.redirect(to: ConsoleLayout.base) }
         if let refusal = options.access.refusalFromElsewhere(request) { return errorPage(refusal, for: nil) }
-        guard await limit.allows(request.peer) else {
+        guard await limit.begins(request.peer) else {
             let answer = ErrorAnswer(
                 .throttled, "too many wrong tries", hint: "wait a minute", headers: [Header("Retry-After", "60")])
             return errorPage(answer, for: nil)
@@ -40,21 +46,28 @@ extension ConsoleService {
         let access = options.access
         let (name, secret) = (form["name"] ?? "", form["secret"] ?? "")
         // Hashing takes a tenth of a second; it must not hold up others.
-        let cookie = await Thread.run(name: "console-sign-in") { access.signIn(name: name, secret: secret) }
+        let cookie = await limit.turn {
+            await Thread.run(name: "console-sign-in") { access.signIn(name: name, secret: secret) }
+        }
         guard let cookie else {
-            await limit.wasWrong(request.peer)
             log.warning("a sign-in to the console was refused", [("http.peer", request.peer)])
             return await signInPage(request, wrong: true, status: 401)
         }
+        await limit.succeeded(request.peer)
         log.info("somebody signed in to the console", [("user", name.isEmpty ? "token" : String(name.prefix(64)))])
         return Self.redirect(
             to: Self.ownPath(form["to"]), cookie: Self.cookie(cookie, for: request, age: SessionCookie.lasts))
     }
 
     func signOut(_ request: Request) async throws -> Response {
-        let form = try await Self.form(of: request)
         guard case .success(let visitor) = admit(request) else {
             return Self.redirect(to: "\(ConsoleLayout.base)/signin")
+        }
+        let form: [String: String]
+        do {
+            form = try await Self.form(of: request)
+        } catch {
+            return errorPage(refusal(of: error), for: visitor)
         }
         if let refusal = options.access.refusal(of: form, from: request, by: visitor) {
             return errorPage(refusal, for: visitor)

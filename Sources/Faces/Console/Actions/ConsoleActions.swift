@@ -136,11 +136,16 @@ enum ActionWords {
 
 extension ConsoleService {
     func act(_ request: Request) async throws -> Response {
-        let form = try await Self.form(of: request)
         let visitor: Visitor
         switch admit(request) {
         case .failure(let refused): return refused.response
         case .success(let found): visitor = found
+        }
+        let form: [String: String]
+        do {
+            form = try await Self.form(of: request)
+        } catch {
+            return errorPage(refusal(of: error), for: visitor)
         }
         if let refusal = options.access.refusal(of: form, from: request, by: visitor) {
             return errorPage(refusal, for: visitor)

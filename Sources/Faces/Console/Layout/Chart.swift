@@ -25,7 +25,11 @@ struct Chart: Sendable {
     private static let bottom = 22.0
     private static let top = 10.0
 
-    var part: ConsolePart { .chart(title: title, svg: svg, says: says) }
+    var part: ConsolePart {
+        .chart(title: title, svg: svg, says: says, keys: zip(lines, Self.tones).map { ($0.name, $1) })
+    }
+
+    private static let tones = ["one", "two", "three"]
 
     private var most: Double { Self.rounded(lines.flatMap { $0.values.compactMap { $0 } }.max() ?? 0) }
 
@@ -59,7 +63,7 @@ struct Chart: Sendable {
             out +=
                 "<text x=\"\(Int(Self.left) - 6)\" y=\"\(Self.one(y(most * share, most) + 4))\" text-anchor=\"end\">\(Self.escaped(spell(most * share)))</text>"
         }
-        for (index, line) in lines.enumerated() { out += path(line, ["one", "two", "three"][index % 3], most) }
+        for (index, line) in lines.enumerated() { out += path(line, Self.tones[index % 3], most) }
         for event in events.prefix(100) {
             guard let first = times.first, let last = times.last, last > first, event.at >= first, event.at <= last
             else { continue }
@@ -84,7 +88,8 @@ struct Chart: Sendable {
                 draws = false
                 continue
             }
-            commands += "\(draws ? "L" : "M")\(Self.one(x(index))) \(Self.one(y(value, most)))"
+            // A point between gaps is drawn as a dot.
+            commands += "\(draws ? "L" : "M")\(Self.one(x(index))) \(Self.one(y(value, most)))\(draws ? "" : "h.1")"
             draws = true
         }
         guard !commands.isEmpty else { return "" }

@@ -188,8 +188,10 @@ enum ConsolePart: Sendable {
     case tabs([ConsoleCell])
     case facts([(String, ConsoleCell)])
     case table(ConsoleTable)
-    /// SVG that we drew, with the sentence that says the same.
-    case chart(title: String, svg: String, says: String)
+    /// SVG that we drew, with the sentence that says the same, and the names of its lines.
+    case chart(title: String, svg: String, says: String, keys: [(name: String, tone: String)] = [])
+    /// Several drawings, side by side where there is room.
+    case charts([ConsolePart])
     case code(title: String, text: String)
     case forms([ConsoleForm])
     case verdict(word: String, tone: String, findings: [ConsoleCell])
@@ -215,10 +217,20 @@ enum ConsolePart: Sendable {
                 ])
             ])
         case .table(let table): .object(["table": table.value])
-        case .chart(let title, let svg, let says):
-            .object(["chart": .object(["title": .string(title), "svg": .string(svg), "says": .string(says)])])
+        case .chart(let title, let svg, let says, let keys):
+            .object([
+                // Inside of several charts, the template would find these again.
+                "charts": false,
+                "chart": .object([
+                    "title": .string(title), "svg": .string(svg), "says": .string(says),
+                    "keys": .list(keys.map { .object(["name": .string($0.name), "tone": .string($0.tone)]) }),
+                ]),
+            ])
+        case .charts(let charts):
+            .object(["charts": .object(["each": .list(charts.map { $0.value(token: token, back: back) })])])
         case .code(let title, let text):
             .object(["code": .object(["title": .string(title), "body": .string(text)])])
+        case .forms(let forms) where forms.isEmpty: .object([:])
         case .forms(let forms):
             .object(["forms": .object(["each": .list(forms.map { $0.value(token: token, back: back) })])])
         case .verdict(let word, let tone, let findings):

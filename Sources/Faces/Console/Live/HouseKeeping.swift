@@ -13,7 +13,8 @@ struct HouseKeeping: Sendable {
                 pause = try await pool.withConnection { connection throws(PostgresError) in
                     let alone =
                         try await connection.query(
-                            "select not exists (select from millrace.workers)", deadline: ConsoleReader.patience
+                            "select not exists (select from millrace.workers w where w.beat_at > millrace.now() - interval '30 s')",
+                            deadline: ConsoleReader.patience
                         ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
                     guard alone else { return 10 }
                     let sample =

@@ -11,6 +11,8 @@ actor LiveLook {
         let number: Int
         /// The text of each live element, by its name.
         let texts: [String: String]
+        /// The database did not answer.
+        var isLost = false
     }
 
     private let pool: Pool
@@ -18,6 +20,9 @@ actor LiveLook {
     private let judge: @Sendable (Connection) async throws -> ConsoleService.Verdict
     private var viewers = 0
     private var latest: Look?
+    private var latestAt = ContinuousClock.now
+    /// How often the database was looked at; for tests.
+    private(set) var looks = 0
     private var verdict: (said: ConsoleService.Verdict, at: ContinuousClock.Instant)?
     private let started = Int(Date().timeIntervalSince1970)
     private var number = 0
@@ -50,6 +55,7 @@ actor LiveLook {
     }
 
     private func look() async {
+        looks += 1
         do {
             let watched = Array(jobs.keys.prefix(500))
             let (texts, said) = try await pool.withConnection { [judge] connection in
@@ -63,7 +69,10 @@ actor LiveLook {
             latest = Look(number: number, texts: all)
         } catch {
             log.warning("the live look failed", [("error", "\(error)")])
+            number += 1
+            latest = Look(number: number, texts: ["verdict": "UNKNOWN"], isLost: true)
         }
+        latestAt = .now
         let held = waiting
         waiting = [:]
         for waiter in held.values { waiter.resume() }
@@ -78,9 +87,12 @@ actor LiveLook {
     }
 
     func joined(watching job: Int64?) {
+        // What was seen before the last page was closed is old.
+        if viewers == 0, latestAt.duration(to: .now) > Self.pause { latest = nil }
         viewers += 1
         if let job { jobs[job, default: 0] += 1 }
-        wanted.fire()
+        // Others share the coming look: however many pages open, it comes every two seconds.
+        if viewers == 1 { wanted.fire() }
     }
 
     func left(watching job: Int64?) {
@@ -127,7 +139,7 @@ enum LiveTexts {
                 'jobs', (select coalesce(jsonb_agg(jsonb_build_object('id', j.id, 'state', j.state, 'attempt', j.attempt, 'progress', j.progress)), '[]')
                            from millrace.jobs_shown($1) j),
                 'queues', (select coalesce(jsonb_agg(to_jsonb(d)), '[]') from millrace.queue_overview() d),
-                'workers', (select coalesce(jsonb_agg(jsonb_build_object('name', w.worker, 'state', w.state, 'running', w.running, 'slots', w.slots)), '[]')
+                'workers', (select coalesce(jsonb_agg(jsonb_build_object('name', w.worker, 'state', case when w.beat_at < millrace.now() - interval '8 s' then 'silent' else w.state end, 'running', w.running, 'slots', w.slots)), '[]')
                               from millrace.workers w))
             """, [.int8s(jobs)])
         var texts: [String: String] = [:]
@@ -141,11 +153,12 @@ enum LiveTexts {
         let workers = found.list("workers")
         texts["total.ready"] = QueuePages.totalReady(queues)
         texts["total.running"] = Figures.count(running)
-        texts["total.workers"] = Figures.count(workers.count)
+        texts["total.workers"] = Figures.count(workers.count { $0.text("state") != "silent" })
         for worker in workers {
             let name = worker.text("name") ?? ""
             texts["worker.\(name).running"] = Figures.count(worker.int("running") ?? 0)
-            texts["worker.\(name).state"] = worker.text("state") ?? ""
+            // The page itself says since when.
+            if worker.text("state") != "silent" { texts["worker.\(name).state"] = worker.text("state") ?? "" }
         }
         for job in found.list("jobs") {
             let name = "job.\(job.text("id") ?? "")"

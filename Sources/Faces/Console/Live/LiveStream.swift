@@ -14,8 +14,10 @@ extension ConsoleService {
         let epoch = await live.epoch
         let parts = given.split(separator: "-").compactMap { Int($0) }
         let after = parts.count == 2 && parts[0] == epoch ? parts[1] : 0
-        let topic = request.query("topic") ?? "fleet"
-        let job = topic.hasPrefix("job:") ? Int64(topic.dropFirst(4)) : nil
+        // fleet, or job:42:running, which says the state that the page shows.
+        let topic = (request.query("topic") ?? "fleet").split(separator: ":").map(String.init)
+        let job = topic.first == "job" && topic.count > 1 ? Int64(topic[1]) : nil
+        let shown = topic.count > 2 ? topic[2] : nil
         let log = log
         return Response(
             headers: [Header("Content-Type", "text/event-stream"), Header("X-Accel-Buffering", "no")] + layout.headers,
@@ -23,7 +25,7 @@ extension ConsoleService {
                 await live.joined(watching: job)
                 do {
                     try await writer.write(Array("retry: 3000\n\n".utf8))
-                    try await Self.follow(live, from: after, epoch, job: job, writer)
+                    try await Self.follow(live, from: after, epoch, job: job, shown: shown, writer)
                 } catch {
                     if !(error is CancellationError) {
                         log.info("a live page broke off", [("error", "\(error)")])
@@ -33,17 +35,27 @@ extension ConsoleService {
             })
     }
 
+    private static let longest = Duration.seconds(600)
+
     private static func follow(
-        _ live: LiveLook, from start: Int, _ epoch: Int, job: Int64?, _ writer: BodyWriter
+        _ live: LiveLook, from start: Int, _ epoch: Int, job: Int64?, shown state: String?, _ writer: BodyWriter
     ) async throws {
         var number = start
         var shown: [String: String] = [:]
-        while !Task.isCancelled {
+        if let job, let state { shown["job.\(job).state"] = state }
+        // Then the page comes again, and is admitted again: a session may have ended.
+        let end = ContinuousClock.now + longest
+        while !Task.isCancelled, ContinuousClock.now < end {
             guard let look = await live.look(after: number, for: .seconds(15)) else {
                 try await writer.write(Array(": alive\n\n".utf8))
                 continue
             }
             number = look.number
+            guard !look.isLost else {
+                shown["verdict"] = "UNKNOWN"
+                try await writer.write(Array("event: lost\ndata: {\"verdict\":\"UNKNOWN\"}\n\n".utf8))
+                continue
+            }
             // A page of a job shows that job; others show no job.
             let prefix = job.map { "job.\($0)." }
             let texts = look.texts.filter { name, _ in
@@ -55,8 +67,10 @@ extension ConsoleService {
                 return
             }
             let changed = texts.filter { shown[$0.key] != $0.value }
+            let isFirst = shown.count < 2
             shown = texts
-            guard !changed.isEmpty else { continue }
+            // The first one says that the page is live, even if nothing has changed.
+            guard !changed.isEmpty || isFirst else { continue }
             try await writer.write(
                 Array("id: \(epoch)-\(number)\nevent: look\ndata: \(JSONLine.object(changed))\n\n".utf8))
         }

@@ -62,7 +62,7 @@ enum CheckInPages {
     }
 
     private static func alarm(_ context: PageContext) async throws -> ConsolePage {
-        let id = context.request.parameter("id")
+        let id = try context.uuid()
         let found = try await context.json(
             """
             select jsonb_build_object('alarm', (select to_jsonb(a) from millrace.alarms a where a.id = $1::text::uuid),

@@ -55,8 +55,8 @@ enum DocumentPages {
     }
 
     private static func one(_ context: PageContext) async throws -> ConsolePage {
-        let id = context.request.parameter("id")
-        let story = try await context.json("select millrace.document_story($1::text::uuid)", [.text(id)])
+        let id = try context.uuid()
+        let story = try await context.json("select millrace.document_shown($1::text::uuid)", [.text(id)])
         guard let status = story.text("status") else {
             throw ErrorAnswer(.notFound, "there is no document \(id.prefix(40))")
         }
@@ -83,14 +83,19 @@ enum DocumentPages {
                         fields: [ConsoleField(name: "id", value: id, kind: .hidden)])
                 ]))
         }
+        let mayRead = context.mayAct()
+        parts.append(.heading("Pages"))
+        if !mayRead { parts.append(.paragraph("A viewer sees how a document fares, not what stands in it.")) }
         parts.append(
             .table(
                 Array(story.list("page").prefix(500)),
                 [
                     .own("Page") { row in
-                        ConsoleCell(
+                        // What stands in documents is not for viewers, and of an unread page there is nothing.
+                        let isShown = mayRead && row.text("status") == "done"
+                        return ConsoleCell(
                             row.text("page") ?? "",
-                            href: Address.to("/documents/\(id)/page", [("page", row.text("page"))]))
+                            href: isShown ? Address.to("/documents/\(id)/page", [("page", row.text("page"))]) : nil)
                     }, .state("Status", "status"), .text("Stage", "stage"), .count("Words", "words"),
                     .text("Confidence", "confidence"), .text("Rotation", "rotation"),
                     .own("Computing time", number: true) { .span($0.double("cpu_ms").map { $0 / 1000 }) },
@@ -100,7 +105,12 @@ enum DocumentPages {
     }
 
     private static func page(_ context: PageContext) async throws -> ConsolePage {
-        let id = context.request.parameter("id")
+        let id = try context.uuid()
+        guard context.mayAct() else {
+            throw ErrorAnswer(
+                .permission, "a viewer may not see what stands in documents",
+                hint: "an operator may: ask one, or for that role")
+        }
         let number = try context.number("page") ?? 1
         let found = try await context.json(
             """
@@ -143,7 +153,7 @@ enum DocumentPages {
     }
 
     private static func preview(_ context: PageContext) async throws -> Response {
-        let id = context.request.parameter("id")
+        let id = try context.uuid()
         let blob = try await context.json(
             "select to_jsonb(encode(blob, 'hex')) from millrace.document_output_of($1::text::uuid, 'preview')",
             [.text(id)])

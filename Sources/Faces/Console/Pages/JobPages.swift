@@ -67,7 +67,8 @@ enum JobPages {
             parts.append(table(jobs, state: state, next: next))
         }
         if context.mayAct(), context.query("after") == nil {
-            parts += OperationPages.start(filter: filter(context), state: state)
+            parts += OperationPages.start(
+                filter: filter(context), state: state, mayDelete: context.mayAct(.admin))
         }
         return ConsolePage(title: "Jobs: \(state)", entry: "Jobs", parts: parts)
     }

@@ -10,9 +10,10 @@ enum JobStory {
         let found = try await context.json(
             """
             select jsonb_build_object(
-                'job', (select to_jsonb(j) from millrace.job_shown($1) j),
+                'job', (select to_jsonb(j) - array['args', 'result', 'metadata'] || jsonb_build_object('args', jsonb_pretty(j.args),
+                               'result', jsonb_pretty(j.result), 'metadata', jsonb_pretty(nullif(j.metadata, '{}'))) from millrace.job_shown($1) j),
                 'why', millrace.why($1),
-                'steps', (select coalesce(jsonb_agg(to_jsonb(s) order by s.at), '[]') from (select * from millrace.steps_shown($1) limit 200) s),
+                'steps', (select coalesce(jsonb_agg(to_jsonb(s) - 'value' || jsonb_build_object('value', left(jsonb_pretty(s.value), 400)) order by s.at), '[]') from (select * from millrace.steps_shown($1) limit 200) s),
                 'logs', (select coalesce(jsonb_agg(to_jsonb(l) order by l.n), '[]') from (select * from millrace.logs_shown($1) order by n desc limit 200) l))
             """, [.int8(id)])
         guard let job = found["job"], let state = job.text("state") else {
@@ -37,16 +38,12 @@ enum JobStory {
                 ]),
             ]
         }
-        parts.append(.code(title: "Arguments", text: job["args"]?.pretty ?? "null"))
-        if let result = job["result"], result.plainText != nil || !result.members.isEmpty || !result.elements.isEmpty {
-            parts.append(.code(title: "Result", text: result.pretty))
-        }
-        if let metadata = job["metadata"], !metadata.members.isEmpty {
-            parts.append(.code(title: "Metadata", text: metadata.pretty))
-        }
+        parts.append(.code(title: "Arguments", text: job.text("args") ?? "null"))
+        if let result = job.text("result") { parts.append(.code(title: "Result", text: result)) }
+        if let metadata = job.text("metadata") { parts.append(.code(title: "Metadata", text: metadata)) }
         return ConsolePage(
             title: "Job \(id): \(job.text("kind") ?? "")", entry: "Jobs", parts: parts,
-            live: ["succeeded", "cancelled", "dead"].contains(state) ? nil : "job:\(id)")
+            live: ["succeeded", "cancelled", "dead"].contains(state) ? nil : "job:\(id):\(state)")
     }
 
     private static func facts(_ job: TemplateValue, id: Int64, state: String) -> [(String, ConsoleCell)] {
@@ -97,8 +94,9 @@ enum JobStory {
         switch state {
         case "dead", "cancelled":
             add("retry", "Retry")
-            add("delete", "Delete for good", grave: true)
-        case "succeeded": add("delete", "Delete for good", grave: true)
+            if context.mayAct(.admin) { add("delete", "Delete for good", grave: true) }
+        case "succeeded":
+            if context.mayAct(.admin) { add("delete", "Delete for good", grave: true) }
         case "running": add("cancel", "Cancel")
         default:
             if state == "scheduled" { add("retry", "Run now") }
@@ -171,7 +169,7 @@ enum JobStory {
                 steps,
                 [
                     .text("Step", "name"), .text("Attempt", "attempt"), .time("Recorded", "at"),
-                    .own("Value") { ConsoleCell(String(($0["value"]?.pretty ?? "").prefix(400)), tone: "mono") },
+                    .own("Value") { .text($0.text("value"), tone: "mono") },
                 ], empty: ""),
         ]
     }

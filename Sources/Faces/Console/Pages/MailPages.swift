@@ -58,7 +58,7 @@ enum MailPages {
     }
 
     private static func one(_ context: PageContext) async throws -> ConsolePage {
-        let id = context.request.parameter("id")
+        let id = try context.uuid()
         let story = try await context.json("select millrace.mail_shown($1::text::uuid)", [.text(id)])
         guard let status = story.text("status") else {
             throw ErrorAnswer(.notFound, "there is no message \(id.prefix(40))")

@@ -26,8 +26,9 @@ enum OperationPages {
     ]
 
     /// Below a search: act on everything that it finds.
-    static func start(filter: [(String, String?)], state: String) -> [ConsolePart] {
-        guard let choices = actions[state] else { return [] }
+    static func start(filter: [(String, String?)], state: String, mayDelete: Bool) -> [ConsolePart] {
+        let choices = (actions[state] ?? []).filter { $0 != "delete" || mayDelete }
+        guard !choices.isEmpty else { return [] }
         let hidden = filter.compactMap { name, value -> ConsoleField? in
             guard name != "state", let value else { return nil }
             return ConsoleField(name: name, value: value, kind: .hidden)
@@ -254,7 +255,8 @@ enum OperationPages {
 
     /// Everything that fits, the newest first, read page by page.
     private static func export(_ context: PageContext) async throws -> Response {
-        _ = try await context.json("select to_jsonb(count(*)) from millrace.audit_list(page => 1)")  // refused now, not later
+        // Refused now, not in the middle.
+        _ = try await context.json("select to_jsonb(count(*)) from millrace.audit_list(page => 1)")
         return Response(
             headers: [
                 Header("Content-Type", "application/x-ndjson"),

@@ -20,8 +20,10 @@ enum OverviewPages {
                 'queues', (select coalesce(jsonb_agg(to_jsonb(d) order by d.ready + d.running desc, d.queue), '[]') from millrace.queue_overview() d),
                 'rates', (select jsonb_build_object('succeeded', coalesce(sum(r.succeeded), 0), 'failed', coalesce(sum(r.failed), 0), 'dead', coalesce(sum(r.dead), 0)) from millrace.rates() r),
                 'lanes', (select coalesce(jsonb_agg(to_jsonb(l)), '[]') from millrace.room_lanes(2000) l),
-                'workers', (select count(*) from millrace.workers), 'slots', (select coalesce(sum(w.slots), 0) from millrace.workers w),
-                'busy', (select coalesce(sum(w.running), 0) from millrace.workers w))
+                'workers', (select count(*) from millrace.workers w where w.beat_at > millrace.now() - interval '8 s'),
+                'silent', (select count(*) from millrace.workers w where w.beat_at <= millrace.now() - interval '8 s'),
+                'slots', (select coalesce(sum(w.slots), 0) from millrace.workers w where w.beat_at > millrace.now() - interval '8 s'),
+                'busy', (select coalesce(sum(w.running), 0) from millrace.workers w where w.beat_at > millrace.now() - interval '8 s'))
             """)
         var parts: [ConsolePart] = [await judged]
         let queues = facts.list("queues")
@@ -33,6 +35,11 @@ enum OverviewPages {
                 ("Running", .count(queues.reduce(0) { $0 + ($1.int("running") ?? 0) }, live: "total.running")),
                 ("Oldest waiting", .span(oldest.map { max(0, context.now.timeIntervalSince($0)) })),
                 ("Workers", .count(facts.int("workers"), href: Address.to("/workers"), live: "total.workers")),
+                (
+                    "Silent workers",
+                    ConsoleCell(
+                        Figures.count(facts.int("silent") ?? 0), tone: (facts.int("silent") ?? 0) > 0 ? "bad" : "quiet")
+                ),
                 ("Slots in use", ConsoleCell("\(facts.int("busy") ?? 0) of \(facts.int("slots") ?? 0)")),
                 ("Succeeded in 5 min", .count(rates.int("succeeded"))),
                 ("Failed in 5 min", .count(rates.int("failed"), href: Address.to("/failures"))),
@@ -60,7 +67,7 @@ enum OverviewPages {
                 findings: verdict.findings.map { ConsoleCell($0) })
         } catch {
             return .verdict(
-                word: "UNKNOWN", tone: "bad", findings: [ConsoleCell("the state of the fleet cannot be told: \(error)")]
+                word: "UNKNOWN", tone: "bad", findings: [ConsoleCell("The state of the fleet cannot be told: \(error)")]
             )
         }
     }

@@ -73,24 +73,27 @@ enum PastPages {
                     ConsoleCell(
                         $0.word, href: Address.to("", [("span", $0.word)]), tone: $0.word == span.word ? "here" : nil)
                 }),
-            chart(
-                "Ended runs a second",
-                [
-                    grid.line("succeeded", rows, perSecond("succeeded")),
-                    grid.line("failed", rows, perSecond("failed")),
-                ], rate),
-            chart(
-                "Waiting and running jobs",
-                [
-                    grid.line("ready", rows) { $0.double("ready") },
-                    grid.line("running", rows) { $0.double("running") },
-                    grid.line("scheduled", rows) { $0.double("scheduled") },
-                ], count),
-            chart(
-                "How long jobs wait and run",
-                [grid.line("wait", rows) { $0.double("wait_s") }, grid.line("run", rows) { $0.double("run_s") }],
-                { Figures.span($0) }),
-            chart("Oldest waiting job", [grid.line("oldest", rows) { $0.double("oldest_s") }], { Figures.span($0) }),
+            .charts([
+                chart(
+                    "Ended runs a second",
+                    [
+                        grid.line("succeeded", rows, perSecond("succeeded")),
+                        grid.line("failed", rows, perSecond("failed")),
+                    ], rate),
+                chart(
+                    "Waiting and running jobs",
+                    [
+                        grid.line("ready", rows) { $0.double("ready") },
+                        grid.line("running", rows) { $0.double("running") },
+                        grid.line("scheduled", rows) { $0.double("scheduled") },
+                    ], count),
+                chart(
+                    "How long jobs wait and run",
+                    [grid.line("wait", rows) { $0.double("wait_s") }, grid.line("run", rows) { $0.double("run_s") }],
+                    { Figures.span($0) }),
+                chart(
+                    "Oldest waiting job", [grid.line("oldest", rows) { $0.double("oldest_s") }], { Figures.span($0) }),
+            ]),
         ]
         if !events.isEmpty {
             parts += [.heading("What happened"), table(Array(events.prefix(20)))]
@@ -125,7 +128,7 @@ enum PastPages {
             lines: [
                 grid.line("ready", rows) { $0.double("ready") }, grid.line("running", rows) { $0.double("running") },
             ])
-        return [.heading("The last 24 hours"), ends.part, depth.part]
+        return [.heading("The last 24 hours"), .charts([ends.part, depth.part])]
     }
 
     static func storageCharts(_ context: PageContext) async throws -> [ConsolePart] {
@@ -139,7 +142,7 @@ enum PastPages {
         bytes.spell = { Figures.bytes(Int($0)) }
         let dead = Chart(
             title: "Dead rows, 14 days", times: grid.times, lines: [grid.line("dead rows", rows) { $0.double("dead") }])
-        return [.heading("The past"), bytes.part, dead.part]
+        return [.heading("The past"), .charts([bytes.part, dead.part])]
     }
 
     /// The fleet at one moment.

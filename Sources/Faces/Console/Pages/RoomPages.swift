@@ -117,7 +117,7 @@ enum RoomPages {
     }
 
     private static func webhook(_ context: PageContext) async throws -> ConsolePage {
-        let id = context.request.parameter("id")
+        let id = try context.uuid()
         let found = try await context.json(
             """
             select jsonb_build_object('webhook', (select to_jsonb(w) from millrace.webhooks w where w.id = $1::text::uuid),

@@ -11,7 +11,7 @@ enum SchedulePages {
 
     private static func list(_ context: PageContext) async throws -> ConsolePage {
         let schedules = try await context.json(
-            "select coalesce(jsonb_agg(to_jsonb(s) order by s.name), '[]') from millrace.schedules_shown(null) s"
+            "select coalesce(jsonb_agg(to_jsonb(s) - 'args' order by s.name), '[]') from millrace.schedules_shown(null) s"
         ).elements
         return ConsolePage(
             title: "Schedules", entry: "Schedules",
@@ -80,7 +80,7 @@ enum SchedulePages {
         let found = try await context.json(
             """
             select jsonb_build_object(
-                'schedule', (select to_jsonb(s) from millrace.schedules_shown($1) s),
+                'schedule', (select to_jsonb(s) - 'args' || jsonb_build_object('args', jsonb_pretty(s.args)) from millrace.schedules_shown($1) s),
                 'fires', (select coalesce(jsonb_agg(to_jsonb(f)), '[]') from millrace.schedule_fires($1, 50) f))
             """, [.text(name)])
         guard let schedule = found["schedule"], schedule.text("name") != nil else {
@@ -121,7 +121,7 @@ enum SchedulePages {
                     .own("Job") { .text($0.text("job"), href: $0.int("job").map(Address.job)) },
                     .time("Done", "fired_at"), .count("Missed", "missed"),
                 ], empty: "It has not fired yet."),
-            .code(title: "Arguments", text: schedule["args"]?.pretty ?? "null"),
+            .code(title: "Arguments", text: schedule.text("args") ?? "null"),
         ]
         return ConsolePage(title: "Schedule \(name)", entry: "Schedules", parts: parts)
     }

@@ -124,7 +124,8 @@ enum TemplatePages {
                 Header("Content-Type", "text/html; charset=utf-8"),
                 Header(
                     "Content-Security-Policy",
-                    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'"),
+                    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self' "
+                        + context.frames),
                 Header("X-Frame-Options", "SAMEORIGIN"),
             ], body: .bytes(Array(page.utf8)))
     }

@@ -10,7 +10,10 @@ enum WorkerPages {
 
     private static func list(_ context: PageContext) async throws -> ConsolePage {
         let workers = try await context.json(
-            "select coalesce(jsonb_agg(to_jsonb(w) order by w.worker), '[]') from (select * from millrace.workers limit 500) w"
+            """
+            select coalesce(jsonb_agg(to_jsonb(w) || jsonb_build_object('silent_s', extract(epoch from millrace.now() - w.beat_at)) order by w.worker), '[]')
+              from (select * from millrace.workers limit 500) w
+            """
         ).elements
         return ConsolePage(
             title: "Workers", entry: "Workers",
@@ -21,6 +24,9 @@ enum WorkerPages {
                         .text("Worker", "worker"), .text("Version", "version"),
                         .own("State") { worker in
                             var cell = ConsoleCell.state(worker.text("state"))
+                            if let beat = worker.double("silent_s"), beat > 8 {
+                                cell = ConsoleCell("silent for \(Figures.span(beat))", tone: "bad")
+                            }
                             cell.live = "worker.\(worker.text("worker") ?? "").state"
                             return cell
                         },

@@ -53,10 +53,10 @@
   if (!topic || !window.EventSource) return;
   const bar = document.querySelector('.live'), state = document.getElementById('live-state'), pause = document.getElementById('live-pause');
   bar.hidden = false;
-  let source = null, last = '';
-  const take = (event) => {
-    last = event.lastEventId;
-    for (const [name, text] of Object.entries(JSON.parse(event.data))) {
+  let source = null, last = '', wrote = false;
+  document.addEventListener('input', () => { wrote = true; });
+  const show = (texts) => {
+    for (const [name, text] of Object.entries(texts)) {
       for (const element of document.querySelectorAll('[data-live="' + CSS.escape(name) + '"]')) {
         if (element.textContent === text) continue;
         element.textContent = text;
@@ -65,13 +65,27 @@
         element.classList.add('changed');
       }
     }
+  };
+  const take = (event) => {
+    last = event.lastEventId;
+    show(JSON.parse(event.data));
     state.textContent = 'live';
   };
   const open = () => {
     source = new EventSource(document.body.dataset.base + '/live?topic=' + encodeURIComponent(topic) + (last ? '&after=' + encodeURIComponent(last) : ''));
     source.addEventListener('look', take);
-    source.addEventListener('reload', () => { location.reload(); });
-    source.onerror = () => { state.textContent = 'connection lost; trying again'; };
+    source.addEventListener('lost', (event) => { show(JSON.parse(event.data)); state.textContent = 'the database does not answer; trying again'; });
+    source.addEventListener('reload', (event) => {
+      close();
+      // Nobody loses what they are writing.
+      if (wrote) { state.textContent = 'the job is ' + event.data + ' now: load the page again'; return; }
+      const address = new URL(location);
+      address.searchParams.delete('said');
+      location.replace(address);
+    });
+    source.onerror = () => {
+      state.textContent = source.readyState === EventSource.CLOSED ? 'no longer live: load the page again, perhaps to sign in' : 'connection lost; trying again';
+    };
   };
   const close = () => { source?.close(); source = null; };
   pause.addEventListener('click', () => {

@@ -44,7 +44,7 @@ extension Composer {
     private func consoleAccess() -> ConsoleAccess {
         var access = ConsoleAccess(
             key: settings.text(.consoleKey).map { Array($0.utf8) } ?? Self.randomKey(),
-            token: settings.text(.token).map { AccessToken($0) },
+            token: settings.text(.token),
             users: settings.text(.consoleUsers).flatMap { try? ConsoleUsers(parsing: $0) }, proxy: proxyTokens())
         access.localRole = ConsoleRole(rawValue: settings.string(.consoleRole)) ?? .viewer
         return access
