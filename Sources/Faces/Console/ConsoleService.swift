@@ -88,6 +88,17 @@ package struct ConsoleService: Sendable {
             routes.append(
                 Route(.get, base + file.path, access: .verified) { request in await send(file, request) })
         }
+        // The last, so that every other goes before it.
+        routes.append(
+            Route(.get, "\(base)/{page}", access: .verified) { request in
+                switch admit(request) {
+                case .failure(let refused): refused.response
+                case .success(let visitor):
+                    errorPage(
+                        ErrorAnswer(.notFound, "there is no page \(request.parameter("page").prefix(60))"),
+                        for: visitor)
+                }
+            })
         return routes
     }
 

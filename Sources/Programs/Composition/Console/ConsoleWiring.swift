@@ -85,6 +85,12 @@ extension Composer {
         let live = Route(.get, "/livez", access: .everyone) { _ in .json("{\"live\":true}\n") }
         do {
             return try Listener(options, routes: [live] + console.routes, log: log)
+        } catch .needsToken(let place) {
+            throw Failure(
+                .misused, "\(place) can be reached from outside of this machine, and nobody would have to sign in",
+                hint:
+                    "set MILLRACE_TOKEN, MILLRACE_CONSOLE_USERS_FILE or MILLRACE_CONSOLE_JWT_KEY_FILE, or listen on 127.0.0.1"
+            )
         } catch {
             throw Failure(error.needsCare ? .misused : .failed, error.description, hint: error.hint)
         }
