@@ -154,6 +154,7 @@ package enum Schema {
         Script(name: "samples_pack", bytes: Embedded.samples_pack),
         Script(name: "samples_take", bytes: Embedded.samples_take),
         Script(name: "samples_read", bytes: Embedded.samples_read),
+        Script(name: "measures", bytes: Embedded.measures),
         Script(name: "fleet_past", bytes: Embedded.fleet_past),
         Script(name: "why_rooms", bytes: Embedded.why_rooms),
         Script(name: "why_queue", bytes: Embedded.why_queue),

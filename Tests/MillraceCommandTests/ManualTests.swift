@@ -12,8 +12,10 @@ import Testing
         return text.split(separator: "\n").filter { $0.hasPrefix("### ") }.map { String($0.dropFirst(4)) }
     }
 
-    @Test func `every alarm and every check has its heading in the manual, and no other has`() throws {
-        let known = Alarm.allCases.map(\.rawValue) + Subject.allCases.map(\.rawValue)
+    @Test func `every alarm, check and alert has its heading in the manual, and no other has`() throws {
+        let alerts = try Observability.alerts()
+        #expect(alerts.count > 30)
+        let known = Alarm.allCases.map(\.rawValue) + Subject.allCases.map(\.rawValue) + alerts
         let headings = try Self.headings()
         #expect(Set(headings) == Set(known))
         #expect(headings.count == Set(headings).count)

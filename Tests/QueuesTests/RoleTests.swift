@@ -221,7 +221,7 @@ import Testing
                 "select millrace.report('[]')", "select millrace.retry_fresh(\(id))", "select millrace.steps(\(id))",
                 "select millrace.logs(\(id))",
                 "select millrace.queue_list()", "select millrace.retentions()", "select millrace.schema_state()",
-                "select millrace.depths()", "select millrace.room_lanes()",
+                "select millrace.depths()", "select millrace.room_lanes()", "select millrace.measures_fleet()",
                 "select millrace.rates()",
                 "select millrace.orphans()", "select * from millrace.workers", "select * from millrace.queues",
                 "select millrace.session_close(1)", "select millrace.schedule_set('s', '@daily', 'test')",

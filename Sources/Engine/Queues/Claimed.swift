@@ -11,6 +11,8 @@ package final class Claimed: Sendable {
     package let crashes: Int16
     package let enqueuedAt: Date
     package let claimedAt: Date
+    /// When this process heard of it.
+    package let receivedAt: ContinuousClock.Instant
     package let args: [UInt8]
     package let maxAttempts: Int16?
     package let keyed: Bool
@@ -30,7 +32,8 @@ package final class Claimed: Sendable {
 
     package init(
         seq: Int64, id: Int64, number: Int64, kind: Int32, lane: Lane, attempt: Int16 = 0, crashes: Int16 = 0,
-        enqueuedAt: Date = .distantPast, claimedAt: Date = .distantPast, args: [UInt8] = [], maxAttempts: Int16? = nil,
+        enqueuedAt: Date = .distantPast, claimedAt: Date = .distantPast, receivedAt: ContinuousClock.Instant = .now,
+        args: [UInt8] = [], maxAttempts: Int16? = nil,
         keyed: Bool = false, expired: Bool = false, options: [UInt8]? = nil, metadata: [UInt8]? = nil,
         tags: [String] = [],
         tenant: String? = nil, gates: [Int64] = [], gate: Int64? = nil, isUnread: Bool = false,
@@ -45,6 +48,7 @@ package final class Claimed: Sendable {
         self.crashes = crashes
         self.enqueuedAt = enqueuedAt
         self.claimedAt = claimedAt
+        self.receivedAt = receivedAt
         self.args = args
         self.maxAttempts = maxAttempts
         self.keyed = keyed
@@ -63,7 +67,8 @@ package final class Claimed: Sendable {
     package func holding(_ contents: Contents, _ hold: (any AnyObject & Sendable)?) -> Claimed {
         Claimed(
             seq: seq, id: id, number: number, kind: kind, lane: lane, attempt: attempt, crashes: crashes,
-            enqueuedAt: enqueuedAt, claimedAt: claimedAt, args: contents.args, maxAttempts: maxAttempts, keyed: keyed,
+            enqueuedAt: enqueuedAt, claimedAt: claimedAt, receivedAt: receivedAt, args: contents.args,
+            maxAttempts: maxAttempts, keyed: keyed,
             expired: contents.expired, options: contents.options, metadata: contents.metadata, tags: contents.tags,
             tenant: tenant, gates: gates, gate: gate, hold: hold)
     }

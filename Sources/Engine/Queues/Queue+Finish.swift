@@ -23,6 +23,8 @@ package struct Ended: Sendable {
     package var job: Claimed
     package var outcome: Outcome
     package var milliseconds: Int32?
+    /// How long it waited from its enqueuing to this run, in milliseconds; nil where that was no wait in line.
+    package var waited: Int32?
     package var error: String?
     package var wait: Duration?
     /// The handler's own transaction has recorded it (see `millrace.complete`): only its lease is left to settle.

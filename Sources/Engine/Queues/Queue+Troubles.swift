@@ -76,27 +76,6 @@ package struct LaneRow: Sendable, Equatable {
     }
 }
 
-/// Jobs of a queue, kind and state, as they were last counted for all collectors of metrics.
-package struct MeasureRow: Sendable, Equatable {
-    package var queue: String
-    package var kind: String
-    package var state: String
-    package var jobs: Int
-    /// How long the oldest ready one has waited, in seconds.
-    package var oldest: Double?
-    /// Seconds since they were counted.
-    package var age: Double
-
-    package init(queue: String, kind: String, state: String, jobs: Int, oldest: Double?, age: Double) {
-        self.queue = queue
-        self.kind = kind
-        self.state = state
-        self.jobs = jobs
-        self.oldest = oldest
-        self.age = age
-    }
-}
-
 extension Queue {
     package static func troubles(
         on connection: Connection, deadline: Duration? = nil
@@ -150,18 +129,6 @@ extension Queue {
                 later: Int(try row.int(3)), running: try row.optionalInt(4).map { Int($0) },
                 oldest: row.optionalDouble(5).map { max(0, $0) }, ended: try row.optionalInt(6).map { Int($0) },
                 failed: try row.optionalInt(7).map { Int($0) }, workers: Int(try row.int(8)))
-        }
-    }
-
-    package static func measures(
-        on connection: Connection, deadline: Duration? = nil
-    ) async throws(PostgresError) -> [MeasureRow] {
-        try await connection.query(
-            "select queue, kind, state, jobs, oldest_s, age_s from millrace.measures()", deadline: deadline
-        ) { row throws(PostgresError) in
-            MeasureRow(
-                queue: try row.string(0), kind: try row.string(1), state: try row.string(2),
-                jobs: Int(try row.int(3)), oldest: row.optionalDouble(4), age: max(0, try row.double(5)))
         }
     }
 }

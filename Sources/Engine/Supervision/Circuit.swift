@@ -28,6 +28,17 @@ package struct Circuit: Sendable {
         package var wouldRefuse = 0
 
         package init() {}
+
+        package static func + (left: Self, right: Self) -> Self {
+            var sum = left
+            sum.ok += right.ok
+            sum.failed += right.failed
+            sum.throttled += right.throttled
+            sum.unknown += right.unknown
+            sum.refused += right.refused
+            sum.wouldRefuse += right.wouldRefuse
+            return sum
+        }
     }
 
     package init(_ settings: Breaker.Settings) {

@@ -5,6 +5,12 @@ package struct ProviderStanding: Sendable {
         /// Only probes are let through.
         package var isOpen: Bool
         package var totals: Circuit.Totals
+
+        package init(name: String, isOpen: Bool, totals: Circuit.Totals) {
+            self.name = name
+            self.isOpen = isOpen
+            self.totals = totals
+        }
     }
 
     package var provider: String
@@ -12,6 +18,14 @@ package struct ProviderStanding: Sendable {
     package var taken: Int
     package var waiting: Int
     package var classes: [Class]
+
+    package init(provider: String, slots: Int, taken: Int, waiting: Int, classes: [Class]) {
+        self.provider = provider
+        self.slots = slots
+        self.taken = taken
+        self.waiting = waiting
+        self.classes = classes
+    }
 }
 
 extension Supervisor {

@@ -111,7 +111,7 @@ extension WorkerState {
             }
             sum.add(end)
             failures.add(end)
-            meter.add(end.outcome, milliseconds: end.milliseconds, to: own)
+            meter.add(end.outcome, milliseconds: end.milliseconds, waited: end.waited, to: own)
             if end.outcome == .released { totals.handedBack += 1 } else { totals.finished += 1 }
         }
         leases[number]?.recorded += recorded

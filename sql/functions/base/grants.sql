@@ -8,7 +8,7 @@ declare
     viewer text := millrace.role_name('viewer');
     operator text := millrace.role_name('operator');
     -- People at the console. A viewer reads what is redacted and masked; an operator also acts, and reads what stands in documents.
-    doors_viewer text[] := array['now', 'right_view', 'schema_state', 'depths', 'queue_overview', 'queue_list', 'queue_load', 'rates', 'orphans', 'troubles', 'retrying', 'rooms', 'room_lanes', 'measures', 'outstanding',
+    doors_viewer text[] := array['now', 'right_view', 'schema_state', 'depths', 'queue_overview', 'queue_list', 'queue_load', 'rates', 'orphans', 'troubles', 'retrying', 'rooms', 'room_lanes', 'measures', 'measures_fleet', 'outstanding',
         'blocked_count', 'parked_count', 'dead_count', 'limit_list', 'pins', 'sizes', 'partitions', 'sealed_keys', 'retentions', 'names_known', 'why', 'why_queue',
         'jobs_find', 'job_ids', 'job_count', 'job_errors', 'flow_tree', 'job_shown', 'jobs_shown', 'logs_shown', 'steps_shown', 'redactions', 'kind_list', 'jobs_by_field',
         'failure_groups', 'failure_group', 'failure_group_jobs', 'schedules_shown', 'schedule_fires', 'provider_workers', 'latency_quantile', 'flag_list',
@@ -30,7 +30,7 @@ declare
         'device_add', 'device_remove', 'notice_preferences', 'person_profile', 'own_notice_schedule', 'own_notice_move', 'own_notice_cancel'];
     doors_worker text[] := array['enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'why', 'own_jobs', 'now',
         'register_kinds', 'register_queues', 'horizon', 'claim', 'claim_one', 'claim_limited', 'lanes', 'lanes_above', 'lanes_between', 'promote', 'is_due_between', 'finish', 'complete', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
-        'session_close', 'worker_refused', 'leases_held', 'leases_confirm', 'leases_read', 'leases_return', 'cancels', 'heed_cancels', 'maintain', 'queue_list', 'retentions', 'schema_state', 'depths', 'rates', 'orphans', 'troubles', 'retrying', 'rooms', 'room_lanes', 'why_queue', 'measures', 'outstanding', 'blocked_count',
+        'session_close', 'worker_refused', 'leases_held', 'leases_confirm', 'leases_read', 'leases_return', 'cancels', 'heed_cancels', 'maintain', 'queue_list', 'retentions', 'schema_state', 'depths', 'rates', 'orphans', 'troubles', 'retrying', 'rooms', 'room_lanes', 'why_queue', 'measures', 'measures_fleet', 'outstanding', 'blocked_count',
         'gates_open', 'slots_sweep', 'slots_mend', 'unique_expire', 'limit_list', 'parked_count',
         'step', 'steps', 'report', 'logs', 'retry_fresh',
         'schedule_set', 'schedule_wait', 'schedules_due', 'schedule_advance', 'schedule_problem',

@@ -1,3 +1,4 @@
+import FoundationEssentials
 package import Jobs
 package import Queues
 import Synchronization
@@ -39,6 +40,14 @@ package final class Run: Sendable {
         self.kind = kind
         deadline = timeout.map { ContinuousClock.now + $0 }
         self.whenCutOff = whenCutOff
+    }
+
+    /// How long the job waited from its enqueuing until this run began, in milliseconds. Only for the first run of a job that could run at
+    /// once: one that was scheduled, put back or held back stands in line under a later number than its own, and its wait was wanted.
+    var waited: Int32? {
+        guard job.seq == job.id, job.attempt == 0, job.crashes == 0 else { return nil }
+        let inLine = max(0, job.claimedAt.timeIntervalSince(job.enqueuedAt))
+        return Int32(clamping: Int64(min(inLine * 1000, 2e9)) + Int64((started - job.receivedAt) / .milliseconds(1)))
     }
 
     func attach(_ task: Task<Void, Never>) {

@@ -1,7 +1,7 @@
 package import Queues
 import Synchronization
 
-/// How the runs of a queue and kind ended in this process, and how long they took.
+/// How the runs of a queue and kind ended in this process, how long they took, and how long their jobs had waited.
 package struct RunCounts: Sendable, Equatable {
     /// Upper bounds of the buckets, in milliseconds; a last bucket takes what is longer.
     package static let bounds: [Int32] = [
@@ -16,10 +16,13 @@ package struct RunCounts: Sendable, Equatable {
     /// Runs by how long their handlers took; not cumulated.
     package private(set) var buckets = [Int](repeating: 0, count: bounds.count + 1)
     package private(set) var milliseconds = 0
+    /// First runs by how long their jobs had waited; not cumulated.
+    package private(set) var waits = [Int](repeating: 0, count: bounds.count + 1)
+    package private(set) var waitMilliseconds = 0
 
     package init() {}
 
-    package mutating func add(_ outcome: Outcome, milliseconds taken: Int32?) {
+    package mutating func add(_ outcome: Outcome, milliseconds taken: Int32?, waited: Int32? = nil) {
         switch outcome {
         case .succeeded: succeeded += 1
         case .retried: retried += 1
@@ -28,9 +31,17 @@ package struct RunCounts: Sendable, Equatable {
         case .snoozed: snoozed += 1
         case .released: return
         }
+        if let waited {
+            waits[Self.bucket(waited)] += 1
+            waitMilliseconds += Int(waited)
+        }
         guard let taken else { return }
-        buckets[Self.bounds.firstIndex { taken <= $0 } ?? Self.bounds.count] += 1
+        buckets[Self.bucket(taken)] += 1
         milliseconds += Int(taken)
+    }
+
+    private static func bucket(_ milliseconds: Int32) -> Int {
+        bounds.firstIndex { milliseconds <= $0 } ?? bounds.count
     }
 
     package mutating func add(_ more: RunCounts) {
@@ -41,6 +52,8 @@ package struct RunCounts: Sendable, Equatable {
         snoozed += more.snoozed
         for index in buckets.indices { buckets[index] += more.buckets[index] }
         milliseconds += more.milliseconds
+        for index in waits.indices { waits[index] += more.waits[index] }
+        waitMilliseconds += more.waitMilliseconds
     }
 }
 
@@ -54,11 +67,11 @@ package struct RunMeter: Sendable {
 
     package init() {}
 
-    package mutating func add(_ outcome: Outcome, milliseconds: Int32?, to key: TallyKey) {
+    package mutating func add(_ outcome: Outcome, milliseconds: Int32?, waited: Int32? = nil, to key: TallyKey) {
         if counts.count < Self.most || counts[key] != nil {
-            counts[key, default: RunCounts()].add(outcome, milliseconds: milliseconds)
+            counts[key, default: RunCounts()].add(outcome, milliseconds: milliseconds, waited: waited)
         } else {
-            others.add(outcome, milliseconds: milliseconds)
+            others.add(outcome, milliseconds: milliseconds, waited: waited)
         }
     }
 }

@@ -112,6 +112,7 @@ final class Running: Sendable {
             end = await judge(run, kind: kind, pauses: options?.backoff)
             let (result, hasReported) = run.context.leavings
             if end?.outcome == .succeeded { end?.result = result }
+            end?.waited = run.waited
             if hasReported { await reports.settle(run.context) }
         }
         shared.options.observer?.ended(run.context, end?.outcome, run.started.duration(to: .now))

@@ -3,6 +3,8 @@ import Synchronization
 extension JobWorker {
     /// The state of the worker, for probes and pages.
     package struct Health: Sendable {
+        package var name: String
+        package var version: String
         /// Its session is open, and it takes jobs.
         package var hasStarted: Bool
         /// Why the database does not take it yet.
@@ -27,6 +29,7 @@ extension WorkerShared {
         let totals = state.totals
         let unrecorded = state.unrecorded
         return JobWorker.Health(
+            name: options.name, version: options.versionText,
             hasStarted: isUp.withLock { $0 }, refusal: refusal.withLock { $0 },
             isDraining: state.isDraining || stops.count > 0, cutOff: outage.lasts,
             stall: stalls.longest(atLeast: options.stallsAfter),

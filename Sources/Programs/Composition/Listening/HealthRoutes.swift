@@ -9,7 +9,7 @@ package import Workers
 package enum HealthRoutes {
     package static func all(
         of worker: JobWorker, supervisor: Supervisor?, rooms: @escaping @Sendable () async -> [RoomGauge] = { [] },
-        measures: @escaping @Sendable () async -> [MeasureRow]? = { nil },
+        measures: @escaping @Sendable () async -> Measures? = { nil },
         counts: @escaping @Sendable () -> Listener.Counts
     ) -> [Route] {
         [
@@ -21,8 +21,10 @@ package enum HealthRoutes {
                 return .json(body.compact + "\n", status: isReady ? 200 : 503)
             },
             Route(.get, "/metrics", access: .token) { _ in
-                let jobs = JobMetrics(runs: worker.runCounts, measures: await measures())
-                let gauges = jobs.gauges + (await rooms())
+                let counted = await measures()
+                let jobs = JobMetrics(
+                    runs: worker.runCounts, measures: counted?.jobs, queues: FleetMetrics.queues(of: counted?.fleet))
+                let gauges = jobs.gauges + FleetMetrics(counted?.fleet).gauges + (await rooms())
                 return .text(
                     Metrics.page(worker.health, counts(), supervisor?.standings ?? [], rooms: gauges),
                     type: "text/plain; version=0.0.4; charset=utf-8")

@@ -45,6 +45,9 @@ package enum Metrics {
         func add(_ name: String, _ kind: String, _ help: String, _ value: Int) {
             add(name, kind, help, [("", value)])
         }
+        add(
+            "worker_info", "gauge", "1; its labels say which worker and which build this is.",
+            [(labels([("name", health.name), ("version", health.version)]), 1)])
         add("worker_ready", "gauge", "1 when the worker takes jobs.", HealthRoutes.readiness(health).isReady ? 1 : 0)
         add("worker_database_connected", "gauge", "0 while cut off from the database.", health.cutOff == nil ? 1 : 0)
         add("worker_slots", "gauge", "Jobs at once at most.", health.slots)
@@ -60,47 +63,23 @@ package enum Metrics {
         add("http_connections", "gauge", "Open connections.", listener.connections)
         add(
             "http_requests_total", "counter", "Requests answered, by the class of their status.",
-            (1...5).map { (labels: "{status=\"\($0)xx\"}", value: listener.answered[$0] ?? 0) })
+            (1...5).map { (labels: labels([("status", "\($0)xx")]), value: listener.answered[$0] ?? 0) })
         add("http_requests_broken_total", "counter", "Requests that broke off.", listener.broken)
         for gauge in rooms { page += gauge.text }
-        guard !providers.isEmpty else { return page }
-        func perProvider(_ value: (ProviderStanding) -> Int) -> [(labels: String, value: Int)] {
-            providers.map { ("{provider=\"\(escaped($0.provider))\"}", value($0)) }
-        }
-        add("provider_calls_running", "gauge", "Calls under way.", perProvider(\.taken))
-        add("provider_calls_waiting", "gauge", "Calls that wait in line.", perProvider(\.waiting))
-        func perClass(_ more: [(String, (ProviderStanding.Class) -> Int)]) -> [(labels: String, value: Int)] {
-            providers.flatMap { provider in
-                provider.classes.flatMap { one in
-                    more.map { label, value in
-                        let place = "provider=\"\(escaped(provider.provider))\",class=\"\(escaped(one.name))\""
-                        return ("{\(place)\(label.isEmpty ? "" : ",outcome=\"\(label)\"")}", value(one))
-                    }
-                }
-            }
-        }
-        add(
-            "provider_open", "gauge", "1 while calls are not let through, but for probes.",
-            perClass([("", { $0.isOpen ? 1 : 0 })]))
-        add(
-            "provider_calls_total", "counter", "Calls, by what became of them.",
-            perClass([
-                ("ok", { $0.totals.ok }), ("failed", { $0.totals.failed }), ("throttled", { $0.totals.throttled }),
-            ]))
-        add(
-            "provider_outcomes_unknown_total", "counter", "Calls of which nobody knows what came.",
-            perClass([("", { $0.totals.unknown })]))
-        add(
-            "provider_calls_refused_total", "counter", "Calls that were not let through.",
-            perClass([("", { $0.totals.refused })]))
-        add(
-            "provider_calls_would_refuse_total", "counter",
-            "Calls let through only because an operator observes.", perClass([("", { $0.totals.wouldRefuse })]))
+        page += ProviderMetrics(providers).gauges.map(\.text).joined()
         return page
+    }
+
+    /// `{queue="mail",kind="k"}`; nothing where there are none.
+    package static func labels(_ pairs: [(String, String)]) -> String {
+        guard !pairs.isEmpty else { return "" }
+        return "{" + pairs.map { "\($0.0)=\"\(escaped($0.1))\"" }.joined(separator: ",") + "}"
     }
 
     /// Escapes a label's value.
     static func escaped(_ text: String) -> String {
-        text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
+        // Names of queues and kinds hold nothing that needs it, and there are thousands of labels.
+        guard text.utf8.contains(where: { $0 == 0x5C || $0 == 0x22 || $0 == 0x0A }) else { return text }
+        return text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
     }
 }

@@ -19,7 +19,7 @@ extension Composer {
     package func listener(
         for worker: JobWorker, _ supervisor: Supervisor? = nil, more: [Route] = [],
         rooms: @escaping @Sendable () async -> [RoomGauge] = { [] },
-        measures: @escaping @Sendable () async -> [MeasureRow]? = { nil }
+        measures: @escaping @Sendable () async -> Measures? = { nil }
     ) throws -> Listener? {
         guard let address = settings.listenAddress else { return nil }
         var options = Listener.Options(address: address, token: settings.text(.token).map { AccessToken($0) })

@@ -10,7 +10,7 @@ extension NoticeStanding {
                     [
                         ("accepted", counts.accepted), ("refused", counts.refused), ("failed", counts.failed),
                         ("unknown", counts.unknown),
-                    ].map { (labels: "{lane=\"\(lane)\",outcome=\"\($0.0)\"}", value: Double($0.1)) }
+                    ].map { (labels: Metrics.labels([("lane", lane), ("outcome", $0.0)]), value: Double($0.1)) }
                 })
         ]
         guard let state else { return gauges }

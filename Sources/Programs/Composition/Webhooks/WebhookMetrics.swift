@@ -8,7 +8,7 @@ extension WebhookService.Tally {
                 name: "webhook_events_total", kind: "counter",
                 help: "Events sent to webhooks, by outcome.",
                 values: [("delivered", delivered), ("failed", failed), ("throttled", throttled), ("refused", refused)]
-                    .map { (labels: "{outcome=\"\($0.0)\"}", value: Double($0.1)) })
+                    .map { (labels: Metrics.labels([("outcome", $0.0)]), value: Double($0.1)) })
         ]
     }
 }
