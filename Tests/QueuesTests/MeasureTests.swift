@@ -14,11 +14,11 @@ import Testing
             for _ in 0..<3 { try await connection.enqueue("'strange', queue => 'mail'") }
             try await connection.run(
                 """
-                select millrace.pause('mail', 'test');
+                select millrace.pause('mail');
                 select millrace.schedule_set('s', '@daily', 'test');
                 select millrace.test_clock_advance('61 s')
                 """)
-            #expect(try await connection.measured("queue_paused") == ["{mail}=1"])
+            #expect(try await connection.measured("queue_paused").contains("{mail}=1"))
             #expect(try await connection.measured("jobs_unserved") == ["{strange}=3"])
             #expect(try await connection.measured("workers").contains("{silent}=1"))
             #expect(try await connection.measured("workers_slots") == ["=10"])

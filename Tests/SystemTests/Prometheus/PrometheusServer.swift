@@ -66,7 +66,7 @@ final class PrometheusServer: @unchecked Sendable {  // Process is not Sendable;
         var parts = URLComponents()
         (parts.scheme, parts.host, parts.port, parts.path) = ("http", "127.0.0.1", port, path)
         if !query.isEmpty { parts.queryItems = query }
-        guard let url = parts.url else { throw Program.Failed(description: "no address: \(path)") }
+        guard let url = parts.url else { throw URLError(.badURL) }
         let (data, _) = try await URLSession.shared.data(from: url)
         return try JSONDecoder().decode(Answer<Part>.self, from: data).data
     }

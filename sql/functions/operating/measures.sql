@@ -126,7 +126,7 @@ begin
      cross join millrace.partitions() d
      cross join lateral (values
             ('storage_oldest_transaction_seconds', greatest(0, a.oldest)), ('storage_oldest_snapshot_transactions', greatest(a.pinned, r.held, p.prepared)),
-            ('storage_history_days', coalesce(d.history_days, -1)::float8), ('storage_job_ids', d.job_ids::float8), ('storage_history_strays', d.strays::float8),
+            ('storage_history_ahead_seconds', coalesce(d.history_days * 86400, -1)::float8), ('storage_job_ids', d.job_ids::float8), ('storage_history_strays', d.strays::float8),
             ('database_connections', u.used), ('database_connections_left', u.spare), ('database_notifications_ratio', pg_notification_queue_usage()),
             ('database_frozen_age_transactions', (select age(b.datfrozenxid)::float8 from pg_database b where b.datname = current_database()))) v(name, n)
      where v.n is not null;

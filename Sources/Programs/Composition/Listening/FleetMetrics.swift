@@ -38,7 +38,7 @@ package struct FleetMetrics: Sendable {
         Gauge(
             name: "storage_oldest_snapshot_transactions",
             help: "Age, in transactions, of the oldest row version that somebody may still need."),
-        Gauge(name: "storage_history_days", help: "Days for which partitions of history lie ahead."),
+        Gauge(name: "storage_history_ahead_seconds", help: "For how long partitions of history lie ahead."),
         Gauge(name: "storage_job_ids", help: "Ids for which partitions of job lie ahead."),
         Gauge(name: "storage_history_strays", help: "Rows of history in a default partition; at most 10,000."),
         Gauge(name: "database_connections", help: "Connections of clients to the server."),
