@@ -201,7 +201,7 @@ begin
     ids := array(
         select i from unnest(ids) i
          cross join lateral (select from millrace.job j where j.id = i and j.unique_hash is null offset 0) j
-         where not exists (select from millrace.edge e where e.pred = i) and not exists (select from millrace.edge e where e.succ = i));
+         where not exists (select from millrace.edge e where e.pred = i offset 0) and not exists (select from millrace.edge e where e.succ = i offset 0));
     -- The row lock settles two concurrent redrives, or a redrive and a deletion.
     with redriven as (
         update millrace.history h set outcome = case h.outcome when 3 then 4 else 6 end
@@ -269,7 +269,7 @@ declare
 begin
     ended := array(
         select h.id from millrace.history h
-         where h.id = any (ids) and h.outcome in (1, 2, 3) and not exists (select from millrace.job j where j.id = h.id and j.unique_hash is not null)
+         where h.id = any (ids) and h.outcome in (1, 2, 3) and not exists (select from millrace.job j where j.id = h.id and j.unique_hash is not null offset 0)
          order by h.id for update);
     ended := array(select distinct e from unnest(ended) e);
     if ended <> '{}' then

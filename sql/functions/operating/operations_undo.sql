@@ -287,7 +287,7 @@ declare
 begin
     for one in
         select i.at, array_agg(i.job) as jobs from millrace.operation_items_of(the_operation, ids) i
-         where exists (select from millrace.job j where j.id = i.job) group by i.at
+         where exists (select from millrace.job j where j.id = i.job offset 0) group by i.at
     loop
         -- The one that takes away the record of the end has the job: a retry and a deletion want the same row.
         with gone as (
@@ -344,7 +344,7 @@ begin
         plain := array(
             select i.job from millrace.operation_items_of(op.id, ids) i
              where i.outcome = 1 and i.was in ('timer', 'ready', 'parked') and i.more is null
-               and not exists (select from millrace.edge e where e.pred = i.job));
+               and not exists (select from millrace.edge e where e.pred = i.job offset 0));     -- a look-up for each, and no join
         perform millrace.operation_undo_plain(op.id, plain);
     end if;
     for item in
