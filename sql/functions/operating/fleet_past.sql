@@ -47,13 +47,15 @@ begin
     select a.at, a.event, a.subject, a.version, a.by, left(a.detail, 500) from all_of_them a order by a.at desc, a.event, a.subject limit most;
 end $$;
 
--- The versions of the workers that samples know, the newest first.
+-- The versions of the workers that samples know, the newest first: of the living ones and the last 10,000 that ended within 15 days.
 create or replace function millrace.versions_seen(most int default 20)
 returns table (version text, first_at timestamptz, last_at timestamptz, workers int)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select p.version, min(p.started_at), max(coalesce(p.ended_at, millrace.now())), count(*) filter (where p.ended_at is null)::int
-      from millrace.process p
-     where p.version in (select distinct k.detail from millrace.sample_key k where k.what = 2)
+      from ((select o.* from millrace.session s join millrace.process o on o.session = s.id)
+            union all
+            (select o.* from millrace.process o where o.ended_at >= millrace.now() - interval '15 days' order by o.ended_at desc limit 10000)) p
+     where left(p.version, 128) in (select k.detail from millrace.sample_key k where k.what = 6 or k.what = 2)
      group by p.version order by min(p.started_at) desc limit most
 $$;
 

@@ -146,7 +146,7 @@ begin
         perform millrace.wake(q, l) from unnest(woken) q cross join unnest(lanes) l;
     end loop;
     if jobs > 0 and reason <> 'stopped' then
-        perform millrace.fleet_note('jobs rescued', the_name, detail => format('%s jobs put back, %s of them quarantined', jobs, quarantined));
+        perform millrace.fleet_note('jobs rescued', the_name, detail => format('%s jobs, %s of them quarantined', jobs, quarantined));
     end if;
     select count(*) into remaining from millrace.lease l where l.session = the_session;
     if remaining = 0 then
