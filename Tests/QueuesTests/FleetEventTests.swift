@@ -73,7 +73,7 @@ import Testing
             try await connection.run(
                 "update millrace.sample_state set server_started = server_started - interval '1 day'")
             try await sample()
-            #expect(try await events(connection).map { $0.prefix(28) } == ["(\"server restarted\",postgres,"])
+            #expect(try await events(connection).map { String($0.prefix(29)) } == ["(\"server restarted\",postgres,"])
             try await connection.run(
                 "update millrace.sample_state set server_started = server_started - interval '1 day', timeline = timeline + 4"
             )
