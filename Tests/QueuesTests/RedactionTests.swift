@@ -118,7 +118,9 @@ import Testing
         }
     }
 
-    @Test func `a job is shown without its secrets, and not only to its owner, and nothing stored changes`() async throws {
+    @Test func `a job is shown without its secrets, and not only to its owner, and nothing stored changes`()
+        async throws
+    {
         try await withConnection { connection in
             try await connection.run(
                 "select millrace.register_kinds('{order}', '{null}', null, '[[\"card\", \"email\"]]')")

@@ -110,7 +110,7 @@ begin
           from millrace.kind k
           join millrace.queue q on q.name = the_queue and q.main is null
          where k.name = the_kind and not k.searchable
-           for share of k skip locked                     -- see kind_fields_apply
+           for key share of k skip locked                 -- see kind_fields_apply
             on conflict do nothing;
     end if;
 end $$;

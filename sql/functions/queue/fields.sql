@@ -61,7 +61,7 @@ begin
         on conflict (job, field) do nothing;
 end $$;
 
--- Makes the fields of a kind what its row says. Its row is locked, so that nobody notes a route for it meanwhile (see route_keep): with
+-- Makes the fields of a kind what its row says. The row is locked for update, so that nobody notes a route for it meanwhile (see route_keep): with
 -- one, plain jobs would go the short way of enqueue_as, which knows no fields.
 create or replace function millrace.kind_fields_apply(the_kind int) returns boolean
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$

@@ -146,19 +146,19 @@ begin
     return millrace.redact_walk(args, '{}', 0, rules.words, rules.ends, rules.starts, rules.pattern);
 end $$;
 
--- A text without the values that stand behind names of the list (password=x, "token": "y", Authorization: Bearer z), and without the
--- passwords of URLs. Secrets without their name beside them cannot be known.
-create or replace function millrace.redact_text(said text) returns text
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
-declare
-    names text;
+-- The single names of the list as an expression for texts.
+create or replace function millrace.redact_names() returns text
+language sql stable set search_path = pg_catalog, pg_temp as $$
+    select string_agg(case when length(w.word) >= 5 then '' else E'(?:\\m|_)' end || replace(w.word, '_', '[_ -]?'), '|')
+      from (select distinct millrace.redact_word(n) as word from millrace.redactions() n where n not like '%.%' and n <> '*') w where w.word <> ''
+$$;
+
+create or replace function millrace.redact_said(said text, names text) returns text
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
-    if said !~ '[=:]' then
+    if said is null or said !~ '[=:]' then
         return said;
     end if;
-    select string_agg(case when length(w.word) >= 5 then '' else E'(?:\\m|_)' end || replace(w.word, '_', '[_ -]?'), '|')
-      into names
-      from (select distinct millrace.redact_word(n) as word from millrace.redactions() n where n not like '%.%' and n <> '*') w where w.word <> '';
     if names is not null then
         said := regexp_replace(said,
             '((?:' || names || E')s?[0-9]*["'']?\\s*[:=]\\s*)(?:"(?:[^"\\\\]|\\\\.)*"|''(?:[^''\\\\]|\\\\.)*''|(?:(?:bearer|basic|digest)\\s+)?[^\\s,;&"''})\\]]+)',
@@ -167,15 +167,32 @@ begin
     return regexp_replace(said, E'(://[^:/@\\s]*:)[^@/\\s]+@', E'\\1[redacted]@', 'g');
 end $$;
 
+-- A text without the values that stand behind names of the list (password=x, "token": "y", Authorization: Bearer z), and without the
+-- passwords of URLs. Secrets without their name beside them cannot be known.
+create or replace function millrace.redact_text(said text) returns text
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select millrace.redact_said(said, millrace.redact_names())
+$$;
+
 create or replace function millrace.job_redacted(it millrace.jobs) returns millrace.jobs
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+    rules record := millrace.redact_rules(it.kind);
+    names text := millrace.redact_names();
 begin
-    it.args := millrace.redact(it.kind, it.args);
-    it.result := millrace.redact(it.kind, it.result);
-    it.metadata := millrace.redact(it.kind, it.metadata);
-    it.errors := (select coalesce(jsonb_agg(e.value || jsonb_build_object('error', millrace.redact_text(e.value ->> 'error')) order by e.place), '[]')
-                    from jsonb_array_elements(it.errors) with ordinality e(value, place));
-    it.progress := it.progress || jsonb_build_object('stage', millrace.redact_text(it.progress ->> 'stage'), 'note', millrace.redact_text(it.progress ->> 'note'));
+    if not millrace.is_sealed(it.args) then
+        it.args := millrace.redact_walk(it.args, '{}', 0, rules.words, rules.ends, rules.starts, rules.pattern);
+    end if;
+    it.result := millrace.redact_walk(it.result, '{}', 0, rules.words, rules.ends, rules.starts, rules.pattern);
+    it.metadata := millrace.redact_walk(it.metadata, '{}', 0, rules.words, rules.ends, rules.starts, rules.pattern);
+    if it.errors <> '[]' then
+        it.errors := (select jsonb_agg(e.value || jsonb_build_object('error', millrace.redact_said(e.value ->> 'error', names)) order by e.place)
+                        from jsonb_array_elements(it.errors) with ordinality e(value, place));
+    end if;
+    if it.progress is not null then
+        it.progress := it.progress || jsonb_build_object('stage', millrace.redact_said(it.progress ->> 'stage', names),
+            'note', millrace.redact_said(it.progress ->> 'note', names));
+    end if;
     return it;
 end $$;
 
@@ -195,12 +212,15 @@ create or replace function millrace.jobs_shown(ids bigint[]) returns setof millr
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     n bigint;
+    one millrace.jobs;
 begin
     if ids is null or cardinality(ids) > 500 then
         perform millrace.refuse('ids must be at most 500', 'ids');
     end if;
     foreach n in array ids loop
-        return query select * from millrace.job_shown(n);
+        for one in select j.* from millrace.job(n) j loop
+            return next millrace.job_redacted(one);
+        end loop;
     end loop;
 end $$;
 
