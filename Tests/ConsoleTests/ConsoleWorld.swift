@@ -112,7 +112,7 @@ struct ConsoleWorld: Sendable {
     func post(
         _ path: String, _ form: [(String, String)], _ headers: [(String, String)] = []
     ) async throws -> RawAnswer {
-        let body = form.map { "\(Address.encoded($0.0))=\(Address.encoded($0.1))" }.joined(separator: "&")
+        let body = form.map { "\(PageAddress.encoded($0.0))=\(PageAddress.encoded($0.1))" }.joined(separator: "&")
         return try await RawAnswer.ask(
             "POST \(path) HTTP/1.1", host: host,
             headers + [

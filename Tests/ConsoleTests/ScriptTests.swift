@@ -15,18 +15,18 @@ struct ScriptTests {
                 try await page.setSize(width: 1280, height: 844, isPhone: false)
                 var shown: Set<String> = []
                 let searches = [
-                    ("/search", "search", "/search?q=\(Address.encoded(Seed.script))"),
+                    ("/search", "search", "/search?q=\(PageAddress.encoded(Seed.script))"),
                     (
                         "/jobs", "filter",
-                        "/jobs?state=dead&tag=\(Address.encoded("tag" + Seed.script))&error=\(Address.encoded(Seed.script))"
+                        "/jobs?state=dead&tag=\(PageAddress.encoded("tag" + Seed.script))&error=\(PageAddress.encoded(Seed.script))"
                     ),
-                    ("/audit", "filter", "/audit?who=\(Address.encoded("ann at her desk" + Seed.script))"),
-                    ("/jobs/{id}", "lost", "/jobs/\(Address.encoded(Seed.script))"),
-                    ("/queue", "lost", "/queue?name=\(Address.encoded(Seed.script))"),
-                    ("/failures", "filter", "/failures?kind=\(Address.encoded(Seed.script))"),
+                    ("/audit", "filter", "/audit?who=\(PageAddress.encoded("ann at her desk" + Seed.script))"),
+                    ("/jobs/{id}", "lost", "/jobs/\(PageAddress.encoded(Seed.script))"),
+                    ("/queue", "lost", "/queue?name=\(PageAddress.encoded(Seed.script))"),
+                    ("/failures", "filter", "/failures?kind=\(PageAddress.encoded(Seed.script))"),
                     (
                         "/operations/new", "new",
-                        "/operations/new?state=dead&action=retry&tag=\(Address.encoded("tag" + Seed.script))"
+                        "/operations/new?state=dead&action=retry&tag=\(PageAddress.encoded("tag" + Seed.script))"
                     ),
                 ]
                 for one in try await WalkTests.addresses(world)
@@ -75,7 +75,8 @@ struct ScriptTests {
                 let page = try await browser.page()
                 try await page.go(to: "\(world.origin)/console/jobs/\(try await world.job("running"))")
                 try await eventually("the page is live") {
-                    try await page.evaluate("document.getElementById('live-state').textContent", as: String.self) == "live"
+                    try await page.evaluate("document.getElementById('live-state').textContent", as: String.self)
+                        == "live"
                 }
                 #expect(try await page.text().contains("page 4 of 10\" onfocus"))
                 #expect(try await !page.evaluate("typeof hacked !== 'undefined'", as: Bool.self))

@@ -134,11 +134,13 @@ extension Queue {
     }
 
     /// Kinds of waiting jobs that no worker knows.
+    /// - Parameter span: how many rows it looks at when a kind is unknown.
     package static func orphans(
-        on connection: Connection, deadline: Duration? = nil
+        span: Int = 2_000_000, on connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> [(kind: String, waiting: Int)] {
-        try await connection.query("select kind, waiting from millrace.orphans()", deadline: deadline) {
-            row throws(PostgresError) in (kind: try row.string(0), waiting: Int(try row.int(1)))
+        try await connection.query(
+            "select kind, waiting from millrace.orphans($1)", [.int4(Int32(clamping: span))], deadline: deadline
+        ) { row throws(PostgresError) in (kind: try row.string(0), waiting: Int(try row.int(1)))
         }
     }
 

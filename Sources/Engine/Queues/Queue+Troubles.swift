@@ -19,8 +19,9 @@ package struct TroubleRow: Sendable, Equatable {
     package var failed: Int
     /// The period in which these runs ended, in seconds.
     package var span: Int
-    /// How many jobs wait for another attempt; counting stops at 10,000.
+    /// How many jobs wait for another attempt; counting stops at the cap.
     package var retrying: Int
+    package var retryingCap = 10_000
     package var build: String?
     /// The most frequent error.
     package var error: String?
@@ -77,28 +78,30 @@ package struct LaneRow: Sendable, Equatable {
 }
 
 extension Queue {
+    /// - Parameter cap: where counting retries of a queue and kind stops.
     package static func troubles(
-        on connection: Connection, deadline: Duration? = nil
+        cap: Int = 10_000, on connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> [TroubleRow] {
         try await connection.query(
-            "select trouble, queue, kind, runs, failed, span_s, retrying, build, error from millrace.troubles()",
-            deadline: deadline
+            "select trouble, queue, kind, runs, failed, span_s, retrying, build, error from millrace.troubles(50, $1)",
+            [.int4(Int32(clamping: cap))], deadline: deadline
         ) { row throws(PostgresError) in
             guard let trouble = TroubleRow.Trouble(rawValue: try row.string(0)) else {
                 throw .undecodable(column: 0, expected: "a trouble")
             }
             return TroubleRow(
                 trouble: trouble, queue: try row.string(1), kind: row.optionalString(2), runs: Int(try row.int(3)),
-                failed: Int(try row.int(4)), span: Int(try row.int(5)), retrying: Int(try row.int(6)),
+                failed: Int(try row.int(4)), span: Int(try row.int(5)), retrying: Int(try row.int(6)), retryingCap: cap,
                 build: row.optionalString(7), error: row.optionalString(8))
         }
     }
 
     package static func retries(
-        on connection: Connection, deadline: Duration? = nil
+        cap: Int = 10_000, on connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> [RetryRow] {
-        try await connection.query("select queue, kind, jobs from millrace.retrying()", deadline: deadline) {
-            row throws(PostgresError) in
+        try await connection.query(
+            "select queue, kind, jobs from millrace.retrying($1)", [.int4(Int32(clamping: cap))], deadline: deadline
+        ) { row throws(PostgresError) in
             RetryRow(queue: try row.string(0), kind: try row.string(1), jobs: Int(try row.int(2)))
         }
     }

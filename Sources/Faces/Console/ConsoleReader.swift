@@ -24,7 +24,7 @@ struct ConsoleReader: Sendable {
             try await connection.transaction(keeping: { (try? $0.get()) != nil }) { connection throws(PostgresError) in
                 do throws(PostgresError) {
                     try await connection.execute(
-                        "select set_config('role', coalesce($1, current_setting('role')), true), set_config('millrace.actor', $2, true)",
+                        "select set_config('role', coalesce($1, current_setting('role')), true), set_config('millrace.actor', $2, true), set_config('jit', 'off', true)",
                         [.text(role), .text("console: \(visitor.name)")], deadline: Self.patience)
                 } catch {
                     guard ["42501", "22023"].contains(error.sqlState ?? "") else { throw error }

@@ -121,9 +121,9 @@ package struct ConsoleService: Sendable {
         switch options.access.decide(request) {
         case .visitor(let visitor): return .success(visitor)
         case .signIn:
-            let back = request.method == .get ? Address.of(request) : ConsoleLayout.base
+            let back = request.method == .get ? PageAddress.of(request) : ConsoleLayout.base
             return .failure(
-                Refused(response: Self.redirect(to: "\(ConsoleLayout.base)/signin?back=\(Address.encoded(back))")))
+                Refused(response: Self.redirect(to: "\(ConsoleLayout.base)/signin?back=\(PageAddress.encoded(back))")))
         case .refused(let refusal):
             return .failure(Refused(response: errorPage(refusal, for: nil)))
         }

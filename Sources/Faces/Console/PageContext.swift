@@ -29,7 +29,7 @@ struct PageContext: Sendable {
     }
 
     /// The address of this page, without what it said after an action.
-    var back: String { Address.of(request) }
+    var back: String { PageAddress.of(request) }
 
     /// The number in the path.
     func id(_ name: String = "id") throws -> Int64 {
@@ -70,7 +70,7 @@ struct ConsoleFileRoute: Sendable {
 }
 
 /// Addresses of our own pages.
-enum Address {
+enum PageAddress {
     static func to(_ path: String, _ query: [(String, String?)] = []) -> String {
         let pairs = query.compactMap { name, value in value.map { "\(name)=\(encoded($0))" } }
         return ConsoleLayout.base + path + (pairs.isEmpty ? "" : "?" + pairs.joined(separator: "&"))

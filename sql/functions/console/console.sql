@@ -26,7 +26,7 @@ end $$;
 
 -- Schedules; null: all, up to 500. Their arguments are redacted.
 create or replace function millrace.schedules_shown(the_name text default null) returns setof millrace.schedules
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 declare
     one millrace.schedules;
 begin
@@ -38,13 +38,13 @@ end $$;
 
 -- A message without its recipients and contents.
 create or replace function millrace.mail_shown(the_id uuid) returns jsonb
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $$ select millrace.mail_story(the_id, false) $$;
+language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$ select millrace.mail_story(the_id, false) $$;
 
 -- Documents without title and owner, newest first.
 create or replace function millrace.documents_shown(the_status text default null, after uuid default null, page int default 50)
 returns table (id uuid, mime_type text, size bigint, tenant text, status text, stage text, pages int, pages_done int, pages_failed int, reason text,
     created_at timestamptz, finished_at timestamptz)
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
     last_seq bigint := (select d.seq from millrace.document d where d.id = documents_shown.after);
@@ -61,21 +61,21 @@ begin
 end $$;
 
 create or replace function millrace.document_shown(the_id uuid) returns jsonb
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off as $$
     select millrace.document_story(the_id) - 'title' - 'owner' - 'sha256' - 'made'
 $$;
 
 -- The coming midnights: how many families each takes over, by zone. It looks at the next 10,000 families.
 create or replace function millrace.quest_waves() returns table (at timestamptz, zone text, families bigint, cap bigint)
-language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
     select f.next_rollover_at, f.zone, count(*), 10000::bigint
-      from (select x.next_rollover_at, x.zone from millrace.family x order by x.next_rollover_at limit 10000) f
+      from (select x.next_rollover_at, x.zone from millrace.family x order by x.due_at limit 10000) f
      group by 1, 2 order by 1, 2 limit 100
 $$;
 
 -- Alarms, the newest first; the open ones before all others.
 create or replace function millrace.alarms_shown(page int default 50) returns setof millrace.alarms
-language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
     (select a.* from millrace.alarms a where a.state <> 'resolved' order by a.raised_at desc limit page)
     union all
     (select a.* from millrace.alarms a where a.state = 'resolved' order by a.raised_at desc limit page)
@@ -83,7 +83,7 @@ $$;
 
 -- Whose check-in expires next.
 create or replace function millrace.check_ins_due(page int default 50) returns setof millrace.check_ins
-language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
     select c.* from (select w.person from millrace.watch w where w.wake_at is not null order by w.wake_at limit page) w
       join millrace.check_ins c on c.person = w.person order by c.check_in_expiration
 $$;

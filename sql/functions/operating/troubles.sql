@@ -69,8 +69,9 @@ end $$;
 --             kind is null where no single kind is to blame, but half or more of all runs of the queue failed.
 --   build     half or more of at least 10 runs on the newest build failed, and less than half as many of at least 10 on earlier ones.
 --   retrying  at least 10 jobs wait for another attempt, and fewer succeeded in the last hour.
+-- cap: where counting the retries of a queue and kind stops; all together stop at ten times as many.
 -- One line for each queue and kind, the gravest first in this order: build, failing, retrying. The tallies are read up to 100,000 rows back.
-create or replace function millrace.troubles(most int default 50)
+create or replace function millrace.troubles(most int default 50, cap int default 10000)
 returns table (trouble text, queue text, kind text, runs bigint, failed bigint, span_s int, retrying bigint, build text, error text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 declare
@@ -97,7 +98,7 @@ begin
                    coalesce(sum(b.n) filter (where b.place > 1), 0) as old_n, coalesce(sum(b.bad) filter (where b.place > 1), 0) as old_bad
               from builds b group by b.queue, b.kind
         ), waiting as materialized (
-            select q.name as queue, r.kind, sum(r.n) as n from millrace.retries() r join millrace.queue q on q.id = r.queue group by q.name, r.kind
+            select q.name as queue, r.kind, sum(r.n) as n from millrace.retries(troubles.cap) r join millrace.queue q on q.id = r.queue group by q.name, r.kind
         ), kinds as (
             select e.queue, e.kind, sum(e.good) as good, sum(e.bad) as bad, sum(e.good_now) as good_now, sum(e.bad_now) as bad_now
               from ended e group by e.queue, e.kind

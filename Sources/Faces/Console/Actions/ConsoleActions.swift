@@ -40,7 +40,8 @@ struct ConsoleAction: Sendable {
             [.text(try text($0, "name"))]
         },
         ConsoleAction(
-            "schedule.run", "select to_jsonb(millrace.schedule_run($1)::text)", goesTo: { Address.to("/jobs/\($0)") }
+            "schedule.run", "select to_jsonb(millrace.schedule_run($1)::text)",
+            goesTo: { PageAddress.to("/jobs/\($0)") }
         ) { [.text(try text($0, "name"))] },
         ConsoleAction("provider.force", "select to_jsonb(millrace.provider_force($1, $2, $3, $4::text::interval))") {
             form in
@@ -66,7 +67,7 @@ struct ConsoleAction: Sendable {
         },
         ConsoleAction(
             "operation.start", "select to_jsonb(millrace.operation_start($1, $2, $3, $4, $5)::text)",
-            goesTo: { Address.to("/operations/\($0)") }
+            goesTo: { PageAddress.to("/operations/\($0)") }
         ) { form in
             var args: [String: String] = [:]
             if let text = form["run_at"] { args["run_at"] = text.utf8.count == 16 ? text + ":00Z" : text }

@@ -44,7 +44,7 @@ enum CheckInPages {
                         .own("Alarm") { row in
                             ConsoleCell(
                                 String((row.text("id") ?? "").prefix(8)),
-                                href: Address.to("/alarms/\(row.text("id") ?? "")"))
+                                href: PageAddress.to("/alarms/\(row.text("id") ?? "")"))
                         }, .text("Person", "person"), .state("State", "state"), .text("Cause", "cause"),
                         .count("Step", "step"), .time("Raised", "raised_at"),
                         .time("First contact told", "first_accepted_at"), .text("Acknowledged by", "acknowledged_by"),
@@ -87,7 +87,7 @@ enum CheckInPages {
             parts.append(
                 .forms([
                     ConsoleForm(
-                        id: "resolve", action: Address.to("/act/alarm.resolve"), button: "Resolve the alarm",
+                        id: "resolve", action: PageAddress.to("/act/alarm.resolve"), button: "Resolve the alarm",
                         fields: [
                             ConsoleField(name: "id", value: id, kind: .hidden),
                             ConsoleField(name: "reason", label: "Reason", isNeeded: true),

@@ -22,7 +22,8 @@ enum DocumentPages {
         let next =
             documents.count < 50
             ? nil
-            : Address.to("/documents", [("status", context.query("status")), ("after", documents.last?.text("id"))])
+            : PageAddress.to(
+                "/documents", [("status", context.query("status")), ("after", documents.last?.text("id"))])
         return ConsolePage(
             title: "Documents", entry: "Documents",
             parts: [
@@ -33,7 +34,7 @@ enum DocumentPages {
                 ]),
                 .forms([
                     ConsoleForm(
-                        id: "filter", action: Address.to("/documents"), button: "Show",
+                        id: "filter", action: PageAddress.to("/documents"), button: "Show",
                         fields: [
                             ConsoleField(
                                 name: "status", label: "Status", value: context.query("status") ?? "",
@@ -46,7 +47,7 @@ enum DocumentPages {
                         .own("Document") { row in
                             ConsoleCell(
                                 String((row.text("id") ?? "").prefix(8)),
-                                href: Address.to("/documents/\(row.text("id") ?? "")"))
+                                href: PageAddress.to("/documents/\(row.text("id") ?? "")"))
                         }, .text("Type", "mime_type"), .state("Status", "status"), .text("Stage", "stage"),
                         .count("Pages", "pages"), .count("Done", "pages_done"), .count("Failed", "pages_failed"),
                         .text("Reason", "reason"), .time("Created", "created_at"),
@@ -69,7 +70,7 @@ enum DocumentPages {
                 ("Failed", .count(story.int("pages_failed"))), ("Tenant", .text(story.text("tenant"))),
                 ("Created", .time(story.text("created_at"))), ("Ended", .time(story.text("finished_at"))),
                 ("Computing time", .span(story.double("cpu_ms").map { $0 / 1000 })),
-                ("Job", .text(story.text("job"), href: story.int("job").map(Address.job))),
+                ("Job", .text(story.text("job"), href: story.int("job").map(PageAddress.job))),
             ])
         ]
         if let sentence = story.text("sentence") ?? story.text("reason") {
@@ -79,7 +80,7 @@ enum DocumentPages {
             parts.append(
                 .forms([
                     ConsoleForm(
-                        id: "retry", action: Address.to("/act/document.retry"), button: "Read it again",
+                        id: "retry", action: PageAddress.to("/act/document.retry"), button: "Read it again",
                         fields: [ConsoleField(name: "id", value: id, kind: .hidden)])
                 ]))
         }
@@ -95,7 +96,7 @@ enum DocumentPages {
                         let isShown = mayRead && row.text("status") == "done"
                         return ConsoleCell(
                             row.text("page") ?? "",
-                            href: isShown ? Address.to("/documents/\(id)/page", [("page", row.text("page"))]) : nil)
+                            href: isShown ? PageAddress.to("/documents/\(id)/page", [("page", row.text("page"))]) : nil)
                     }, .state("Status", "status"), .text("Stage", "stage"), .count("Words", "words"),
                     .text("Confidence", "confidence"), .text("Rotation", "rotation"),
                     .own("Computing time", number: true) { .span($0.double("cpu_ms").map { $0 / 1000 }) },
@@ -136,7 +137,7 @@ enum DocumentPages {
         let hasPicture = number == 1 && found.isTrue("preview")
         let picture =
             hasPicture
-            ? "<img src=\"\(Chart.escaped(Address.to("/documents/\(id)/preview")))\" alt=\"Page 1 as a picture\" width=\"\(Int(width))\" height=\"\(Int(height))\">"
+            ? "<img src=\"\(Chart.escaped(PageAddress.to("/documents/\(id)/preview")))\" alt=\"Page 1 as a picture\" width=\"\(Int(width))\" height=\"\(Int(height))\">"
             : ""
         let frame = hasPicture ? "sheet" : "sheet bare"
         return ConsolePage(
@@ -145,7 +146,7 @@ enum DocumentPages {
                 .facts([
                     ("Words", .count(words.count)), ("Origin", .text(content.text("origin"))),
                     ("Confidence", .text(content.text("confidence").map { String($0.prefix(5)) })),
-                    ("Document", ConsoleCell(String(id.prefix(8)), href: Address.to("/documents/\(id)"))),
+                    ("Document", ConsoleCell(String(id.prefix(8)), href: PageAddress.to("/documents/\(id)"))),
                 ]),
                 .html("<div class=\"\(frame)\">\(picture)\(svg)</div>"),
                 .code(title: "Text", text: found["page"]?.text("text") ?? ""),

@@ -22,11 +22,11 @@ enum FailurePages {
         let filter = [("kind", context.query("kind")), ("queue", context.query("queue"))]
         let next =
             groups.count < 50
-            ? nil : Address.to("/failures", filter + [("sort", sort), ("after", groups.last?.text("id"))])
+            ? nil : PageAddress.to("/failures", filter + [("sort", sort), ("after", groups.last?.text("id"))])
         let parts: [ConsolePart] = [
             .forms([
                 ConsoleForm(
-                    id: "filter", action: Address.to("/failures"), button: "Show",
+                    id: "filter", action: PageAddress.to("/failures"), button: "Show",
                     fields: [
                         ConsoleField(name: "kind", label: "Kind", value: context.query("kind") ?? ""),
                         ConsoleField(name: "queue", label: "Queue", value: context.query("queue") ?? ""),
@@ -37,7 +37,8 @@ enum FailurePages {
                 groups,
                 [
                     .own("Error") { group in
-                        ConsoleCell(group.text("gist") ?? "", href: Address.to("/failures/\(group.text("id") ?? "")"))
+                        ConsoleCell(
+                            group.text("gist") ?? "", href: PageAddress.to("/failures/\(group.text("id") ?? "")"))
                     },
                     .text("Kind", "kind"), .text("Class", "class"), .count("Failed", "failed"), .count("Dead", "dead"),
                     .time("First seen", "first_at"), .time("Last seen", "last_at"),
@@ -63,7 +64,7 @@ enum FailurePages {
             throw ErrorAnswer(
                 .notFound, "there is no group \(id)", hint: "It is forgotten 30 days after it was last seen.")
         }
-        let next = found["part"]?.text("next").map { Address.to("/failures/\(id)", [("after", $0)]) }
+        let next = found["part"]?.text("next").map { PageAddress.to("/failures/\(id)", [("after", $0)]) }
         var parts: [ConsolePart] = [
             .paragraph(group.text("gist") ?? "", tone: "bad"),
             .facts([
@@ -88,7 +89,7 @@ enum FailurePages {
         if !examples.isEmpty {
             parts += [
                 .heading("The latest jobs that failed so"),
-                .list(examples.map { ConsoleCell("Job \($0)", href: Int($0).map(Address.job)) }),
+                .list(examples.map { ConsoleCell("Job \($0)", href: Int($0).map(PageAddress.job)) }),
             ]
         }
         return ConsolePage(title: "Failure group \(id)", entry: "Failures", parts: parts)

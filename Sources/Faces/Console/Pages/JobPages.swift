@@ -47,13 +47,15 @@ enum JobPages {
             ])
         let jobs = found.list("jobs")
         let next = found.text("next").map { after in
-            Address.to("/jobs", filter(context).map { $0.0 == "state" ? ("state", state) : $0 } + [("after", after)])
+            PageAddress.to(
+                "/jobs", filter(context).map { $0.0 == "state" ? ("state", state) : $0 } + [("after", after)])
         }
         var parts: [ConsolePart] = [
             .tabs(
                 states.map { word in
                     ConsoleCell(
-                        word, href: Address.to("/jobs", filter(context).map { $0.0 == "state" ? ("state", word) : $0 }),
+                        word,
+                        href: PageAddress.to("/jobs", filter(context).map { $0.0 == "state" ? ("state", word) : $0 }),
                         tone: word == state ? "here" : nil)
                 }), searchForm(context, state: state),
         ]
@@ -76,9 +78,9 @@ enum JobPages {
     static func table(_ jobs: [TemplateValue], state: String, next: String? = nil) -> ConsolePart {
         var columns: [RowColumn] = [
             .own("Job") { job in
-                ConsoleCell(job.text("id") ?? "", href: job.int("id").map(Address.job))
+                ConsoleCell(job.text("id") ?? "", href: job.int("id").map(PageAddress.job))
             }, .text("Kind", "kind"),
-            .text("Queue", "queue") { Address.queue($0.text("queue") ?? "") },
+            .text("Queue", "queue") { PageAddress.queue($0.text("queue") ?? "") },
         ]
         switch state {
         case "running": columns += [.text("Worker", "worker"), .time("Started", "started_at")]
@@ -100,7 +102,7 @@ enum JobPages {
         }
         return .forms([
             ConsoleForm(
-                id: "filter", action: Address.to("/jobs"), button: "Find",
+                id: "filter", action: PageAddress.to("/jobs"), button: "Find",
                 fields: [
                     ConsoleField(name: "state", label: "State", value: state, kind: .choice(states)),
                     field("queue", "Queue"), field("kind", "Kind"), field("tag", "Tag"), field("tenant", "Tenant"),
@@ -129,8 +131,8 @@ enum JobPages {
         let text = context.query("q") ?? ""
         if let id = Int(text) {
             return ConsolePage(
-                title: "Search", entry: "Jobs", parts: [.list([ConsoleCell("Job \(id)", href: Address.job(id))])]
-            ).going(to: Address.job(id))
+                title: "Search", entry: "Jobs", parts: [.list([ConsoleCell("Job \(id)", href: PageAddress.job(id))])]
+            ).going(to: PageAddress.job(id))
         }
         let names = try await context.json(
             """
@@ -140,21 +142,22 @@ enum JobPages {
             """, [.text(text)])
         let queues = names.list("queues").compactMap(\.plainText)
         let kinds = names.list("kinds").compactMap(\.plainText)
-        var cells = queues.map { ConsoleCell("Queue \($0)", href: Address.queue($0)) }
+        var cells = queues.map { ConsoleCell("Queue \($0)", href: PageAddress.queue($0)) }
         cells += kinds.flatMap { kind in
             ["dead", "retrying", "running", "ready"].map { (state: String) in
-                ConsoleCell("\(state) jobs of \(kind)", href: Address.to("/jobs", [("state", state), ("kind", kind)]))
+                ConsoleCell(
+                    "\(state) jobs of \(kind)", href: PageAddress.to("/jobs", [("state", state), ("kind", kind)]))
             }
         }
         cells += [
             ConsoleCell(
                 "Dead jobs with “\(text)” in their error",
-                href: Address.to("/jobs", [("state", "dead"), ("error", text)])),
+                href: PageAddress.to("/jobs", [("state", "dead"), ("error", text)])),
             ConsoleCell(
                 "Jobs that try again, with “\(text)” in their error",
-                href: Address.to("/jobs", [("state", "retrying"), ("error", text)])),
+                href: PageAddress.to("/jobs", [("state", "retrying"), ("error", text)])),
             ConsoleCell(
-                "Dead jobs with the tag \(text)", href: Address.to("/jobs", [("state", "dead"), ("tag", text)])),
+                "Dead jobs with the tag \(text)", href: PageAddress.to("/jobs", [("state", "dead"), ("tag", text)])),
         ]
         return ConsolePage(title: "Search: \(text)", entry: "Jobs", parts: [.list(cells)])
     }

@@ -34,7 +34,7 @@ enum JobStory {
                 .heading("Flow"),
                 .list([
                     ConsoleCell(
-                        "Show the jobs that belong together", href: Address.to("/jobs/\(id)", [("flow", "yes")]))
+                        "Show the jobs that belong together", href: PageAddress.to("/jobs/\(id)", [("flow", "yes")]))
                 ]),
             ]
         }
@@ -50,7 +50,7 @@ enum JobStory {
         var stateCell = ConsoleCell.state(state)
         stateCell.live = "job.\(id).state"
         var facts: [(String, ConsoleCell)] = [
-            ("State", stateCell), ("Queue", .text(job.text("queue"), href: Address.queue(job.text("queue") ?? ""))),
+            ("State", stateCell), ("Queue", .text(job.text("queue"), href: PageAddress.queue(job.text("queue") ?? ""))),
             ("Priority", .text(job.text("priority"))),
             (
                 "Attempt",
@@ -88,7 +88,7 @@ enum JobStory {
         func add(_ name: String, _ button: String, _ more: [ConsoleField] = [], grave: Bool = false) {
             forms.append(
                 ConsoleForm(
-                    id: name, action: Address.to("/act/job.\(name)"), button: button, fields: [job] + more,
+                    id: name, action: PageAddress.to("/act/job.\(name)"), button: button, fields: [job] + more,
                     isGrave: grave))
         }
         switch state {
@@ -197,7 +197,7 @@ enum JobStory {
                         let depth = node.int("depth") ?? 0
                         return ConsoleCell(
                             String(repeating: "· ", count: min(depth, 20)) + (node.text("job") ?? ""),
-                            href: node.int("job").map(Address.job))
+                            href: node.int("job").map(PageAddress.job))
                     }, .text("Kind", "kind"), .state("State", "state"),
                     .own("Below", number: true) { node in
                         let hidden = node.int("hidden") ?? 0

@@ -21,22 +21,22 @@ enum MailPages {
         let mails = found.list("mails")
         let next =
             mails.count < 50
-            ? nil : Address.to("/mail", [("status", context.query("status")), ("after", mails.last?.text("id"))])
+            ? nil : PageAddress.to("/mail", [("status", context.query("status")), ("after", mails.last?.text("id"))])
         let state = found["state"] ?? .null
         return ConsolePage(
             title: "Mail", entry: "Mail",
             parts: [
                 .facts([
                     ("Service", .text(state.text("current"))), ("Chosen service", .text(state.text("chosen"))),
-                    ("Parked", .count(state.int("parked"), href: Address.to("/mail", [("status", "parked")]))),
+                    ("Parked", .count(state.int("parked"), href: PageAddress.to("/mail", [("status", "parked")]))),
                     (
                         "Outcome unknown",
-                        .count(state.int("unknown"), href: Address.to("/mail", [("status", "unknown")]))
+                        .count(state.int("unknown"), href: PageAddress.to("/mail", [("status", "unknown")]))
                     ),
                 ]),
                 .forms([
                     ConsoleForm(
-                        id: "filter", action: Address.to("/mail"), button: "Show",
+                        id: "filter", action: PageAddress.to("/mail"), button: "Show",
                         fields: [
                             ConsoleField(
                                 name: "status", label: "Status", value: context.query("status") ?? "",
@@ -49,7 +49,7 @@ enum MailPages {
                         .own("Message") { mail in
                             ConsoleCell(
                                 String((mail.text("id") ?? "").prefix(8)),
-                                href: Address.to("/mail/\(mail.text("id") ?? "")"))
+                                href: PageAddress.to("/mail/\(mail.text("id") ?? "")"))
                         }, .text("Kind", "kind"), .state("Status", "status"), .text("Service", "service"),
                         .text("Template", "template"), .count("Attempts", "attempts"), .time("Created", "created_at"),
                         .time("Sent", "sent_at"), .text("Error", "error"),
@@ -70,7 +70,7 @@ enum MailPages {
                 ("Template version", .text(story.text("template_version"))),
                 ("Purpose", .text(story.text("purpose"))), ("Priority", .text(story.text("priority"))),
                 ("Created", .time(story.text("created_at"))), ("Sent", .time(story.text("sent_at"))),
-                ("Job", .text(story.text("job"), href: story.int("job").map(Address.job))),
+                ("Job", .text(story.text("job"), href: story.int("job").map(PageAddress.job))),
             ])
         ]
         if let error = story.text("error") { parts.append(.paragraph(error, tone: "bad")) }
@@ -80,7 +80,7 @@ enum MailPages {
                 parts.append(
                     .forms([
                         ConsoleForm(
-                            id: "resolve", action: Address.to("/act/mail.resolve"), button: "Resolve",
+                            id: "resolve", action: PageAddress.to("/act/mail.resolve"), button: "Resolve",
                             fields: [
                                 field,
                                 ConsoleField(
@@ -93,7 +93,7 @@ enum MailPages {
                 parts.append(
                     .forms([
                         ConsoleForm(
-                            id: "cancel", action: Address.to("/act/mail.cancel"), button: "Cancel", fields: [field])
+                            id: "cancel", action: PageAddress.to("/act/mail.cancel"), button: "Cancel", fields: [field])
                     ]))
             }
         }

@@ -37,7 +37,7 @@ enum OperationPages {
             .heading("Act on all that this search finds"),
             .forms([
                 ConsoleForm(
-                    id: "bulk", action: Address.to("/operations/new"), button: "See what it would reach",
+                    id: "bulk", action: PageAddress.to("/operations/new"), button: "See what it would reach",
                     fields: hidden + [
                         ConsoleField(name: "state", value: state, kind: .hidden),
                         ConsoleField(name: "action", label: "Action", value: choices[0], kind: .choice(choices)),
@@ -48,7 +48,7 @@ enum OperationPages {
 
     static func preview(action: String, filter: [(String, String)], button: String) -> ConsoleForm {
         ConsoleForm(
-            id: "preview", action: Address.to("/operations/new"), button: button,
+            id: "preview", action: PageAddress.to("/operations/new"), button: button,
             fields: filter.map { ConsoleField(name: $0.0, value: $0.1, kind: .hidden) }
                 + [ConsoleField(name: "action", value: action, kind: .hidden)], isSearch: true)
     }
@@ -101,7 +101,7 @@ enum OperationPages {
             parts.append(
                 .forms([
                     ConsoleForm(
-                        id: "start", action: Address.to("/act/operation.start"),
+                        id: "start", action: PageAddress.to("/act/operation.start"),
                         button: "Start: \(action) \(count) jobs", fields: fields)
                 ]))
         }
@@ -110,7 +110,7 @@ enum OperationPages {
             .table(
                 found.list("sample"),
                 [
-                    .own("Job") { ConsoleCell($0.text("id") ?? "", href: $0.int("id").map(Address.job)) },
+                    .own("Job") { ConsoleCell($0.text("id") ?? "", href: $0.int("id").map(PageAddress.job)) },
                     .text("Kind", "kind"), .text("Queue", "queue"), .state("State", "state"), .time("Due", "run_at"),
                     .text("Error", "error"),
                 ], empty: "No job fits."),
@@ -122,7 +122,7 @@ enum OperationPages {
         .own("Operation") { row in
             ConsoleCell(
                 "\(row.text("id") ?? ""): \(row.text("action") ?? "")",
-                href: Address.to("/operations/\(row.text("id") ?? "")"))
+                href: PageAddress.to("/operations/\(row.text("id") ?? "")"))
         }, .state("State", "state"), .text("By", "said_by"), .text("Role", "who"), .count("To reach", "jobs"),
         .count("Done", "done"), .count("Refused", "refused"), .count("Undone", "undone"), .count("Gone past", "past"),
         .time("Started", "started_at"), .time("Ended", "ended_at"),
@@ -133,7 +133,7 @@ enum OperationPages {
             "select coalesce(jsonb_agg(to_jsonb(o)), '[]') from millrace.operation_list($1, 50) o",
             [.int8(try context.number("after"))]
         ).elements
-        let next = rows.count < 50 ? nil : Address.to("/operations", [("after", rows.last?.text("id"))])
+        let next = rows.count < 50 ? nil : PageAddress.to("/operations", [("after", rows.last?.text("id"))])
         return ConsolePage(
             title: "Operations", entry: "Operations",
             parts: [
@@ -158,7 +158,7 @@ enum OperationPages {
         let items = found.list("items")
         let next =
             items.count < 100
-            ? nil : Address.to("/operations/\(id)", [("which", which), ("after", items.last?.text("job"))])
+            ? nil : PageAddress.to("/operations/\(id)", [("which", which), ("after", items.last?.text("job"))])
         var facts: [(String, ConsoleCell)] = [
             ("Action", .text(operation.text("action"))), ("State", .state(state)),
             ("By", .text(operation.text("said_by"))),
@@ -186,12 +186,12 @@ enum OperationPages {
             .heading("Jobs"),
             .tabs(
                 ["done", "nothing", "refused", "undone", "past"].map {
-                    ConsoleCell($0, href: Address.to("/operations/\(id)", [("which", $0)]))
+                    ConsoleCell($0, href: PageAddress.to("/operations/\(id)", [("which", $0)]))
                 }),
             .table(
                 items,
                 [
-                    .own("Job") { ConsoleCell($0.text("job") ?? "", href: $0.int("job").map(Address.job)) },
+                    .own("Job") { ConsoleCell($0.text("job") ?? "", href: $0.int("job").map(PageAddress.job)) },
                     .text("Outcome", "outcome"), .text("Reason", "reason"), .text("Undo", "undo"),
                     .text("Why not undone", "undo_reason"), .time("Time", "at"),
                 ], empty: "No jobs to show; those of an operation are listed for a day.", next: next),
@@ -202,7 +202,7 @@ enum OperationPages {
     private static func actions(_ id: Int64, _ operation: TemplateValue, _ state: String) -> [ConsoleForm] {
         let field = ConsoleField(name: "id", value: "\(id)", kind: .hidden)
         func form(_ name: String, _ button: String) -> ConsoleForm {
-            ConsoleForm(id: name, action: Address.to("/act/operation.\(name)"), button: button, fields: [field])
+            ConsoleForm(id: name, action: PageAddress.to("/act/operation.\(name)"), button: button, fields: [field])
         }
         var forms: [ConsoleForm] = []
         switch state {
@@ -223,13 +223,13 @@ enum OperationPages {
             [.text(action), .text(who), .text(object), .int8(try context.number("after"))]
         ).elements
         let filter = [("action", action), ("who", who), ("object", object)]
-        let next = rows.count < 100 ? nil : Address.to("/audit", filter + [("after", rows.last?.text("id"))])
+        let next = rows.count < 100 ? nil : PageAddress.to("/audit", filter + [("after", rows.last?.text("id"))])
         return ConsolePage(
             title: "Audit", entry: "Audit",
             parts: [
                 .forms([
                     ConsoleForm(
-                        id: "filter", action: Address.to("/audit"), button: "Show",
+                        id: "filter", action: PageAddress.to("/audit"), button: "Show",
                         fields: [
                             ConsoleField(name: "action", label: "Action", value: action ?? ""),
                             ConsoleField(name: "who", label: "Who", value: who ?? ""),
@@ -249,7 +249,7 @@ enum OperationPages {
                             return ConsoleCell(String(detail.joined(separator: ", ").prefix(400)))
                         },
                     ], empty: "Nobody has acted yet.", next: next),
-                .list([ConsoleCell("As JSON lines", href: Address.to("/audit/export", filter))]),
+                .list([ConsoleCell("As JSON lines", href: PageAddress.to("/audit/export", filter))]),
             ])
     }
 

@@ -34,7 +34,7 @@ enum OverviewPages {
                 ("Ready", ConsoleCell(QueuePages.totalReady(queues), live: "total.ready")),
                 ("Running", .count(queues.reduce(0) { $0 + ($1.int("running") ?? 0) }, live: "total.running")),
                 ("Oldest waiting", .span(oldest.map { max(0, context.now.timeIntervalSince($0)) })),
-                ("Workers", .count(facts.int("workers"), href: Address.to("/workers"), live: "total.workers")),
+                ("Workers", .count(facts.int("workers"), href: PageAddress.to("/workers"), live: "total.workers")),
                 (
                     "Silent workers",
                     ConsoleCell(
@@ -42,13 +42,13 @@ enum OverviewPages {
                 ),
                 ("Slots in use", ConsoleCell("\(facts.int("busy") ?? 0) of \(facts.int("slots") ?? 0)")),
                 ("Succeeded in 5 min", .count(rates.int("succeeded"))),
-                ("Failed in 5 min", .count(rates.int("failed"), href: Address.to("/failures"))),
+                ("Failed in 5 min", .count(rates.int("failed"), href: PageAddress.to("/failures"))),
             ]))
         parts += try await PastPages.charts(context, span: span)
         parts.append(.heading("Queues"))
         parts.append(QueuePages.table(Array(queues.prefix(20))))
         if queues.count > 20 {
-            parts.append(.list([ConsoleCell("All \(queues.count) queues", href: Address.to("/queues"))]))
+            parts.append(.list([ConsoleCell("All \(queues.count) queues", href: PageAddress.to("/queues"))]))
         }
         let lanes = facts.list("lanes").filter {
             ($0.int("waiting") ?? 0) + ($0.int("running") ?? 0) + ($0.int("later") ?? 0) > 0

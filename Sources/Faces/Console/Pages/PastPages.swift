@@ -71,7 +71,8 @@ enum PastPages {
             .tabs(
                 OverviewPages.spans.map {
                     ConsoleCell(
-                        $0.word, href: Address.to("", [("span", $0.word)]), tone: $0.word == span.word ? "here" : nil)
+                        $0.word, href: PageAddress.to("", [("span", $0.word)]),
+                        tone: $0.word == span.word ? "here" : nil)
                 }),
             .charts([
                 chart(
@@ -157,7 +158,7 @@ enum PastPages {
         let asked = moment ?? context.now.addingTimeInterval(-3600)
         let form = ConsolePart.forms([
             ConsoleForm(
-                id: "when", action: Address.to("/past"), button: "Show the fleet then",
+                id: "when", action: PageAddress.to("/past"), button: "Show the fleet then",
                 fields: [
                     ConsoleField(
                         name: "at", label: "Moment (UTC)",
@@ -193,7 +194,7 @@ enum PastPages {
                 .table(
                     found.list("queues"),
                     [
-                        .text("Queue", "queue") { Address.queue($0.text("queue") ?? "") }, .count("Ready", "ready"),
+                        .text("Queue", "queue") { PageAddress.queue($0.text("queue") ?? "") }, .count("Ready", "ready"),
                         .count("Running", "running"), .count("Scheduled", "scheduled"), .span("Oldest", "oldest_s"),
                         .own("Paused") { ConsoleCell($0.isTrue("paused") ? "yes" : "no") },
                         .count("Succeeded", "succeeded"), .count("Failed", "failed"), .count("Dead", "dead"),

@@ -11,7 +11,7 @@ enum ProviderPages {
     private static let columns: [RowColumn] = [
         .own("Provider") { row in
             ConsoleCell(
-                row.text("provider") ?? "", href: Address.to("/provider", [("name", row.text("provider"))]))
+                row.text("provider") ?? "", href: PageAddress.to("/provider", [("name", row.text("provider"))]))
         }, .text("Class", "class"), .state("State", "state"), .count("OK", "ok"), .count("Failed", "failed"),
         .count("Throttled", "throttled"),
         .own("p99", number: true) { .span($0.double("p99_ms").map { $0 / 1000 }) },
@@ -48,7 +48,7 @@ enum ProviderPages {
             parts.append(
                 .forms([
                     ConsoleForm(
-                        id: "force", action: Address.to("/act/provider.force"), button: "Force",
+                        id: "force", action: PageAddress.to("/act/provider.force"), button: "Force",
                         fields: [
                             ConsoleField(name: "provider", value: name, kind: .hidden),
                             ConsoleField(
@@ -75,11 +75,11 @@ enum ProviderPages {
             .table(
                 found.list("retrying"),
                 [
-                    .text("Queue", "queue") { Address.queue($0.text("queue") ?? "") }, .text("Kind", "kind"),
+                    .text("Queue", "queue") { PageAddress.queue($0.text("queue") ?? "") }, .text("Kind", "kind"),
                     .own("Wait for another attempt", number: true) { row in
                         .count(
                             row.int("jobs"),
-                            href: Address.to("/jobs", [("state", "retrying"), ("kind", row.text("kind"))]))
+                            href: PageAddress.to("/jobs", [("state", "retrying"), ("kind", row.text("kind"))]))
                     },
                 ], empty: "No job waits for another attempt."), RoomPages.lanes(found.list("lanes")),
             .heading("What each worker sees"),

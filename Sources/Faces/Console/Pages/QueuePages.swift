@@ -26,7 +26,7 @@ enum QueuePages {
         .table(
             queues,
             [
-                .text("Queue", "queue") { Address.queue($0.text("queue") ?? "") },
+                .text("Queue", "queue") { PageAddress.queue($0.text("queue") ?? "") },
                 .own("Ready", number: true) { queue in
                     ConsoleCell(
                         ready(queue), tone: queue.int("ready") == 0 ? "quiet" : nil,
@@ -77,21 +77,21 @@ enum QueuePages {
         ]
         parts += JobPages.why(found["why"])
         if context.mayAct() {
-            let back = Address.queue(name)
+            let back = PageAddress.queue(name)
             parts.append(.forms(actions(name, isPaused: isPaused, limit: found["limit"], back: back)))
         }
         parts += [
             .heading("Jobs"),
             .tabs(
                 JobPages.states.map {
-                    ConsoleCell($0, href: Address.to("/jobs", [("state", $0), ("queue", name)]))
+                    ConsoleCell($0, href: PageAddress.to("/jobs", [("state", $0), ("queue", name)]))
                 }),
             .heading("The last hour by kind"),
             .table(
                 found["rates"]?.elements ?? [],
                 [
                     .text("Kind", "kind") { row in
-                        Address.to("/failures", [("kind", row.text("kind")), ("queue", name)])
+                        PageAddress.to("/failures", [("kind", row.text("kind")), ("queue", name)])
                     }, .count("Succeeded", "succeeded"), .count("Failed", "failed"), .count("Dead", "dead"),
                     .count("Cancelled", "cancelled"),
                     .own("Mean duration", number: true) { row in
@@ -110,10 +110,12 @@ enum QueuePages {
         let queue = ConsoleField(name: "queue", value: name, kind: .hidden)
         return [
             isPaused
-                ? ConsoleForm(id: "resume", action: Address.to("/act/queue.resume"), button: "Resume", fields: [queue])
-                : ConsoleForm(id: "pause", action: Address.to("/act/queue.pause"), button: "Pause", fields: [queue]),
+                ? ConsoleForm(
+                    id: "resume", action: PageAddress.to("/act/queue.resume"), button: "Resume", fields: [queue])
+                : ConsoleForm(
+                    id: "pause", action: PageAddress.to("/act/queue.pause"), button: "Pause", fields: [queue]),
             ConsoleForm(
-                id: "limit", action: Address.to("/act/queue.limit"), button: "Set the limit",
+                id: "limit", action: PageAddress.to("/act/queue.limit"), button: "Set the limit",
                 fields: [
                     queue,
                     ConsoleField(
@@ -136,7 +138,7 @@ enum QueuePages {
                             let name = row.text("name") ?? ""
                             return ConsoleCell(
                                 "\(row.text("scope") ?? "") \(name)",
-                                href: row.text("scope") == "queue" ? Address.queue(name) : nil)
+                                href: row.text("scope") == "queue" ? PageAddress.queue(name) : nil)
                         },
                         .count("Running", "running"), .count("At once", "concurrency"), .count("Waiting", "parked"),
                         .own("Rate") { row in

@@ -65,14 +65,14 @@ enum RoomPages {
             [.text(context.query("status")), .bool(context.query("alarms") == "yes"), .text(context.query("after"))]
         ).elements
         let filter = [("status", context.query("status")), ("alarms", context.query("alarms"))]
-        let next = rows.count < 50 ? nil : Address.to("/notices", filter + [("after", rows.last?.text("id"))])
+        let next = rows.count < 50 ? nil : PageAddress.to("/notices", filter + [("after", rows.last?.text("id"))])
         return ConsolePage(
             title: "Notices", entry: "Notices",
             parts: [
                 try await lanes(of: "notices", context),
                 .forms([
                     ConsoleForm(
-                        id: "filter", action: Address.to("/notices"), button: "Show",
+                        id: "filter", action: PageAddress.to("/notices"), button: "Show",
                         fields: [
                             ConsoleField(
                                 name: "status", label: "Status", value: context.query("status") ?? "",
@@ -108,7 +108,8 @@ enum RoomPages {
                     rows,
                     [
                         .own("Webhook") { row in
-                            ConsoleCell(row.text("url") ?? "", href: Address.to("/webhooks/\(row.text("id") ?? "")"))
+                            ConsoleCell(
+                                row.text("url") ?? "", href: PageAddress.to("/webhooks/\(row.text("id") ?? "")"))
                         }, .state("State", "state"), .text("Reason", "reason"), .text("Tenant", "tenant"),
                         .count("Waiting", "waiting"), .time("Failing since", "failing_since"),
                         .time("Last success", "succeeded_at"),
@@ -138,7 +139,7 @@ enum RoomPages {
             parts.append(
                 .forms([
                     ConsoleForm(
-                        id: "enable", action: Address.to("/act/webhook.enable"), button: "Switch on",
+                        id: "enable", action: PageAddress.to("/act/webhook.enable"), button: "Switch on",
                         fields: [ConsoleField(name: "id", value: id, kind: .hidden)])
                 ]))
         }

@@ -20,7 +20,7 @@ enum SchedulePages {
                 .table(
                     schedules,
                     [
-                        .text("Schedule", "name") { Address.to("/schedule", [("name", $0.text("name"))]) },
+                        .text("Schedule", "name") { PageAddress.to("/schedule", [("name", $0.text("name"))]) },
                         .text("Kind", "kind"), .text("When", "expression"), .text("Zone", "zone"),
                         .time("Next", "next_at"), .time("Last", "last_fire_at"),
                         .own("State") { row in
@@ -93,7 +93,7 @@ enum SchedulePages {
                 ("Zone", .text(schedule.text("zone"))),
                 ("Queue", .text(schedule.text("queue"))), ("Next", .time(schedule.text("next_at"))),
                 ("Last", .time(schedule.text("last_fire_at"))),
-                ("Last job", .text(schedule.text("last_job"), href: schedule.int("last_job").map(Address.job))),
+                ("Last job", .text(schedule.text("last_job"), href: schedule.int("last_job").map(PageAddress.job))),
                 ("Fired", .count(schedule.int("fired"))), ("Skipped", .count(schedule.int("skipped"))),
                 ("Missed", .count(schedule.int("missed"))),
                 ("Catch up", .text(schedule.text("catch_up"))), ("Overlap", .text(schedule.text("overlap"))),
@@ -104,7 +104,7 @@ enum SchedulePages {
         if context.mayAct() {
             let field = ConsoleField(name: "name", value: name, kind: .hidden)
             func form(_ id: String, _ button: String) -> ConsoleForm {
-                ConsoleForm(id: id, action: Address.to("/act/schedule.\(id)"), button: button, fields: [field])
+                ConsoleForm(id: id, action: PageAddress.to("/act/schedule.\(id)"), button: button, fields: [field])
             }
             parts.append(
                 .forms([isPaused ? form("resume", "Resume") : form("pause", "Pause"), form("run", "Run now")]))
@@ -118,7 +118,7 @@ enum SchedulePages {
                 found.list("fires"),
                 [
                     .time("Time", "fire_at"), .text("What", "what"),
-                    .own("Job") { .text($0.text("job"), href: $0.int("job").map(Address.job)) },
+                    .own("Job") { .text($0.text("job"), href: $0.int("job").map(PageAddress.job)) },
                     .time("Done", "fired_at"), .count("Missed", "missed"),
                 ], empty: "It has not fired yet."),
             .code(title: "Arguments", text: schedule.text("args") ?? "null"),

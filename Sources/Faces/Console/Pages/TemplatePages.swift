@@ -23,7 +23,7 @@ enum TemplatePages {
                         .own("Template") { row in
                             ConsoleCell(
                                 row.text("name") ?? "",
-                                href: Address.to(
+                                href: PageAddress.to(
                                     "/template",
                                     [
                                         ("name", row.text("name")), ("locale", row.text("locale")),
@@ -83,7 +83,7 @@ enum TemplatePages {
         let query = [("name", template.name), ("locale", template.locale), ("version", "\(template.version)")]
         func frame(_ title: String, _ look: String) -> ConsolePart {
             let address = Chart.escaped(
-                Address.to("/template/preview", query.map { ($0.0, $0.1 as String?) } + [("look", look)]))
+                PageAddress.to("/template/preview", query.map { ($0.0, $0.1 as String?) } + [("look", look)]))
             return .html(
                 "<section class=\"\(look == "phone" ? "phone" : "wide")\"><h3>\(title)</h3><iframe sandbox title=\"\(title) preview\" src=\"\(address)\" loading=\"lazy\"></iframe></section>"
             )

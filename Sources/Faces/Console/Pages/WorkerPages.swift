@@ -71,7 +71,7 @@ enum WorkerPages {
             .heading("Before and after"),
             .forms([
                 ConsoleForm(
-                    id: "compare", action: Address.to("/versions"), button: "Compare",
+                    id: "compare", action: PageAddress.to("/versions"), button: "Compare",
                     fields: [
                         ConsoleField(name: "before", label: "Before", value: before, kind: .choice(names)),
                         ConsoleField(name: "after", label: "After", value: after, kind: .choice(names)),

@@ -30,7 +30,11 @@ extension Composer {
                 let report = try await StatusReport.read(on: connection, cap: 50, patience: .seconds(2))
                 let findings = report.findings
                 let worst = findings.map(\.severity).max() ?? .ok
-                return ConsoleService.Verdict(word: worst.word, findings: findings.map(\.sentence))
+                return ConsoleService.Verdict(
+                    word: worst.word,
+                    findings: findings.map { finding in
+                        finding.sentence + (finding.command.map { " — run: \($0)" } ?? "")
+                    })
             }
         } catch {
             throw Failure("the console cannot start: \(error)")

@@ -76,8 +76,14 @@ package struct StatusReport: Sendable {
         package let waiting: Int
     }
 
+    /// With a small cap everything is read up to a small bound: the console asks every few seconds.
+    private static func bounds(_ cap: Int?) -> (orphans: Int, retries: Int) {
+        (cap ?? .max) < 10_000 ? (10_000, 1_000) : (2_000_000, 10_000)
+    }
+
     /// - Parameter patience: the deadline of each section.
     package static func read(on connection: Connection, cap: Int?, patience: Duration) async throws -> StatusReport {
+        let bounds = Self.bounds(cap)
         let schema = await section { () throws(PostgresError) in try await Queue.schemaState(on: connection) }
         var report = StatusReport(
             schema: schema,
@@ -98,7 +104,7 @@ package struct StatusReport: Sendable {
                 try await MailAdmin.state(on: connection, deadline: patience)
             },
             orphans: await section { () throws(PostgresError) in
-                try await Queue.orphans(on: connection, deadline: patience).map {
+                try await Queue.orphans(span: bounds.orphans, on: connection, deadline: patience).map {
                     Orphan(kind: $0.kind, waiting: $0.waiting)
                 }
             },
@@ -118,7 +124,7 @@ package struct StatusReport: Sendable {
                 try await Queue.parkedCount(on: connection, deadline: patience)
             },
             sealed: await section { () throws(PostgresError) in
-                try await Queue.sealedKeys(cap: 10_000, on: connection, deadline: patience)
+                try await Queue.sealedKeys(cap: bounds.retries, on: connection, deadline: patience)
             },
             pins: await section { () throws(PostgresError) in
                 try await Queue.pins(on: connection, deadline: patience)
@@ -149,6 +155,7 @@ package struct StatusReport: Sendable {
     /// What stands beside the queues: the rooms, and what goes wrong.
     private mutating func readRooms(on connection: Connection, patience: Duration) async {
         let cap = cap
+        let bounds = Self.bounds(cap)
         quests = await Self.section { () throws(PostgresError) in
             try await QuestAdmin.state(on: connection, deadline: patience)
         }
@@ -168,10 +175,10 @@ package struct StatusReport: Sendable {
             try await Queue.connectionsLeft(on: connection, deadline: patience)
         }
         troubles = await Self.section { () throws(PostgresError) in
-            try await Queue.troubles(on: connection, deadline: patience)
+            try await Queue.troubles(cap: bounds.retries, on: connection, deadline: patience)
         }
         retries = await Self.section { () throws(PostgresError) in
-            try await Queue.retries(on: connection, deadline: patience)
+            try await Queue.retries(cap: bounds.retries, on: connection, deadline: patience)
         }
         rooms = await Self.section { () throws(PostgresError) in
             try await Queue.rooms(on: connection, deadline: patience)

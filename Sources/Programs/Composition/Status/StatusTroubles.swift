@@ -46,7 +46,7 @@ extension TroubleRow {
         case .build: "\(what): \(share) on the newest build, \(build ?? "?"), and earlier builds did not fail\(said)"
         case .failing: "\(what): \(share) \(span)\(said)"
         case .retrying:
-            "\(what): \(QueueDepth.counted(retrying, cap: 10_000)) jobs wait for another attempt, more than succeeded in the last hour\(said)"
+            "\(what): \(QueueDepth.counted(retrying, cap: retryingCap)) jobs wait for another attempt, more than succeeded in the last hour\(said)"
         }
     }
 
