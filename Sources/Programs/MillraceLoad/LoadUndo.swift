@@ -229,7 +229,6 @@ private struct UndoScenario: Sendable {
         let judged = verdicts.values.reduce(0, +)
         let wrong = verdicts.filter { $0.key.hasPrefix("wrong") }.values.reduce(0, +)
         let before = verdicts.filter { $0.key.hasPrefix("as before") }.values.reduce(0, +)
-        let exactly = verdicts["as before"] ?? 0
         for (verdict, jobs) in verdicts.sorted(by: { $0.value > $1.value }) {
             invocation.console.note("\(verdict): \(Humane.count(jobs))")
         }
@@ -247,7 +246,7 @@ private struct UndoScenario: Sendable {
                 .atMost(
                     "listed as gone past, and yet as before", 0, measured: Double(verdicts["listed wrongly"] ?? 0),
                     unit: ""),
-                .atLeast("exactly as before", Double(judged) / 2, measured: Double(exactly), unit: ""),
+                .atLeast("as before, or gone on from there", Double(judged) / 2, measured: Double(before), unit: ""),
                 .atMost("jobs of another queue that were cancelled", 0, measured: Double(touched), unit: ""),
                 .atLeast("actions in the audit", 2, measured: Double(audited), unit: ""),
             ],
