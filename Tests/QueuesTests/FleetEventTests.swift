@@ -56,8 +56,8 @@ import Testing
                 try await events(connection) == [
                     "(\"worker started\",worker-1,0,f,)", "(\"queue paused\",mail,,t,)", "(\"queue resumed\",mail,,t,)",
                     "(\"provider forced\",resend,,t,\"forced_open: why\")",
-                    "(\"jobs rescued\",worker-1,,f,\"1 jobs, 0 of them quarantined\")",
                     "(\"worker lost\",worker-1,0,f,lost)",
+                    "(\"jobs rescued\",worker-1,,f,\"1 jobs, 0 of them quarantined\")",
                 ])
         }
     }
