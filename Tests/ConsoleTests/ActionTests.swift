@@ -135,7 +135,7 @@ struct ActionTests {
                     #expect(
                         try await world.connection.bool("select \(press.proof)"), "\(press.action): \(press.proof)")
                     let problems =
-                        width < 600 ? try await page.accessProblems() : try await page.problems(smallestTarget: 24)
+                        width < 600 ? try await page.accessProblems() : try await page.problems(smallestTarget: 0)
                     #expect(problems == [], "after \(press.action)")
                     page.forget()
                 }

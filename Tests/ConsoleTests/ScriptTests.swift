@@ -57,7 +57,7 @@ struct ScriptTests {
                     "/documents/{id}/page",
                     "/checkins", "/alarms/{id}", "/notices", "/webhooks", "/webhooks/{id}", "/operations",
                     "/operations/{id}", "/audit", "/past",
-                    "/versions", "/search",
+                    "/search",
                 ] {
                     #expect(shown.contains(path), "nothing of a user's is on \(path)")
                 }

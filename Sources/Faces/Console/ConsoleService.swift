@@ -202,6 +202,8 @@ package struct ConsoleService: Sendable {
                 return ErrorAnswer(
                     .permission, "your role may not do this: \(server.message)",
                     hint: "ask somebody with a higher role, or an admin for that role")
+            case "22P02", "22003", "22007", "22008":
+                return ErrorAnswer(.invalid, "a value in the address or in the form cannot be read")
             case "23505", "55000": return ErrorAnswer(.conflict, server.message, hint: server.hint)
             case let state where state.hasPrefix("22"): return ErrorAnswer(.invalid, server.message, hint: server.hint)
             case "3F000", "42883", "42P01":

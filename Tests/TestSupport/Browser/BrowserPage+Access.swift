@@ -61,14 +61,14 @@ extension BrowserPage {
             "there is one banner and one footer",
             "return all('body > header').length === 1 && all('body > footer').length === 1 ? [] : ['not one each']"
         ),
-        ("navigations have names", "return bad(all('nav'), named)"),
+        ("navigations have names", "return bad(all('nav'), e => e.getAttribute('aria-label'))"),
         (
             "all text stands in a landmark",
             "return [...document.body.children].filter(e => isShown(e) && e.textContent.trim() && !/^(HEADER|MAIN|NAV|FOOTER|DIALOG)$/.test(e.tagName) && !e.classList.contains('skip')).map(say)"
         ),
         (
             "the first stop of the keyboard skips to the content",
-            "const first = all('a[href], button, input:not([type=hidden])')[0]; const to = first && document.querySelector(first.getAttribute('href') || 'x'); return to && to.localName === 'main' && to.tabIndex === -1 ? [] : [say(first)]"
+            "const first = all('a[href], button, input:not([type=hidden])')[0]; const at = first?.getAttribute('href') || ''; const to = at.startsWith('#') && document.querySelector(at); return to && to.localName === 'main' && to.tabIndex === -1 ? [] : [say(first)]"
         ),
         (
             "an id is there once",

@@ -126,7 +126,7 @@ package final class BrowserPage: Sendable {
 
     /// The text that a reader sees.
     package func text() async throws -> String {
-        try await evaluate("document.body.innerText", as: String.self)
+        try await evaluate("document.body ? document.body.innerText : ''", as: String.self)
     }
 
     /// Writes the whole page as a picture to the folder of screenshots.
@@ -135,8 +135,9 @@ package final class BrowserPage: Sendable {
         struct Reply: Decodable { let data: Data }
         let reply = try await send(
             "Page.captureScreenshot", ["format": "png", "captureBeyondViewport": true], as: Reply.self)
-        try FileManager.default.createDirectory(at: Browser.screenshots, withIntermediateDirectories: true)
         let file = Browser.screenshots.appending(path: "\(name).png")
+        try FileManager.default.createDirectory(
+            at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
         try reply.data.write(to: file)
         return file
     }

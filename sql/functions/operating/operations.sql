@@ -26,6 +26,9 @@ declare
     t timestamptz := millrace.now();
     new_id bigint;
 begin
+    if operation_start.action = 'delete' and not millrace.is_admin(operation_start.caller) then
+        perform millrace.refuse('only an admin may delete jobs', 'action', 'Cancel them, or ask an admin.', '42501', 'permission');
+    end if;
     if operation_start.pace not between 1 and 10000 then
         perform millrace.refuse('pace must be 1 to 10000 jobs a second', 'pace', 'Leave it out, and it goes as fast as it can.');
     end if;

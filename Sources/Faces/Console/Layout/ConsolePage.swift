@@ -204,6 +204,7 @@ enum ConsolePart: Sendable {
         case .paragraph(let text, let tone):
             .object(["paragraph": .string(text), "tone": tone.map { .string($0) } ?? .null])
         case .tabs(let cells): .object(["tabs": .object(["items": .list(cells.map(\.value))])])
+        case .list(let cells) where cells.isEmpty: .object([:])
         case .list(let cells): .object(["list": .object(["items": .list(cells.map(\.value))])])
         case .facts(let facts):
             .object([

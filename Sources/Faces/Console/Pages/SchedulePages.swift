@@ -42,15 +42,16 @@ enum SchedulePages {
         for (index, schedule) in open.enumerated() {
             let name = schedule.text("name") ?? ""
             let times = self.times(schedule, now, until: now.addingTimeInterval(day))
-            svg += "<text x=\"4\" y=\"\(index * 18 + 15)\">\(Chart.escaped(String(name.prefix(24))))</text>"
+            svg += "<text x=\"4\" y=\"\(index * 18 + 15)\">\(Chart.escaped(String(name.prefix(18))))</text>"
             for time in times {
                 let x = 170 + time.timeIntervalSince(now) / day * 420
                 svg += "<rect class=\"bar\" x=\"\(Int(x))\" y=\"\(index * 18 + 5)\" width=\"3\" height=\"12\"/>"
             }
             counts.append("\(name) \(times.count)\(times.count == 200 ? " or more" : "")")
         }
-        for (share, label) in [(0.0, "now"), (0.25, "+6 h"), (0.5, "+12 h"), (0.75, "+18 h"), (0.97, "+24 h")] {
-            svg += "<text x=\"\(Int(165 + share * 420))\" y=\"\(open.count * 18 + 20)\">\(label)</text>"
+        for (share, label) in [(0.0, "now"), (0.25, "+6 h"), (0.5, "+12 h"), (0.75, "+18 h"), (1, "+24 h")] {
+            svg +=
+                "<text x=\"\(Int(170 + share * 420))\" y=\"\(open.count * 18 + 20)\" text-anchor=\"\(share > 0.9 ? "end" : "middle")\">\(label)</text>"
         }
         let says =
             counts.isEmpty ? "Nothing comes." : "Times in the coming day: " + counts.joined(separator: ", ") + "."
@@ -112,7 +113,9 @@ enum SchedulePages {
         let coming = times(schedule, context.now, until: context.now.addingTimeInterval(366 * 86_400)).prefix(10)
         parts += [
             .heading("The coming times"),
-            .list(coming.map { ConsoleCell("\(Figures.utc($0)), \(Figures.relative($0, to: context.now))") }),
+            coming.isEmpty
+                ? .paragraph("No time is planned.")
+                : .list(coming.map { ConsoleCell("\(Figures.utc($0)), \(Figures.relative($0, to: context.now))") }),
             .heading("Past times"),
             .table(
                 found.list("fires"),
