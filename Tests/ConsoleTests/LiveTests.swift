@@ -5,7 +5,7 @@ import Testing
 
 /// Pages that change while they are open.
 @Suite(.timeLimit(.minutes(10))) struct LiveTests {
-    @Test func `a stream tells what has changed, goes on after its last event, and begins anew after a restart`()
+    @Test func `a stream tells what has changed, goes on after its last event, and begins again after a restart`()
         async throws
     {
         try await ConsoleWorld.with { world in

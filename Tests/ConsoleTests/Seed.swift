@@ -91,7 +91,7 @@ enum Seed {
         insert into millrace.mail_attempt (message, n, provider, outcome, error, code, batch, key, at, ms) values ('0198c1f2-7a3e-7000-8000-000000000001', 1, 'resend{evil}', 'unknown', 'timed out{evil}', 'ETIMEDOUT{evil}', 1, 'k', now(), 5000);
         insert into millrace.mail_note (message, at, type, recipient, data, seen_at) values ('0198c1f2-7a3e-7000-8000-000000000001', now(), 'delivered{evil}', 'ann@example.com', '{"reason": "{jevil}"}', now());
         select millrace.template_publish('invoice', 'Bill {{number}}{evil}', '<p>{{number}}</p>', 'Bill {{number}}{evil}', '{"number": {"type": "text"}}', note => 'first{evil}');
-        update millrace.template_version set problem = 'the variable name is unknown{evil}' where name = 'invoice';
+        update millrace.template_version set checked_at = now(), awaited = false, problem = 'the variable name is unknown{evil}' where name = 'invoice';
         -- Documents.
         select millrace.document_register('https://files.example/a.pdf', 'Contract{evil}', id => '0198c1f2-7a3e-7000-8000-00000000000d', tenant => 'acme{evil}', actor => 'ann{evil}');
         update millrace.document set status = 'failed', stage = 'failed', reason = 'damaged{evil}', sentence = 'The file ends too early{evil}', pages = 2, pages_done = 1, pages_failed = 1, finished_at = now(), mime_type = 'application/pdf{evil}', size = 40000

@@ -28,7 +28,7 @@ actor SignInLimit {
         if hashing < Self.mostAtOnce {
             hashing += 1
         } else {
-            // Whoever ends hands its place on.
+            // The one that ends gives its place to the next.
             await withCheckedContinuation { waiting.append($0) }
         }
         let value = await body()

@@ -17,7 +17,7 @@ struct ConsoleAction: Sendable {
         ConsoleAction("job.cancel", "select to_jsonb(millrace.cancel($1))") { [.int8(try id($0))] },
         ConsoleAction(
             "job.delete", "select to_jsonb(millrace.job_delete($1))", role: .admin,
-            goesTo: { _ in Address.to("/jobs", [("state", "dead"), ("said", "done")]) }
+            goesTo: { _ in PageAddress.to("/jobs", [("state", "dead"), ("said", "done")]) }
         ) { [.int8(try id($0))] },
         ConsoleAction("job.reschedule", "select to_jsonb(millrace.reschedule($1, $2))") {
             [.int8(try id($0)), .timestamp(try moment($0, "run_at"))]
