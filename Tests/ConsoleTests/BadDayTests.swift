@@ -205,7 +205,7 @@ import Testing
         let made = try await console(
             ["--make-user", "ada", "--role", "operator"], url: "", input: "correct horse battery\n")
         #expect(made.status == 0, "\(made.text)")
-        let users = try ConsoleUsers(parsing: made.text)
+        let users = try ConsoleUsers(parsing: made.lines.first { $0.hasPrefix("ada:") } ?? made.text)
         #expect(users.user(named: "ada", password: "correct horse battery")?.role == .operator)
         #expect(users.user(named: "ada", password: "correct horse") == nil)
         #expect(try await console(["--make-user", "ada"], url: "", input: "short").status == 2)
