@@ -22,7 +22,7 @@ actor EventReader {
     init(_ world: ConsoleWorld, topic: String = "fleet", after id: String? = nil) throws {
         end = try RawAnswer.open(world.port)
         let text =
-            "GET /console/live?topic=\(topic) HTTP/1.1\r\nHost: \(world.host)\r\nAccept: text/event-stream\r\n"
+            "GET /console/live?topic=\(topic) HTTP/1.1\r\nHost: \(world.host)\r\nAccept: text/event-stream\r\nConnection: close\r\n"
             + (id.map { "Last-Event-ID: \($0)\r\n" } ?? "") + "\r\n"
         let bytes = Array(text.utf8)
         _ = Glibc.send(end, bytes, bytes.count, Int32(truncatingIfNeeded: MSG_NOSIGNAL))

@@ -108,7 +108,7 @@ import Testing
                     """)
                 try await eventually("the page comes again") {
                     try await page.evaluate(
-                        "document.body && document.body.dataset.liveTopic === undefined && document.body.innerText.includes('succeeded')",
+                        "!!document.body && document.body.dataset.liveTopic === undefined && document.body.innerText.includes('succeeded')",
                         as: Bool.self)
                 }
                 try await eventually("the other says so") { try await other.text().contains("load the page again") }
