@@ -100,7 +100,8 @@ enum TemplatePages {
         ]
         if mail.html != nil {
             parts += [
-                .heading("Previews"), frame("Light", "light"), frame("Dark", "dark"), frame("Phone", "phone"), frame("Right to left", "rtl"),
+                .heading("Previews"), frame("Light", "light"), frame("Dark", "dark"), frame("Phone", "phone"),
+                frame("Right to left", "rtl"),
             ]
         }
         parts.append(.code(title: "Text", text: mail.text))
