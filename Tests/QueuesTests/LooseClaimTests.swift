@@ -120,7 +120,7 @@ import Testing
                 answers.append(
                     jobs.sorted { $0.id < $1.id }.map { job in
                         Mirror(reflecting: job).children.filter {
-                            $0.label != "claimedAt" && $0.label != "gates" && $0.label != "gate"
+                            !["claimedAt", "receivedAt", "gates", "gate"].contains($0.label)
                         }
                         .map { "\($0.label ?? ""): \($0.value)" }
                             + ["\((job.gates + [job.gate].compactMap { $0 }).sorted())"]
