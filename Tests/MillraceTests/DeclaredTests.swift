@@ -30,23 +30,24 @@ private struct Unpaid: Error, CustomStringConvertible {
             let worker = Worker(database: location, log: .silent)
             worker.handle(Invoice.self) { job, _ in throw Unpaid(order: job.order.id) }
             let bench = try TestBench(worker: worker, database: location)
-            _ = try await bench.drain()
             let millrace = try Client(database: location)
+            // Once its run has ended, the worker has surely declared the kind.
+            _ = try await millrace.enqueue(Invoice(order: .init(id: 40), card: .init(number: "4111")))
+            _ = try await bench.drain()
             let ids = try await [41, 42].asyncMap { order in
                 try await millrace.enqueue(Invoice(order: .init(id: order), card: .init(number: "4111")))
             }
             _ = try await bench.drain()
             let connection = try await database.connect()
-            #expect(
-                try await connection.column(
-                    "select unnest(ids) from millrace.jobs_by_field('invoice', 'order.id', '42')")
-                    == ["\(ids[1])"])
+            let found = try await connection.column(
+                "select unnest(ids) from millrace.jobs_by_field('invoice', 'order.id', '42')")
+            #expect(found == ["\(ids[1])"], "\(ids)")
             #expect(
                 try await connection.value("select args from millrace.job_shown(\(ids[0]))")
                     == #"{"card": "[redacted]", "order": {"id": 41}}"#)
             #expect(
                 try await connection.records("select kind, class, gist, failed, dead from millrace.failure_groups()")
-                    == ["(invoice,error,\"order # is not paid\",2,2)"])
+                    == ["(invoice,error,\"order # is not paid\",3,3)"])
             await connection.close()
             await bench.close()
             await millrace.close()
