@@ -145,7 +145,11 @@ private struct ConsoleScenario: Sendable {
                 _ = try await connection.execute("select pg_stat_force_next_flush()")
             }
         }
-        if await connection.serverVersion < 150_000 { try await Task.sleep(for: .seconds(11)) }
+        if await connection.serverVersion < 150_000 {
+            try await Task.sleep(for: .seconds(11))
+        } else {
+            _ = try await connection.execute("select pg_stat_force_next_flush()")
+        }
         return try await connection.query(
             """
             select (select coalesce(sum(seq_tup_read), 0) from pg_stat_all_tables where schemaname = 'millrace')::bigint
