@@ -135,7 +135,9 @@ struct ActionTests {
                     #expect(
                         try await world.connection.bool("select \(press.proof)"), "\(press.action): \(press.proof)")
                     let problems =
-                        width < 600 ? try await page.accessProblems() : try await page.problems(smallestTarget: 0)
+                        width < 600
+                        ? try await page.accessProblems()
+                        : try await page.problems(smallestTarget: 0, largestShift: 0.1)
                     #expect(problems == [], "after \(press.action)")
                     page.forget()
                 }

@@ -1,11 +1,16 @@
 /// What every page of ours keeps to, computed where it is shown.
 extension BrowserPage {
     /// Sentences about what is wrong; none when the page is as it should be.
-    package func problems(smallestTarget: Int = 44, leastContrast: Double = 4.5) async throws -> [String] {
+    package func problems(
+        smallestTarget: Int = 44, leastContrast: Double = 4.5, largestShift: Double = 0
+    ) async throws -> [String] {
         var problems = try await evaluate(
             "(\(Self.checks))(\(width), \(smallestTarget), \(leastContrast))", as: [String].self)
         let shift = try await layoutShift()
-        if shift > 0 { problems.append("the layout shifted by \(shift)") }
+        if shift > largestShift {
+            let moved = try await evaluate("window.millraceShifts.moved.join(', ')", as: String.self)
+            problems.append("the layout shifted by \(shift): \(moved)")
+        }
         return problems + errors.map { "the console got an error: \($0)" }
     }
 
@@ -20,19 +25,33 @@ extension BrowserPage {
             """
             new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => {
                 const recorder = window.millraceShifts
-                for (const one of recorder.observer.takeRecords()) recorder.sum += one.value
+                recorder.add(recorder.observer.takeRecords())
                 done(recorder.sum)
             })))
             """, as: Double.self)
     }
 
-    /// Runs before each document's own scripts.
+    /// Runs before each document's own scripts. What moves after the first live text is no shift: the reader waits for it.
     static let shiftRecorder = """
-        window.millraceShifts = { sum: 0 }
-        window.millraceShifts.observer = new PerformanceObserver(list => {
-            for (const one of list.getEntries()) window.millraceShifts.sum += one.value
-        })
+        window.millraceShifts = { sum: 0, moved: [], isLive: false }
+        window.millraceShifts.add = entries => {
+            const name = source => `${source.node?.nodeName ?? 'a removed element'} ${source.node?.className ?? ''} ` +
+                `from ${Math.round(source.previousRect.y)} to ${Math.round(source.currentRect.y)}`
+            for (const one of entries) {
+                const recorder = window.millraceShifts
+                if (recorder.isLive) continue
+                recorder.sum += one.value
+                recorder.moved.push(...one.sources.map(name))
+            }
+        }
+        window.millraceShifts.observer = new PerformanceObserver(list => window.millraceShifts.add(list.getEntries()))
         window.millraceShifts.observer.observe({ type: 'layout-shift', buffered: true })
+        addEventListener('DOMContentLoaded', () => new MutationObserver(all => {
+            const recorder = window.millraceShifts
+            if (recorder.isLive || !all.some(one => one.target.closest?.('[data-live]'))) return
+            recorder.add(recorder.observer.takeRecords())
+            recorder.isLive = true
+        }).observe(document, { subtree: true, childList: true, characterData: true }))
         """
 
     private static let checks = """
