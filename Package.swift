@@ -15,6 +15,7 @@ let package = Package(
         .library(name: "Millrace", targets: ["Millrace"]),
         .library(name: "MillraceMail", targets: ["MillraceMail"]),
         .library(name: "MillraceWorker", targets: ["MillraceWorker"]),
+        .library(name: "MillraceApp", targets: ["MillraceApp"]),
         .executable(name: "millrace", targets: ["MillraceMain"]),
         .executable(name: "millrace-load", targets: ["MillraceLoad"]),
         .executable(name: "millrace-probe", targets: ["ProbeChild"]),
@@ -225,10 +226,21 @@ let package = Package(
             ], path: "Sources/Faces/Console", resources: [.embedInCode("Resources")], swiftSettings: strict),
 
         .target(
+            name: "Gateway",
+            dependencies: [
+                "Digests", "Encodings", "Faults", "JSON", "Listeners", "Postgres", "Signatures", "Supervision",
+                "Telemetry", "Threads",
+            ], path: "Sources/Faces/Gateway", swiftSettings: strict),
+
+        // For apps: Foundation alone, and nothing of the server.
+        .target(name: "MillraceApp", path: "Sources/Faces/MillraceApp", swiftSettings: strict),
+
+        .target(
             name: "Composition",
             dependencies: [
                 "Blobs", "Calendars", "CheckIns", "CLinux", "Console", "CTerminal", "Digests", "Documents", "Encodings",
-                "Encryption", "Faults", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail", "Notices", "Pages",
+                "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail", "Notices",
+                "Pages",
                 "Postgres", "Quests", "Queues", "Sandbox", "Signatures", "Supervision", "Telemetry", "Templates",
                 "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/Composition", swiftSettings: strict),
@@ -243,8 +255,9 @@ let package = Package(
             name: "MillraceCommand",
             dependencies: [
                 "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "Composition", "Compression",
-                "Console", "Documents", "Encryption", "Faults", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail",
-                "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures", "Subprocesses",
+                "Console", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail",
+                "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures",
+                "Subprocesses",
                 "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/MillraceCommand", resources: [.embedInCode("Resources")], swiftSettings: strict),
         .executableTarget(
@@ -254,7 +267,8 @@ let package = Package(
             name: "MillraceLoad",
             dependencies: [
                 "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "Composition", "Compression",
-                "Console", "CYardstick", "Documents", "Encryption", "Faults", "Jobs", "JSON", "Listeners", "Mail",
+                "Console", "CYardstick", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners",
+                "Mail",
                 "MillraceCommand",
                 "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures",
                 "Subprocesses", "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks",
@@ -363,6 +377,16 @@ let package = Package(
                 "Composition", "Console", "Listeners", "Postgres", "Queues", "Signatures", "Telemetry", "Templates",
                 "TestSupport", "Threads",
             ], swiftSettings: strict),
+        .testTarget(
+            name: "GatewayTests",
+            dependencies: [
+                "Composition", "Digests", "Encodings", "Faults", "Gateway", "JSON", "Listeners", "Postgres", "Queues",
+                "Signatures", "Supervision", "Telemetry", "TestSupport", "Threads",
+            ], swiftSettings: strict),
+        .testTarget(
+            name: "MillraceAppTests",
+            dependencies: ["Composition", "Gateway", "Listeners", "MillraceApp", "Postgres", "TestSupport"],
+            swiftSettings: strict),
         // The examples have packages of their own; here they are built with everything else.
         .executableTarget(
             name: "ShopWorkerExample", dependencies: ["MillraceWorker"],

@@ -28,6 +28,7 @@ struct DoorTable {
     private(set) var viewer: [String] = []
     /// Beside those of viewers.
     private(set) var `operator`: [String] = []
+    private(set) var gateway: [String] = []
 
     init(path: String) throws {
         var heading = ""
@@ -42,6 +43,8 @@ struct DoorTable {
                 viewer += Self.names(in: line)
             } else if heading == "Doors of operators", line.hasPrefix("`") {
                 `operator` += Self.names(in: line)
+            } else if heading == "Doors of gateways", line.hasPrefix("`") {
+                gateway += Self.names(in: line)
             } else if line.hasPrefix("|"), !line.hasPrefix("|---"), !line.hasPrefix("| rule") {
                 let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
                 if heading == "Rules" {

@@ -92,6 +92,7 @@ import Testing
                 (world.names.worker, Set(table.worker)), (world.names.admin, Set(table.admin)),
                 (world.names.viewer, Set(table.viewer)),
                 (world.names.operator, Set(table.viewer + table.operator)),
+                (world.names.gateway, Set(table.gateway)),
             ] {
                 let granted = try await Set(
                     world.owner.column(

@@ -9,13 +9,15 @@ struct RoleNames {
     let admin = TestCluster.name("admin")
     let viewer = TestCluster.name("viewer")
     let `operator` = TestCluster.name("operator")
+    let gateway = TestCluster.name("gateway")
     let attacker = TestCluster.name("attacker")
     let stranger = TestCluster.name("stranger")
-    var all: [String] { [owner, client, worker, admin, viewer, `operator`, attacker, stranger] }
+    var all: [String] { [owner, client, worker, admin, viewer, `operator`, gateway, attacker, stranger] }
     func migrator(testClock: Bool = false) -> Migrator {
         Migrator(
             roles: [
                 ("client", client), ("worker", worker), ("admin", admin), ("viewer", viewer), ("operator", `operator`),
+                ("gateway", gateway),
             ], testClock: testClock)
     }
 }

@@ -66,6 +66,64 @@ extension Connection {
         }
     }
 
+    /// Sends all statements at once in one implicit transaction, as `pipeline` does, and decodes the rows of each.
+    /// - Parameter decode: reads a row of the statement with this index.
+    package func transaction<Element: Sendable>(
+        of statements: [Statement], deadline: Duration? = nil,
+        decode: @Sendable (Int, Row) throws(PostgresError) -> Element
+    ) async throws(FailedStatement) -> [[Element]] {
+        let outcome: Result<[[Element]], FailedStatement>
+        do throws(PostgresError) {
+            outcome = try await cancellable { connection throws(PostgresError) in
+                do throws(FailedStatement) {
+                    return .success(
+                        try connection.performTransaction(of: statements, deadline: deadline, decode: decode))
+                } catch {
+                    return .failure(error)
+                }
+            }
+        } catch {
+            throw FailedStatement(index: 0, error: error)
+        }
+        return try outcome.get()
+    }
+
+    private func performTransaction<Element: Sendable>(
+        of statements: [Statement], deadline: Duration?, decode: (Int, Row) throws(PostgresError) -> Element
+    ) throws(FailedStatement) -> [[Element]] {
+        var rows = [[Element]](repeating: [], count: statements.count)
+        var failed: Int?
+        var first = 0
+        var all = statements
+        if setsIsolation, let handle, isIdle(handle) {
+            first = 1
+            all = [Statement("begin isolation level read committed")] + statements + [Statement("commit")]
+        }
+        do throws(PostgresError) {
+            try performPipeline(all, deadline: deadline ?? options.statementDeadline) {
+                (index, result) throws(PostgresError) in
+                let place = index - first
+                switch PQresultStatus(result) {
+                case PGRES_TUPLES_OK where rows.indices.contains(place):
+                    for number in 0..<PQntuples(result) {
+                        do throws(PostgresError) {
+                            rows[place].append(try decode(place, Row(result: result, index: number)))
+                        } catch {
+                            failed = failed ?? place
+                            throw error
+                        }
+                    }
+                case PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE: failed = failed ?? place
+                default: break
+                }
+            }
+            return rows
+        } catch {
+            if first == 1 { rollback() }
+            throw FailedStatement(index: min(max(failed ?? 0, 0), statements.count), error: error)
+        }
+    }
+
     /// Runs a script of many statements, none of which take values.
     package func run(script: SQL, deadline: Duration? = nil) async throws(PostgresError) {
         try await cancellable { connection throws(PostgresError) in
@@ -263,22 +321,34 @@ extension Connection {
             context: field("W"), constraint: field("n"))
     }
 
-    private func performPipeline(_ statements: [Statement], deadline: Duration) throws(PostgresError) {
+    /// - Parameter take: gets each result with the number of its statement. What it throws fails the whole, after the rest has been read.
+    private func performPipeline(
+        _ statements: [Statement], deadline: Duration,
+        take: (Int, OpaquePointer) throws(PostgresError) -> Void = { _, _ throws(PostgresError) in }
+    ) throws(PostgresError) {
         let handle = try live()
         guard PQenterPipelineMode(handle.pointer) == 1 else { throw broken(handle) }
         for statement in statements {
             try send(statement, on: handle, prepare: false)
         }
         guard PQpipelineSync(handle.pointer) == 1 else { throw broken(handle) }
-        var reader = AnswerReader(handle: handle, deadline: deadline, interrupt: interrupt)
+        var reader = AnswerReader(
+            handle: handle, deadline: deadline, interrupt: interrupt, most: options.mostAnswerBytes)
         var failure: PostgresError?
         var synced = false
+        var index = 0
         while !synced {
             guard let result = try reader.next() else {
                 if reader.gaveUp { break }
-                continue  // the end of one statement's answers
+                index += 1  // the end of one statement's answers
+                continue
             }
             defer { PQclear(result) }
+            do throws(PostgresError) {
+                if failure == nil { try take(index, result) }
+            } catch {
+                failure = failure ?? error
+            }
             switch PQresultStatus(result) {
             case PGRES_PIPELINE_SYNC: synced = true
             case PGRES_PIPELINE_ABORTED, PGRES_TUPLES_OK, PGRES_COMMAND_OK: break

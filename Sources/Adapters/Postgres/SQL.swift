@@ -36,3 +36,14 @@ package struct Statement: Sendable {
         self.parameters = parameters
     }
 }
+
+/// Which statement of a transaction failed, and how; the index after the last one is the commit's.
+package struct FailedStatement: Error, Sendable, Equatable {
+    package var index: Int
+    package var error: PostgresError
+
+    package init(index: Int, error: PostgresError) {
+        self.index = index
+        self.error = error
+    }
+}

@@ -179,6 +179,8 @@ package final class BrowserPage: Sendable {
     }
 
     private func add(error: String) {
+        // Our own recorder cannot run in a frame without scripts; the browser says so at some time.
+        guard !error.contains("Blocked script execution") else { return }
         state.withLock { $0.errors.append(error) }
     }
 

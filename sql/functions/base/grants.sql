@@ -7,6 +7,9 @@ declare
     admin text := millrace.role_name('admin');
     viewer text := millrace.role_name('viewer');
     operator text := millrace.role_name('operator');
+    gateway text := millrace.role_name('gateway');
+    -- The gateway's login also is a member of the clients' role, which it takes on for each call.
+    doors_gateway text[] := array['now', 'schema_state', 'error_map'];
     -- People at the console. A viewer reads what is redacted and masked; an operator also acts, and reads what stands in documents.
     doors_viewer text[] := array['now', 'right_view', 'schema_state', 'depths', 'queue_overview', 'queue_list', 'queue_load', 'rates', 'orphans', 'troubles', 'retrying', 'rooms', 'room_lanes', 'measures', 'measures_fleet', 'outstanding',
         'blocked_count', 'parked_count', 'dead_count', 'limit_list', 'pins', 'sizes', 'partitions', 'sealed_keys', 'retentions', 'names_known', 'why', 'why_queue',
@@ -79,7 +82,7 @@ begin
     for one in
         select p.oid::regprocedure as signature, p.proname, r.role
           from pg_proc p
-          join lateral (values (client, doors_client), (worker, doors_worker), (admin, doors_admin), (viewer, doors_viewer), (operator, doors_operator)) r(role, doors) on p.proname = any (r.doors)
+          join lateral (values (client, doors_client), (worker, doors_worker), (admin, doors_admin), (viewer, doors_viewer), (operator, doors_operator), (gateway, doors_gateway)) r(role, doors) on p.proname = any (r.doors)
          where p.pronamespace = 'millrace'::regnamespace and to_regrole(quote_ident(r.role)) is not null
     loop
         execute format('grant execute on function %s to %I', one.signature, one.role);
@@ -93,7 +96,7 @@ begin
     loop
         execute format('grant execute on function %s to %s', one.signature, one.role);
     end loop;
-    foreach client in array array[client, worker, admin, viewer, operator] loop
+    foreach client in array array[client, worker, admin, viewer, operator, gateway] loop
         if to_regrole(quote_ident(client)) is not null then
             execute format('grant usage on schema millrace to %I', client);
         end if;

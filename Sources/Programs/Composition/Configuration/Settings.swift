@@ -88,6 +88,7 @@ extension Settings {
     package var adminRole: String { string(.adminRole) }
     package var viewerRole: String { string(.viewerRole) }
     package var operatorRole: String { string(.operatorRole) }
+    package var gatewayRole: String { string(.gatewayRole) }
 }
 
 extension Settings {

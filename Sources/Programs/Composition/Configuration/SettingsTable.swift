@@ -16,7 +16,7 @@ extension Setting {
     package static let storing: [Setting] = [blobs, blobsSweep] + s3
     package static let mailing: [Setting] = [locale]
     package static let sealing: [Setting] = [encryptionKeys]
-    package static let roles: [Setting] = [clientRole, workerRole, adminRole, viewerRole, operatorRole]
+    package static let roles: [Setting] = [clientRole, workerRole, adminRole, viewerRole, operatorRole, gatewayRole]
     package static let terminal: [Setting] = [noColor]
 
     package static let databaseURL = Setting(
@@ -113,6 +113,7 @@ extension Setting {
     package static let adminRole = role("admin", "operates")
     package static let viewerRole = role("viewer", "looks at the console")
     package static let operatorRole = role("operator", "acts at the console")
+    package static let gatewayRole = role("gateway", "carries calls of apps")
 
     package static let noColor = Setting(
         "no-color", environment: "NO_COLOR", .presence, help: "No colours, with any value.")

@@ -12,12 +12,12 @@ extension Command {
         flags: [
             .toggle("dry-run", environment: .none, help: "Print the SQL and change nothing."),
             .toggle(
-                "print-roles", environment: .none, help: "Print the SQL that makes the five roles, and change nothing."
+                "print-roles", environment: .none, help: "Print the SQL that makes the six roles, and change nothing."
             ),
             .toggle(
                 "test-clock", environment: .none, help: "Install a clock that tests can move; never in production."),
             Setting.clientRole.flag, Setting.workerRole.flag, Setting.adminRole.flag, Setting.viewerRole.flag,
-            Setting.operatorRole.flag,
+            Setting.operatorRole.flag, Setting.gatewayRole.flag,
         ],
         examples: [
             Example("millrace migrate", "make or update the schema"),
@@ -31,9 +31,13 @@ extension Command {
         let roles = [
             ("client", settings.clientRole), ("worker", settings.workerRole), ("admin", settings.adminRole),
             ("viewer", settings.viewerRole), ("operator", settings.operatorRole),
+            ("gateway", settings.gatewayRole),
         ]
         if invocation.parsed.isOn("print-roles") {
-            let lines = roles.map { "create role \(quoted(identifier: $0.1)) nologin;" }
+            var lines = roles.map { "create role \(quoted(identifier: $0.1)) nologin;" }
+            // It takes on the clients' role for each call.
+            lines.append(
+                "grant \(quoted(identifier: settings.clientRole)) to \(quoted(identifier: settings.gatewayRole));")
             console.show(["roles": .init(roles.map(\.1)), "sql": .string(lines.joined(separator: "\n"))]) {
                 for line in lines { console.print(line) }
             }

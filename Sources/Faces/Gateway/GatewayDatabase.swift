@@ -1,0 +1,41 @@
+package import Postgres
+
+/// Calls the database as the caller. Each call is one transaction in the clients' role with the caller's claims, so the rights of the
+/// doors decide.
+package struct GatewayDatabase: Sendable {
+    package let pool: Pool
+    /// The clients' role, which nobody logs in as.
+    package let role: String
+
+    package init(pool: Pool, role: String) {
+        self.pool = pool
+        self.role = role
+    }
+
+    /// One transaction and one round trip: takes on the role and the claims, then runs the statements.
+    /// - Parameter decode: reads a row of the statement with this index.
+    /// - Returns: the rows of each statement.
+    package func run<Element: Sendable>(
+        _ statements: [Statement], as caller: GatewayCaller, deadline: Duration = Self.patience,
+        decode: @escaping @Sendable (Int, Row) throws(PostgresError) -> Element
+    ) async throws -> [[Element]] {
+        let identity = Statement(
+            "select set_config('role', $1, true), set_config('request.jwt.claims', $2, true), set_config('jit', 'off', true)",
+            [.text(role), .text(String(decoding: caller.claims, as: UTF8.self))])
+        let outcome: Result<[[Element]], FailedStatement> = try await pool.withConnection { connection in
+            do throws(FailedStatement) {
+                let answers = try await connection.transaction(
+                    of: [identity] + statements, deadline: deadline
+                ) { (index, row) throws(PostgresError) -> Element? in
+                    index == 0 ? nil : try decode(index - 1, row)
+                }
+                return .success(answers.dropFirst().map { $0.compactMap(\.self) })
+            } catch {
+                return .failure(FailedStatement(index: error.index - 1, error: error.error))
+            }
+        }
+        return try outcome.get()
+    }
+
+    package static let patience = Duration.seconds(10)
+}
