@@ -149,6 +149,27 @@ extension Connection {
         }
     }
 
+    @Test func `a job that comes back does not start when the one that it waited for was cancelled and deleted`()
+        async throws
+    {
+        try await withConnection { connection in
+            let first = try await connection.enqueue("'a', run_at => now() + interval '1 hour'")
+            let second = try await connection.enqueue(
+                #"'a', options => '{"after": {"jobs": [\#(first)], "any_dead": "cancel"}}'"#)
+            let tell = "select millrace.flows_check(); select millrace.flows_advance(); select millrace.flows_expire()"
+            try await connection.run(tell)
+            let operation = try await connection.start("cancel", #"{"kind": "a"}"#)
+            try await connection.stepOperations()
+            try await connection.run(tell)
+            #expect(try await connection.bool("select millrace.job_delete(\(first))"))
+            try await connection.run(tell)
+            try await connection.undo(operation)
+            try await connection.run(tell)
+            #expect(try await connection.state(second) == "cancelled")
+            #expect(try await connection.int("select count(*) from millrace.ready") == 0)
+        }
+    }
+
     @Test func `a job that runs is told to stop, and is not undone`() async throws {
         try await withConnection { connection in
             try await connection.openSession()

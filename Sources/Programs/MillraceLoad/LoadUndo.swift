@@ -190,8 +190,6 @@ private struct UndoScenario: Sendable {
                         then 'as before, and was handed back by a worker that stopped'
                     when b.was = 'timer' and b.due <= now() and a.was in ('ready', 'parked') and a.attempt = b.attempt then 'as before, and came due'
                     when b.was = 'blocked' and e.has_ended then 'as before, and was released'
-                    when b.was is null and b.key::jsonb ->> 1 = b.id::text and a.key::jsonb ->> 0 = b.id::text and a.was is not null
-                        then 'as before, and its key came free'
                     else 'wrong: elsewhere' end as verdict
                   from undo_before b
                   left join undo_after a on a.id = b.id

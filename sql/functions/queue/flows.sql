@@ -391,7 +391,8 @@ begin
     return checked;
 end $$;
 
--- Deletes edges whose jobs are gone: a range of them at each call of maintenance. Returns how many.
+-- Deletes edges whose jobs are gone: a range of them at each call of maintenance. Returns how many. That a job waited for one that failed
+-- stays known as long as the job itself: it may come back to its place, and must not start then.
 create or replace function millrace.flows_expire(most int default 20000) returns int
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
@@ -405,7 +406,7 @@ begin
     delete from millrace.edge e
      where e.pred > low and e.pred <= high
        and (not exists (select from millrace.job j where j.id = e.succ)
-            or e.outcome is not null and not exists (select from millrace.job j where j.id = e.pred));
+            or e.outcome = 1 and not exists (select from millrace.job j where j.id = e.pred));
     get diagnostics expired = row_count;
     update millrace.edge_sweep s set upto = case when n < most then 0 else high end where s.upto <> case when n < most then 0 else high end;
     return expired;

@@ -1,16 +1,25 @@
 import Console
 import FoundationEssentials
+import Listeners
 import Signatures
 
 extension Setting {
     package static let console: [Setting] = [
-        consoleOn, consoleUsers, consoleRole, consoleFrames, consoleKey, jwtSecret, jwtKey, jwtIssuer, jwtAudience,
+        consoleOn, consoleListen, consoleUsers, consoleRole, consoleFrames, consoleKey, jwtSecret, jwtKey, jwtIssuer,
+        jwtAudience,
         jwtHeader,
         jwtClaim, jwtGroups,
     ]
 
     package static let consoleOn = Setting(
         "console", .boolean, fallback: "off", help: "Show the console at this worker's address for HTTP.")
+    /// Where it stands without a worker, so that it does not take the worker's place.
+    package static let consoleListen = Setting(
+        "console-listen",
+        .custom(expects: ListenAddress.expectation) { text in
+            ListenAddress(text) != nil ? nil : "takes \(ListenAddress.expectation), not \(Secrets.quoted(text))"
+        },
+        fallback: "127.0.0.1:8480", valueName: "ADDRESS:PORT", help: "The address of a console without a worker.")
     package static let consoleUsers = Setting(
         "console-users",
         .custom(expects: "lines such as ada:operator:scrypt$…") { text in

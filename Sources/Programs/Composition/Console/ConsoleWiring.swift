@@ -41,8 +41,6 @@ extension Composer {
         }
     }
 
-    /// Where it stands without a worker, so that it does not take the worker's place.
-    private static let consoleAddress = "127.0.0.1:8480"
     private static let largestPicture = 32 << 20
 
     private func consoleAccess() -> ConsoleAccess {
@@ -77,12 +75,7 @@ extension Composer {
 
     /// A listener for the console alone.
     package func consoleListener(_ console: ConsoleService) throws(Failure) -> Listener {
-        var address = settings.listenAddress
-        if case .fallback? = settings.entry(.listen)?.origin { address = ListenAddress(Self.consoleAddress) }
-        guard let address else {
-            throw Failure(
-                .misused, "the console needs an address to listen on", hint: "give --listen \(Self.consoleAddress)")
-        }
+        let address = try settings.address(.consoleListen, of: "the console")
         var options = Listener.Options(address: address, token: settings.text(.token).map { AccessToken($0) })
         options.isGuarded = !console.asksNobody
         options.perAddress = 1000

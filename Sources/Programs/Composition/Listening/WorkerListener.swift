@@ -7,6 +7,15 @@ package import Workers
 extension Settings {
     /// nil: nowhere.
     package var listenAddress: ListenAddress? { ListenAddress(string(.listen)) }
+    /// The address of a room that has its own: --listen, or else its own setting.
+    func address(_ own: Setting, of room: String) throws(Failure) -> ListenAddress {
+        let text = if case .flag? = entry(.listen)?.origin { string(.listen) } else { string(own) }
+        guard let address = ListenAddress(text) else {
+            throw Failure(
+                .misused, "\(room) needs an address to listen on", hint: "give --listen \(own.fallback ?? "")")
+        }
+        return address
+    }
     /// Somebody typed it: then it has to be so.
     package var isListenAsked: Bool {
         if case .flag? = entry(.listen)?.origin { true } else { false }

@@ -58,12 +58,15 @@ package struct CommandFlag: Sendable {
     }
 
     /// The flag of a setting: its value is read through `Settings`, whatever its origin.
+    /// - Parameter other: what help says of it, where the verb reads another setting without the flag.
     package static func overriding(
-        _ setting: Setting, _ name: String, short: Character? = nil, _ valueName: String = "", arity: Arity = .single
+        _ setting: Setting, _ name: String, short: Character? = nil, _ valueName: String = "", arity: Arity = .single,
+        asIn other: Setting? = nil
     ) -> CommandFlag {
-        CommandFlag(
+        let shown = other ?? setting
+        return CommandFlag(
             name: name, short: short, arity: arity, valueName: valueName, kind: setting.kind,
-            environment: setting.environment, fallback: setting.fallback, help: setting.help, hidden: false,
+            environment: shown.environment, fallback: shown.fallback, help: shown.help, hidden: false,
             secret: setting.secrecy != .open, overridesSetting: true)
     }
 }

@@ -22,7 +22,8 @@ extension Command {
             --make-user reads a password from standard input and prints a line for the file of users.
             """,
         flags: [
-            Setting.listen.flag, Setting.token.flag, Setting.consoleUsers.flag, Setting.consoleRole.flag,
+            .overriding(.listen, "listen", "ADDRESS:PORT", asIn: .consoleListen), Setting.token.flag,
+            Setting.consoleUsers.flag, Setting.consoleRole.flag,
             Setting.consoleFrames.flag, Setting.logLevel.flag, Setting.logFormat.flag,
             .single("make-user", "NAME", environment: .none, help: "Print the line of this user, and start nothing."),
             .single(
