@@ -13,6 +13,9 @@ actor LiveLook {
         let texts: [String: String]
         /// The database did not answer.
         var isLost = false
+        /// What has changed since the look before, as the event for pages of no job, encoded once for all of them; empty when nothing has.
+        /// nil: the look before is not known.
+        var change: [UInt8]?
     }
 
     private let pool: Pool
@@ -47,8 +50,11 @@ actor LiveLook {
                 await wanted.wait(for: .seconds(5))
                 continue
             }
+            let began = ContinuousClock.now
             await look()
-            await wanted.wait(for: Self.pause)
+            // Looks are rarer where the database is slow, so that they take no more than a twentieth of its time.
+            let pause = min(began.duration(to: .now) * 20, .seconds(10))
+            await wanted.wait(for: max(Self.pause, pause))
         }
         for waiter in waiting.values { waiter.resume() }
         waiting = [:]
@@ -66,7 +72,12 @@ actor LiveLook {
             var all = texts
             all["verdict"] = said.word
             number += 1
-            latest = Look(number: number, texts: all)
+            var found = Look(number: number, texts: all)
+            if let latest, latest.number == number - 1, !latest.isLost {
+                let changed = all.filter { !$0.key.hasPrefix("job.") && latest.texts[$0.key] != $0.value }
+                found.change = changed.isEmpty ? [] : LiveEvent.bytes(changed, id: "\(epoch)-\(number)")
+            }
+            latest = found
         } catch {
             log.warning("the live look failed", [("error", "\(error)")])
             number += 1

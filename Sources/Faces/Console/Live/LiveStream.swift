@@ -50,7 +50,13 @@ extension ConsoleService {
                 try await writer.write(Array(": alive\n\n".utf8))
                 continue
             }
+            let isNext = number > 0 && look.number == number + 1 && shown.count > 1
             number = look.number
+            if job == nil, isNext, let change = look.change {
+                if !change.isEmpty { try await writer.write(change) }
+                shown = look.texts
+                continue
+            }
             guard !look.isLost else {
                 shown["verdict"] = "UNKNOWN"
                 try await writer.write(Array("event: lost\ndata: {\"verdict\":\"UNKNOWN\"}\n\n".utf8))
@@ -71,9 +77,14 @@ extension ConsoleService {
             shown = texts
             // The first one says that the page is live, even if nothing has changed.
             guard !changed.isEmpty || isFirst else { continue }
-            try await writer.write(
-                Array("id: \(epoch)-\(number)\nevent: look\ndata: \(JSONLine.object(changed))\n\n".utf8))
+            try await writer.write(LiveEvent.bytes(changed, id: "\(epoch)-\(number)"))
         }
+    }
+}
+
+enum LiveEvent {
+    static func bytes(_ texts: [String: String], id: String) -> [UInt8] {
+        Array("id: \(id)\nevent: look\ndata: \(JSONLine.object(texts))\n\n".utf8)
     }
 }
 
