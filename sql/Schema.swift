@@ -62,6 +62,7 @@ package enum Schema {
         Script(name: "053_samples", bytes: Embedded._053_samples),
         Script(name: "054_refused_workers", bytes: Embedded._054_refused_workers),
         Script(name: "055_console", bytes: Embedded._055_console),
+        Script(name: "057_gateway", bytes: Embedded._057_gateway),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -147,6 +148,10 @@ package enum Schema {
         Script(name: "checkins_leaving", bytes: Embedded.checkins_leaving),
         Script(name: "webhooks", bytes: Embedded.webhooks),
         Script(name: "webhooks_send", bytes: Embedded.webhooks_send),
+        Script(name: "sync_operations", bytes: Embedded.sync_operations),
+        Script(name: "sync", bytes: Embedded.sync),
+        Script(name: "sync_devices", bytes: Embedded.sync_devices),
+        Script(name: "gateway", bytes: Embedded.gateway),
         Script(name: "status", bytes: Embedded.status),
         Script(name: "troubles", bytes: Embedded.troubles),
         Script(name: "room_lanes", bytes: Embedded.room_lanes),

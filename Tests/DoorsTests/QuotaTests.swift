@@ -73,6 +73,14 @@ import Testing
             call: "family_invite('f', 'one more', 'teen')",
             field: "family", limit: 50, used: 50, reset: "'2200-01-02 00:00Z'::timestamptz"),
         Refusal(
+            function: "sync_device_add",
+            given: """
+                insert into millrace.sync_device (person, device, token, claims, made_at, expires_at)
+                select 'eve', 'd' || n, sha256(convert_to(n::text, 'UTF8')), '{}', millrace.now(), '2200-01-01 00:00Z'::timestamptz + n * interval '1 day' from generate_series(1, 20) n
+                """,
+            call: "sync_device_add('one-more')",
+            field: "device", limit: 20, used: 20, reset: "'2200-01-02 00:00Z'::timestamptz"),
+        Refusal(
             function: "document_register",
             given: "select millrace.quota_set('eve', 'documents', 3); update millrace.quota set used = 3",
             call: "document_register('https://a.example/x', tenant => 'eve')",

@@ -54,6 +54,13 @@ import Testing
         "note": "select millrace.check_in_alarm('alice', repeat('x', #))",
         "warnings": "select millrace.check_in_arm('alice', warnings => array_fill('1 min'::interval, array[#]))",
         "device_token": "select millrace.device_add('alice', 'fcm', repeat('x', #))",
+        "sync_ops":
+            "select count(*) from millrace.sync_push('phone', (select jsonb_agg('{}'::jsonb) from generate_series(1, #)))",
+        "sync_bytes": "select count(*) from millrace.sync_push('phone', jsonb_build_array(repeat('x', # - 12)))",
+        "idempotency_key": "select count(*) from millrace.gateway_begin(repeat('x', #), 'x')",
+        // Above it the answer is not kept, and that is no error: here it divides by zero.
+        "gateway_answer":
+            "select 1 / millrace.gateway_end('k', 200, to_jsonb(repeat('x', # - 12)))::int from millrace.gateway_begin('k', 'x')",
         "channels":
             "select millrace.notice_preferences('alice', 'UTC', '1:00', '2:00', jsonb_build_object('push', true, 'kinds', jsonb_build_object(repeat('x', # - 33), '[]'::jsonb)), 'en')",
     ]

@@ -74,6 +74,9 @@ import Testing
         "consent_block": "consent_block('mail', 'other@example.com')",
         "consent_unblock": "consent_unblock('mail', 'never@example.com')",
         "check_in_rules_set": #"check_in_rules_set('{"asker_day": 5}')"#,
+        "sync_push":
+            #"sync_push('phone', '[{"id": "00000000-0000-4000-8000-00000000000a", "op": "mood_log", "args": {"person": "kid", "color": "calm"}}]') f cross join lateral (select f.outcome = 'applied')"#,
+        "sync_device_remove": "sync_device_remove('phone')",
         "document_feed":
             "document_feed('l7'$as) f right join (values (1)) v(n) on true cross join lateral (select f.id is not null)",
         "document_link": "document_link((select v::uuid from current_setting('may.document') v), 'original'$as)",
@@ -106,6 +109,8 @@ import Testing
                    millrace.check_in_alarm('kid', actor => 'kid'), millrace.consent_block('mail', 'never@example.com'),
                    millrace.device_add('kid', 'fcm', 'token-0001'),
                    millrace.own_notice_schedule('kid', 'water', 'k', now() + interval '1 hour', actor => 'kid');
+            insert into millrace.sync_device (person, device, token, claims, made_at, expires_at)
+            values ('kid', 'phone', 'hash', '{"sub": "kid"}', now(), now() + interval '1 day');
             """#)
     }
 

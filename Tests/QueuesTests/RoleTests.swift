@@ -132,6 +132,7 @@ import Testing
         "check_in_help",
         "check_in_drill", "check_in_contact", "check_in_contact_remove", "check_in_consent_ask", "check_in_accept",
         "check_in_respond", "check_in_show",
+        "sync_push", "sync_device_add", "sync_device_remove", "sync_devices", "gateway_begin", "gateway_end",
     ]
 
     /// Calls every function, and tries every table, view and sequence, including those that are added later.

@@ -44,7 +44,11 @@ begin atomic
         ('own_notice_data', 4096, 'bytes'),
         ('warnings', 5, 'entries'),
         ('device_token', 4096, 'characters'),
-        ('channels', 16384, 'bytes')
+        ('channels', 16384, 'bytes'),
+        ('sync_ops', 500, 'entries'),                     -- of one sync_push
+        ('sync_bytes', 4194304, 'bytes'),
+        ('idempotency_key', 128, 'characters'),
+        ('gateway_answer', 1048576, 'bytes')              -- a larger one is given, and not kept
       ) v(input, most, unit);
 end;
 

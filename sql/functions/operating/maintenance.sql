@@ -175,4 +175,5 @@ begin
     perform millrace.webhook_tidy();
     perform millrace.operations_expire();
     perform millrace.audit_expire();
+    perform millrace.gateway_expire();
 end $$;

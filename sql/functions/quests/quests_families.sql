@@ -173,6 +173,7 @@ begin
         'checkins', millrace.checkins_erase_person(person_erase.person),
         'documents', millrace.documents_erase_person(person_erase.person),
         'events', millrace.events_erase_person(person_erase.person),
+        'gateway', millrace.gateway_erase_person(person_erase.person),
         'notices', millrace.notices_erase_person(person_erase.person),
         'quests', millrace.quests_erase_person(person_erase.person));
 end $$;
