@@ -92,8 +92,8 @@ let package = Package(
             name: "Encryption", dependencies: ["CCrypto", "Digests", "Encodings"], path: "Sources/System/Encryption",
             swiftSettings: strict),
         .target(
-            name: "Signatures", dependencies: ["CCrypto", "Digests", "Encodings"], path: "Sources/System/Signatures",
-            swiftSettings: strict),
+            name: "Signatures", dependencies: ["CCrypto", "Digests", "Encodings", "JSON"],
+            path: "Sources/System/Signatures", swiftSettings: strict),
         .target(
             name: "Listeners",
             dependencies: ["CCrypto", "CMicrohttpd", "Digests", "Encodings", "Telemetry", "Threads"],
@@ -330,7 +330,8 @@ let package = Package(
             dependencies: ["Clusters", "Faults", "Postgres", "Queues", "Supervision", "Telemetry", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
-            name: "SignaturesTests", dependencies: ["Encodings", "Signatures", "TestSupport"], swiftSettings: strict),
+            name: "SignaturesTests", dependencies: ["Encodings", "JSON", "Signatures", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(
             name: "MailTests",
             dependencies: [

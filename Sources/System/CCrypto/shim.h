@@ -9,3 +9,4 @@
 #include <openssl/hmac.h>
 #include <openssl/pem.h>
 #include <openssl/sha.h>
+#include <openssl/x509.h>

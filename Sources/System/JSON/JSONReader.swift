@@ -36,12 +36,17 @@ package struct JSONReader {
         package var deepest = 128
         /// Legal, but no text of Postgres has it.
         package var allowsNUL = false
+        /// Legal, and read differently by different readers: what is signed must not have it.
+        package var allowsRepeatedKeys = true
 
-        package init(deepest: Int = 128, allowsNUL: Bool = false) {
+        package init(deepest: Int = 128, allowsNUL: Bool = false, allowsRepeatedKeys: Bool = true) {
             self.deepest = deepest
             self.allowsNUL = allowsNUL
+            self.allowsRepeatedKeys = allowsRepeatedKeys
         }
     }
+
+    package static let repeatedKey = "a key stands twice in this object"
 
     private let bytes: [UInt8]
     private let rules: Rules
@@ -124,6 +129,7 @@ package struct JSONReader {
             let key = try self.key()
             let member = JSONValue.Member(key: key, value: try value(depth: depth + 1))
             if let place = places[key] {
+                guard rules.allowsRepeatedKeys else { throw problem(Self.repeatedKey) }
                 members[place] = member  // the last one wins, as in Postgres
             } else {
                 places[key] = members.count

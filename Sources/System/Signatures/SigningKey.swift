@@ -106,6 +106,10 @@ package final class SigningKey: Sendable, CustomStringConvertible, CustomReflect
 /// Base64 with the alphabet for addresses, and nothing at the end.
 package enum Base64URL {
     private static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+    /// The value of each byte; 255 for those that are no digit.
+    private static let values = digits.enumerated().reduce(into: [UInt8](repeating: 255, count: 256)) { values, digit in
+        values[Int(digit.element)] = UInt8(digit.offset)
+    }
 
     package static func encode(_ bytes: [UInt8]) -> String {
         var out: [UInt8] = []
@@ -127,11 +131,14 @@ package enum Base64URL {
 
     /// Strict: nil for any other byte, and for bits that would be lost.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
+        let values = values
         var out: [UInt8] = []
+        out.reserveCapacity(text.utf8.count * 3 / 4)
         var word: UInt32 = 0
         var bits = 0
         for byte in text.utf8 {
-            guard let value = digits.firstIndex(of: byte) else { return nil }
+            let value = values[Int(byte)]
+            guard value < 64 else { return nil }
             word = word << 6 | UInt32(value)
             bits += 6
             if bits >= 8 {

@@ -6,6 +6,9 @@ package final class VerifyingKey: Sendable {
         case rs256 = "RS256"
         case es256 = "ES256"
         case edDSA = "EdDSA"
+
+        /// How tokens and key sets may call it (RFC 7518, RFC 8037, RFC 9864).
+        var names: [String] { self == .edDSA ? [rawValue, "Ed25519"] : [rawValue] }
     }
 
     package struct Unusable: Error, Sendable, CustomStringConvertible {
@@ -19,27 +22,70 @@ package final class VerifyingKey: Sendable {
     package let algorithm: Algorithm
 
     /// - Parameter pem: a public key, as `openssl pkey -pubout` writes it.
-    package init(pem: [UInt8]) throws(Unusable) {
+    package convenience init(pem: [UInt8]) throws(Unusable) {
         guard let bio = BIO_new_mem_buf(pem, Int32(clamping: pem.count)) else {
             throw Unusable(description: "out of memory")
         }
         defer { BIO_free(bio) }
-        guard let key = PEM_read_bio_PUBKEY(bio, nil, { _, _, _, _ in 0 }, nil) else {
-            ERR_clear_error()
+        let key = PEM_read_bio_PUBKEY(bio, nil, { _, _, _, _ in 0 }, nil)
+        ERR_clear_error()
+        guard let key else {
             throw Unusable(description: "it is not a public key in PEM form (-----BEGIN PUBLIC KEY-----)")
         }
-        switch EVP_PKEY_get_base_id(key) {
-        case EVP_PKEY_RSA where EVP_PKEY_get_bits(key) >= 2048: algorithm = .rs256
-        case EVP_PKEY_EC where EVP_PKEY_get_bits(key) == 256: algorithm = .es256
-        case EVP_PKEY_ED25519: algorithm = .edDSA
-        default:
-            EVP_PKEY_free(key)
-            throw Unusable(description: "it is not an RSA key of 2048 bits or more, a P-256 or an Ed25519 key")
+        try self.init(taking: key)
+    }
+
+    /// - Parameter der: a SubjectPublicKeyInfo (RFC 5280).
+    convenience init(der: [UInt8]) throws(Unusable) {
+        var start: UnsafePointer<UInt8>?
+        let key: OpaquePointer? = der.withUnsafeBufferPointer { bytes in
+            start = bytes.baseAddress
+            return d2i_PUBKEY(nil, &start, bytes.count)
         }
+        ERR_clear_error()
+        guard let key else { throw Unusable(description: "its numbers make no key") }
+        try self.init(taking: key)
+    }
+
+    private init(taking key: OpaquePointer) throws(Unusable) {
+        let bits = EVP_PKEY_get_bits(key)
+        let found: Algorithm? =
+            switch EVP_PKEY_get_base_id(key) {
+            case EVP_PKEY_RSA where (2048...8192).contains(bits): .rs256
+            case EVP_PKEY_EC where Self.curve(of: key) == "prime256v1": .es256
+            case EVP_PKEY_ED25519: .edDSA
+            default: nil
+            }
+        guard let found else {
+            EVP_PKEY_free(key)
+            throw Unusable(description: "it is not an RSA key of 2048 to 8192 bits, a P-256 or an Ed25519 key")
+        }
+        guard found == .edDSA || Self.isSound(key) else {
+            EVP_PKEY_free(key)
+            throw Unusable(description: "it is not a key that anybody could have made: its numbers do not fit")
+        }
+        algorithm = found
         held = Held(pointer: key)
     }
 
     deinit { EVP_PKEY_free(held.pointer) }
+
+    /// Several curves have 256 bits.
+    private static func curve(of key: OpaquePointer) -> String? {
+        var name = [CChar](repeating: 0, count: 64)
+        var length = 0
+        guard EVP_PKEY_get_group_name(key, &name, name.count, &length) == 1 else { return nil }
+        return String(decoding: name.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    private static func isSound(_ key: OpaquePointer) -> Bool {
+        guard let context = EVP_PKEY_CTX_new(key, nil) else { return false }
+        defer {
+            EVP_PKEY_CTX_free(context)
+            ERR_clear_error()
+        }
+        return EVP_PKEY_public_check(context) == 1
+    }
 
     package func verifies(_ message: [UInt8], signature: [UInt8]) -> Bool {
         var signature = signature
@@ -48,7 +94,10 @@ package final class VerifyingKey: Sendable {
             signature = der
         }
         guard let context = EVP_MD_CTX_new() else { return false }
-        defer { EVP_MD_CTX_free(context) }
+        defer {
+            EVP_MD_CTX_free(context)
+            ERR_clear_error()
+        }
         let digest = algorithm == .edDSA ? nil : EVP_sha256()
         guard EVP_DigestVerifyInit(context, nil, digest, nil, held.pointer) == 1 else { return false }
         return EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
@@ -57,12 +106,32 @@ package final class VerifyingKey: Sendable {
     /// A token has the two numbers of an ES256 signature side by side; libcrypto wants them in DER.
     private static func der(_ plain: [UInt8]) -> [UInt8]? {
         guard plain.count == 64 else { return nil }
-        func number(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
-            var digits = Array(bytes.drop { $0 == 0 })
-            if digits.first.map({ $0 >= 0x80 }) ?? true { digits.insert(0, at: 0) }
-            return [0x02, UInt8(digits.count)] + digits
-        }
-        let body = number(plain[..<32]) + number(plain[32...])
-        return [0x30, UInt8(body.count)] + body
+        return DER.sequence(DER.number(plain[..<32]) + DER.number(plain[32...]))
     }
+}
+
+/// The few forms of DER that keys and signatures need.
+enum DER {
+    static func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
+        let count = content.count
+        let length: [UInt8] =
+            switch count {
+            case ..<0x80: [UInt8(count)]
+            case ..<0x100: [0x81, UInt8(count)]
+            default: [0x82, UInt8(truncatingIfNeeded: count >> 8), UInt8(truncatingIfNeeded: count)]
+            }
+        return [tag] + length + content
+    }
+
+    static func sequence(_ content: [UInt8]) -> [UInt8] { element(0x30, content) }
+
+    /// A number that is not negative, of big-endian bytes.
+    static func number(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+        var digits = Array(bytes.drop { $0 == 0 })
+        if digits.first.map({ $0 >= 0x80 }) ?? true { digits.insert(0, at: 0) }
+        return element(0x02, digits)
+    }
+
+    /// Whole bytes.
+    static func bits(_ bytes: [UInt8]) -> [UInt8] { element(0x03, [0] + bytes) }
 }
