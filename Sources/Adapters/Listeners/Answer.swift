@@ -35,8 +35,9 @@ extension Response {
             }
             return made
         case .stream:
+            // The library fills the connection's own buffer; only clients of HTTP/1.0 are served from one of this size.
             return MHD_create_response_from_callback(
-                millrace_mhd_size_unknown, 32_768,
+                millrace_mhd_size_unknown, 4096,
                 { context, _, space, most in
                     guard let context, let space else { return millrace_mhd_end_with_error }
                     let exchange = Unmanaged<Exchange>.fromOpaque(context).takeUnretainedValue()

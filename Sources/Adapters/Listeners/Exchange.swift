@@ -39,8 +39,11 @@ package final class Exchange: Sendable {
 
         var response: Response?
         var outbound = Outbound.open
-        var outgoing: [UInt8] = []
-        var sent = 0
+        var outgoing = OutgoingPieces()
+        /// The handler waits for room.
+        var writerWaits = false
+        /// Called once when the listener closes.
+        var closing: (@Sendable () -> Void)?
     }
 
     /// Between the two sides at most, and a chunk more.
@@ -168,32 +171,23 @@ package final class Exchange: Sendable {
 
     /// Puts bytes of a streamed answer there and returns how many; 0 when there are none yet.
     func fill(_ space: UnsafeMutableBufferPointer<UInt8>) -> Int {
-        let count = state.withLock { state -> Int in
-            guard !state.isOver else { return millrace_mhd_end_with_error }
-            let count = min(space.count, state.outgoing.count - state.sent)
+        let (count, wakes) = state.withLock { state -> (Int, Bool) in
+            guard !state.isOver else { return (millrace_mhd_end_with_error, false) }
+            let count = state.outgoing.move(into: space)
             if count > 0 {
-                state.outgoing.withUnsafeBufferPointer { bytes in
-                    _ = space.update(fromContentsOf: bytes[state.sent..<state.sent + count])
-                }
-                state.sent += count
-                if state.sent == state.outgoing.count {
-                    state.outgoing.removeAll(keepingCapacity: true)
-                    state.sent = 0
-                }
-                return count
+                defer { state.writerWaits = false }
+                return (count, state.writerWaits)
             }
             switch state.outbound {
-            case .ended: return millrace_mhd_end_of_stream
-            case .failed: return millrace_mhd_end_with_error
+            case .ended: return (millrace_mhd_end_of_stream, false)
+            case .failed: return (millrace_mhd_end_with_error, false)
             case .open:
                 suspend(&state)
-                return 0
+                return (0, false)
             }
         }
-        if count > 0 {
-            openConnections.change(connectionKey) { $0.sends(nil, at: .now) }
-            writable.fire()
-        }
+        if count > 0 { openConnections.change(connectionKey) { $0.sends(nil, at: .now) } }
+        if wakes { writable.fire() }
         return count
     }
 
@@ -243,14 +237,48 @@ package final class Exchange: Sendable {
             try Task.checkCancellation()
             let hasRoom = try state.withLock { state in
                 if state.isOver { throw CancellationError() }
-                guard state.outgoing.count - state.sent < Self.most else { return false }
-                state.outgoing += bytes
+                guard state.outgoing.bytes < Self.most else {
+                    state.writerWaits = true
+                    return false
+                }
+                state.outgoing.append(bytes)
                 resume(&state)
                 return true
             }
             if hasRoom { return }
             await writable.wait()
         }
+    }
+
+    /// Takes the piece at once, or refuses it: more than `pieces` or `bytes` would wait for the client, or it has gone.
+    func push(_ piece: [UInt8], pieces: Int, bytes: Int) -> Bool {
+        state.withLock { state in
+            guard !state.isOver, case .open = state.outbound, state.outgoing.pieces < pieces,
+                state.outgoing.bytes + piece.count <= bytes
+            else { return false }
+            state.outgoing.append(piece)
+            resume(&state)
+            return true
+        }
+    }
+
+    /// Closes the connection although the client does not read.
+    func cut() {
+        openConnections.cut(connectionKey)
+        abort()
+    }
+
+    func whenClosing(_ body: @escaping @Sendable () -> Void) {
+        state.withLock { $0.closing = body }
+    }
+
+    /// The listener closes: an answer without an end has to end now.
+    func tellClosing() {
+        let closing = state.withLock { state in
+            defer { state.closing = nil }
+            return state.closing
+        }
+        closing?()
     }
 
     func finish(failed: Bool) {
@@ -271,6 +299,8 @@ package final class Exchange: Sendable {
             state.isOver = true
             resume(&state)
             if forgetting { state.connection = nil }
+            state.outgoing = OutgoingPieces()
+            state.closing = nil
             defer { state.response = nil }
             return (state.task, state.response)
         }

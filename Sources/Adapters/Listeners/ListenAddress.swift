@@ -54,7 +54,7 @@ package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
         let bound = withUnsafeMutablePointer(to: &place) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
                 var length = size
-                return bind(descriptor, address, size) == 0 && listen(descriptor, 512) == 0
+                return bind(descriptor, address, size) == 0 && listen(descriptor, 4096) == 0
                     && getsockname(descriptor, address, &length) == 0
             }
         }

@@ -11,7 +11,7 @@ package final class Listener: Sendable {
         package var token: AccessToken?
         /// Every route checks its callers itself, so no token is needed beyond this machine.
         package var isGuarded = false
-        /// At once, in all: at most half of the descriptors that this process may have.
+        /// At once, in all: at most half of the descriptors that this process may have, or all but 4,096 if that is more.
         package var connections = 1000
         /// At once from one address that is not this machine.
         package var perAddress = 100
@@ -55,7 +55,7 @@ package final class Listener: Sendable {
         (socket, address) = try options.address.open()
         self.options = options
         self.log = log
-        connections = min(options.connections, Self.descriptors / 2)
+        connections = min(options.connections, max(Self.descriptors / 2, Self.descriptors - 4096))
         openConnections = OpenConnections(
             OpenConnections.Limits(
                 connections: connections, perAddress: options.perAddress,
@@ -110,7 +110,8 @@ package final class Listener: Sendable {
 
     private func quiet(for limit: Duration) async {
         let deadline = ContinuousClock.now + limit
-        while !daemon.exchanges.isEmpty, ContinuousClock.now < deadline {
+        while case let open = daemon.exchanges, !open.isEmpty, ContinuousClock.now < deadline {
+            for exchange in open { exchange.tellClosing() }
             sweep()
             await tally.changed.wait(for: .milliseconds(100))
         }

@@ -54,4 +54,16 @@ package struct BodyWriter: Sendable {
 
     /// Waits while the client does not read. Throws `CancellationError` when it has gone.
     package func write(_ bytes: [UInt8]) async throws { try await exchange.write(bytes) }
+
+    /// Takes the piece at once, without a copy, or refuses it: more than `pieces` or `bytes` would wait for the client, or it has gone.
+    /// For those who write to many clients, while the body's closure waits for the end.
+    package func push(_ piece: [UInt8], pieces: Int, bytes: Int) -> Bool {
+        exchange.push(piece, pieces: pieces, bytes: bytes)
+    }
+
+    /// Closes the connection at once, and drops what waits for the client.
+    package func cut() { exchange.cut() }
+
+    /// Called once when the listener closes: an answer without an end should end then, or it is cut after the grace.
+    package func whenClosing(_ body: @escaping @Sendable () -> Void) { exchange.whenClosing(body) }
 }

@@ -4,6 +4,7 @@
 
 #include <microhttpd.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -67,5 +68,22 @@ static inline const struct sockaddr *_Nullable millrace_mhd_peer(struct MHD_Conn
 static const uint64_t millrace_mhd_size_unknown = MHD_SIZE_UNKNOWN;
 static const ssize_t millrace_mhd_end_of_stream = MHD_CONTENT_READER_END_OF_STREAM;
 static const ssize_t millrace_mhd_end_with_error = MHD_CONTENT_READER_END_WITH_ERROR;
-/// The other side has closed, or sends no more. poll has the same bit, but only with _GNU_SOURCE.
-static const short millrace_mhd_hung_up = EPOLLRDHUP;
+
+// epoll's flags are an enum, and its event a union, that Swift takes apart only with effort.
+
+/// A descriptor that knows which sockets the other side has closed. -1: the system refuses.
+static inline int millrace_mhd_hangups(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+/// Until the socket is closed.
+static inline int millrace_mhd_heed_hangup(int hangups, int socket, uint64_t key) {
+    struct epoll_event event = {.events = EPOLLRDHUP, .data = {.u64 = key}};
+    return epoll_ctl(hangups, EPOLL_CTL_ADD, socket, &event);
+}
+
+/// The keys of sockets whose other side has closed, or sends no more. Returns how many; does not wait.
+static inline int millrace_mhd_hung_up(int hangups, uint64_t *_Nonnull keys, int most) {
+    struct epoll_event events[256];
+    int count = epoll_wait(hangups, events, most < 256 ? most : 256, 0);
+    for (int place = 0; place < count; place++) keys[place] = events[place].data.u64;
+    return count < 0 ? 0 : count;
+}
