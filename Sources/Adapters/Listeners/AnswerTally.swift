@@ -33,7 +33,7 @@ final class AnswerTally: Sendable {
                 ("http.path", note.pattern ?? Self.outline(exchange.target)),
                 ("http.status", "\(note.status)"), ("http.peer", exchange.openConnections.peer(exchange.connectionKey)),
                 ("ms", "\(Int(exchange.began.duration(to: .now) / .milliseconds(1)))"),
-            ]
+            ] + note.additions
         }
     }
 

@@ -67,6 +67,8 @@ package final class Exchange: Sendable {
         var method = ""
         var pattern: String?
         var status = 0
+        /// What the handler adds.
+        var additions: [(String, String)] = []
         /// The connection closes after the answer.
         var isLast = false
     }

@@ -23,7 +23,9 @@ struct HeadRules: Sendable {
             return .answer(ErrorAnswer(.notFound, "there is nothing here").response, pattern: nil)
         }
         let allowed = allow(here.map(\.0.method))
-        if head.method == "OPTIONS" { return .answer(allowing(allowed), pattern: pattern) }
+        if head.method == "OPTIONS", !here.contains(where: { $0.0.method == .options }) {
+            return .answer(allowing(allowed), pattern: pattern)
+        }
         guard
             let (route, raw) = here.first(where: {
                 $0.0.method.rawValue == (head.method == "HEAD" ? "GET" : head.method)
@@ -32,7 +34,7 @@ struct HeadRules: Sendable {
             let refusal = ErrorAnswer(
                 .invalid, "this path does not take \(head.method.prefix(20))", status: 405,
                 headers: [Header("Allow", allowed)])
-            return .answer(refusal.response, pattern: pattern)
+            return .answer(response(to: refusal, head, by: here.first?.0), pattern: pattern)
         }
         return admit(head, to: route, raw)
     }
@@ -41,19 +43,24 @@ struct HeadRules: Sendable {
         var parameters: [String: String] = [:]
         for (name, value) in raw {
             guard let decoded = Escapes.decoded(value) else {
-                return .answer(
-                    ErrorAnswer(.invalid, "the path cannot be decoded", field: name).response, pattern: route.pattern)
+                let refusal = ErrorAnswer(.invalid, "the path cannot be decoded", field: name)
+                return .answer(response(to: refusal, head, by: route), pattern: route.pattern)
             }
             parameters[name] = decoded
         }
         guard let query = Escapes.query(head.query) else {
-            return .answer(ErrorAnswer(.invalid, "the query cannot be decoded").response, pattern: route.pattern)
+            let refusal = ErrorAnswer(.invalid, "the query cannot be decoded")
+            return .answer(response(to: refusal, head, by: route), pattern: route.pattern)
         }
         if let refusal = refused(head, by: route) { return .answer(refusal.response, pattern: route.pattern) }
         if let length = head.length, length > route.limit {
-            return .answer(ErrorAnswer.tooLarge(route.limit).response, pattern: route.pattern)
+            return .answer(response(to: .tooLarge(route.limit), head, by: route), pattern: route.pattern)
         }
         return .serve(route, parameters: parameters, query: query)
+    }
+
+    private func response(to refusal: ErrorAnswer, _ head: RequestHead, by route: Route?) -> Response {
+        route?.refusing?(refusal, head.headers) ?? refusal.response
     }
 
     private func refused(_ head: RequestHead, by route: Route) -> ErrorAnswer? {
@@ -90,7 +97,7 @@ struct HeadRules: Sendable {
     private func allow(_ methods: [Method]) -> String {
         var names = Method.allCases.filter(methods.contains).map(\.rawValue)
         if methods.contains(.get) { names.append("HEAD") }
-        return (names + ["OPTIONS"]).joined(separator: ", ")
+        return (names.filter { $0 != "OPTIONS" } + ["OPTIONS"]).joined(separator: ", ")
     }
 
     private func allowing(_ methods: String) -> Response {

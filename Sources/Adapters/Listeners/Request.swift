@@ -1,3 +1,5 @@
+import Synchronization
+
 package struct Header: Sendable, Equatable {
     package let name: String
     package let value: String
@@ -24,6 +26,8 @@ package enum Method: String, Sendable, CaseIterable {
     case put = "PUT"
     case patch = "PATCH"
     case delete = "DELETE"
+    /// Answered with the methods that a path takes, unless a route is there for it.
+    case options = "OPTIONS"
 }
 
 /// A request whose headers have arrived; its body may still be on its way.
@@ -41,6 +45,11 @@ package struct Request: Sendable {
 
     package func parameter(_ name: String) -> String { parameters[name] ?? "" }
     package func query(_ name: String) -> String? { query.first { $0.name == name }?.value }
+
+    /// Adds a word to the line that the log gets when this request has been answered.
+    package func note(_ name: String, _ value: String) {
+        body.exchange.note.withLock { $0.additions.append((name, value)) }
+    }
 }
 
 /// The bytes exactly as they came, in pieces of at most about 32 KiB. While nobody reads, the sender waits. It can be read once.

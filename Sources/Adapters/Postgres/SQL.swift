@@ -1,4 +1,4 @@
-/// The text of a statement. Only a literal makes one, so that no value is ever pasted into it.
+/// The text of a statement. Only a literal makes one, or `call` from names of the catalogue, so that no value is ever pasted into it.
 package struct SQL: ExpressibleByStringLiteral, Hashable, Sendable {
     package let text: String
 
@@ -6,7 +6,7 @@ package struct SQL: ExpressibleByStringLiteral, Hashable, Sendable {
         text = literal.description
     }
 
-    private init(text: String) {
+    init(text: String) {
         self.text = text
     }
 

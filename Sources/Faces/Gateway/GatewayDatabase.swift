@@ -19,9 +19,7 @@ package struct GatewayDatabase: Sendable {
         _ statements: [Statement], as caller: GatewayCaller, deadline: Duration = Self.patience,
         decode: @escaping @Sendable (Int, Row) throws(PostgresError) -> Element
     ) async throws -> [[Element]] {
-        let identity = Statement(
-            "select set_config('role', $1, true), set_config('request.jwt.claims', $2, true), set_config('jit', 'off', true)",
-            [.text(role), .text(String(decoding: caller.claims, as: UTF8.self))])
+        let identity = identity(of: caller)
         let outcome: Result<[[Element]], FailedStatement> = try await pool.withConnection { connection in
             do throws(FailedStatement) {
                 let answers = try await connection.transaction(
@@ -35,6 +33,13 @@ package struct GatewayDatabase: Sendable {
             }
         }
         return try outcome.get()
+    }
+
+    /// The first statement of each transaction: who the rest is done as.
+    func identity(of caller: GatewayCaller) -> Statement {
+        Statement(
+            "select set_config('role', $1, true), set_config('request.jwt.claims', $2, true), set_config('jit', 'off', true)",
+            [.text(role), .text(String(decoding: caller.claims, as: UTF8.self))])
     }
 
     package static let patience = Duration.seconds(10)

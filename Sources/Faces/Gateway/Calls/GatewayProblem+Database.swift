@@ -1,0 +1,116 @@
+import Faults
+package import JSON
+package import Listeners
+package import Postgres
+
+extension GatewayProblem {
+    /// What any error means for the app. What only an operator should read stays out of it.
+    package init(_ error: any Error) {
+        switch error {
+        case let problem as GatewayProblem: self = problem
+        case let answer as ErrorAnswer: self.init(answer)
+        case let failed as FailedStatement: self.init(failed.error)
+        case let error as PostgresError: self.init(error)
+        case let problem as JSONProblem: self.init(problem)
+        case is CancellationError: self.init(.unavailable, "the request was cancelled")
+        default: self = .internal
+        }
+    }
+
+    static let `internal` = GatewayProblem(.internal, "the server failed; its log says why")
+
+    /// What the listener or another room refused.
+    package init(_ answer: ErrorAnswer) {
+        self.init(
+            ErrorClass(rawValue: answer.class.rawValue) ?? .internal, answer.message, field: answer.field,
+            hint: answer.hint, status: answer.status)
+        headers += answer.headers
+    }
+
+    package init(_ problem: JSONProblem) {
+        self.init(
+            .invalid, "the body is not JSON at offset \(problem.offset): \(problem.complaint)",
+            hint: "send one JSON object in UTF-8")
+    }
+
+    package init(_ error: PostgresError) {
+        switch error {
+        case .server(let server): self.init(server)
+        case .unreachable: self.init(.unavailable, "the database cannot be reached now")
+        case .exhausted: self.init(.unavailable, "all connections are busy now")
+        case .lost:
+            self.init(
+                .unknown, "the connection to the database was lost, and this may have worked",
+                hint: "try again with the same Idempotency-Key")
+        case .timedOut:
+            self.init(.timeout, "the database gave no answer in time", hint: "try again with the same Idempotency-Key")
+        case .cancelled: self.init(.unavailable, "the request was cancelled")
+        case .undecodable, .misconfigured: self = .internal
+        }
+    }
+
+    init(_ error: PostgresError.ServerError) {
+        if let refused = Self.refusal(error) {
+            self = refused
+        } else if let known = Self.meaning(of: error) {
+            self = known
+        } else {
+            self = .internal
+        }
+    }
+
+    /// A refusal of a door says its class itself, in its DETAIL.
+    private static func refusal(_ error: PostgresError.ServerError) -> GatewayProblem? {
+        guard let detail = error.detail, detail.hasPrefix("{"), let value = try? JSONValue.read(detail),
+            let word = value["error"]?.text, let kind = ErrorClass(rawValue: word)
+        else { return nil }
+        var problem = GatewayProblem(kind, error.message, field: value["field"]?.text, hint: error.hint)
+        if kind == .quota {
+            problem.limit = value["limit"]?.compact
+            problem.used = value["used"]?.compact
+            problem.resetDate = value["reset_date"]?.compact
+        }
+        return problem
+    }
+
+    /// What Postgres or the app's own triggers say. Their sentences are for whoever wrote the trigger, but the names of tables and
+    /// constraints are for nobody outside.
+    private static func meaning(of error: PostgresError.ServerError) -> GatewayProblem? {
+        switch error.sqlState {
+        case "P0001": GatewayProblem(.invalid, error.message, hint: error.hint)
+        case "P0002": GatewayProblem(.notFound, "there is no such thing")
+        case "23505", "23P01": GatewayProblem(.conflict, "there is one like this already")
+        case "23503":
+            GatewayProblem(.conflict, "something that this refers to is not there, or something refers to this")
+        case "23502": GatewayProblem(.invalid, "a value is missing")
+        case "23514", "23000": GatewayProblem(.invalid, "a value is not one of those allowed")
+        case "22P02", "22003", "22007", "22008", "22P03", "22021", "22P05":
+            GatewayProblem(.invalid, "a value cannot be read: \(valueSentence(error))")
+        case "54000", "54001": GatewayProblem(.tooLarge, "this is too large")
+        case "53400": GatewayProblem(.tooLarge, error.message, hint: error.hint)
+        case "55P03": GatewayProblem(.transient, "something else holds this now")
+        case "55000": GatewayProblem(.conflict, "this cannot be done as it is now")
+        case "57014": GatewayProblem(.timeout, "this took longer than the database allows")
+        case "40001", "40P01": GatewayProblem(.transient, "two calls met; nothing was done")
+        case "42501": GatewayProblem(.permission, "this is not allowed")
+        case "42883", "42P01", "3F000", "42703", "0A000":
+            GatewayProblem(.unavailable, "the database has another version than this gateway", retryAfter: 10)
+        case let state where state.hasPrefix("22"): GatewayProblem(.invalid, "a value cannot be used")
+        case let state where PostgresError.server(error).outcomeUnknown && !state.hasPrefix("57"):
+            GatewayProblem(PostgresError.lost(reason: ""))
+        case _ where PostgresError.server(error).isOutage:
+            GatewayProblem(.unavailable, "the database cannot be used now")
+        default: nil
+        }
+    }
+
+    /// Postgres' sentences about values that it cannot read say the type and the value that was sent, and nothing else.
+    private static func valueSentence(_ error: PostgresError.ServerError) -> String {
+        let known = [
+            "invalid input syntax for type ", "date/time field value out of range", "value \"", "interval field value",
+            "invalid byte sequence", "time zone ", "numeric field overflow", "integer out of range",
+            "bigint out of range", "smallint out of range", "timestamp out of range", "interval out of range",
+        ]
+        return known.contains { error.message.hasPrefix($0) } ? String(error.message.prefix(200)) : "it is malformed"
+    }
+}

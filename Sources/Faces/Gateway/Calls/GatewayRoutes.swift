@@ -1,0 +1,95 @@
+import Faults
+import FoundationEssentials
+import JSON
+import Listeners
+import Postgres
+
+extension GatewayService {
+    /// All paths of the gateway. The listener's routes and the OpenAPI document are made from them.
+    package var table: [GatewayRoute] { calls + files + document + streams + options.routes }
+
+    /// Here the streams of changes join.
+    var streams: [GatewayRoute] { [] }
+
+    private var calls: [GatewayRoute] {
+        let key = GatewayRoute.Parameter(
+            "Idempotency-Key", .header,
+            "1 to 128 printable characters. The same request with the same key is done once within a day.",
+            schema: ["type": "string", "minLength": 1, "maxLength": 128])
+        let calls = GatewayCalls(database: database, catalogue: catalogue)
+        var call = GatewayRoute(
+            .post, "/v1/rpc/{function}", "Calls a function",
+            parameters: [GatewayRoute.Parameter("function", .path, "The function's name."), key],
+            body: ["type": "object"], answers: [GatewayRoute.Answer(200, "What the function gives.")],
+            limit: Self.mostOfBody
+        ) { try await calls.call($0) }
+        call.isOfFunctions = true
+        return [
+            call,
+            GatewayRoute(
+                .post, "/v1/batch", "Calls several functions in one transaction: all, or none", parameters: [key],
+                body: [
+                    "type": "object", "required": ["calls"], "additionalProperties": false,
+                    "properties": [
+                        "calls": [
+                            "type": "array", "minItems": 1, "maxItems": .int(GatewayCalls.mostCalls),
+                            "items": [
+                                "type": "object", "required": ["function"], "additionalProperties": false,
+                                "properties": ["function": ["type": "string"], "args": ["type": "object"]],
+                            ],
+                        ]
+                    ],
+                ],
+                answers: [
+                    GatewayRoute.Answer(
+                        200, "What each function gives, in the order of the calls.",
+                        schema: [
+                            "type": "object", "required": ["results"],
+                            "properties": ["results": ["type": "array", "items": [:]]],
+                        ])
+                ], limit: Self.mostOfBody
+            ) { try await calls.batch($0) },
+        ]
+    }
+
+    private var files: [GatewayRoute] {
+        let database = database
+        return [
+            GatewayRoute(
+                .get, "/v1/documents/{id}/file", "Leads to a file of a document, by a link that is good for an hour",
+                parameters: [
+                    GatewayRoute.Parameter(
+                        "id", .path, "The document.", schema: ["type": "string", "format": "uuid"]),
+                    GatewayRoute.Parameter(
+                        "kind", .query, "Which file: original, pdf, preview or report. Without it: pdf."),
+                ], answers: [GatewayRoute.Answer(303, "The link stands in Location.", type: nil)]
+            ) { call in
+                let id = call.request.parameter("id")
+                guard UUID(uuidString: id) != nil else {
+                    throw GatewayProblem(.notFound, "there is no such document", field: "id")
+                }
+                let kind = call.request.query("kind") ?? "pdf"
+                let links = try await database.run(
+                    [
+                        Statement(
+                            "select millrace.document_link(($1::text)::uuid, $2)", [.text(id), .text(kind)])
+                    ], as: call.caller
+                ) { _, row throws(PostgresError) in try row.string(0) }
+                guard let link = links.first?.first else { throw GatewayProblem.internal }
+                return Response(status: 303, headers: [Header("Location", link)])
+            }
+        ]
+    }
+
+    private var document: [GatewayRoute] {
+        [
+            GatewayRoute(
+                open: "/v1/openapi.json", "This description",
+                answers: [GatewayRoute.Answer(200, "An OpenAPI 3.1 document.", schema: ["type": "object"])]
+            ) { _ in
+                let contents = try await catalogue.contents()
+                return .json(OpenAPI(table: table, doors: contents.doors, version: options.version).text)
+            }
+        ]
+    }
+}
