@@ -62,6 +62,7 @@ package enum Schema {
         Script(name: "053_samples", bytes: Embedded._053_samples),
         Script(name: "054_refused_workers", bytes: Embedded._054_refused_workers),
         Script(name: "055_console", bytes: Embedded._055_console),
+        Script(name: "056_feed", bytes: Embedded._056_feed),
         Script(name: "057_gateway", bytes: Embedded._057_gateway),
     ]
 
@@ -148,6 +149,9 @@ package enum Schema {
         Script(name: "checkins_leaving", bytes: Embedded.checkins_leaving),
         Script(name: "webhooks", bytes: Embedded.webhooks),
         Script(name: "webhooks_send", bytes: Embedded.webhooks_send),
+        Script(name: "feed", bytes: Embedded.feed),
+        Script(name: "feed_rows", bytes: Embedded.feed_rows),
+        Script(name: "feed_family", bytes: Embedded.feed_family),
         Script(name: "sync_operations", bytes: Embedded.sync_operations),
         Script(name: "sync", bytes: Embedded.sync),
         Script(name: "sync_devices", bytes: Embedded.sync_devices),

@@ -79,6 +79,10 @@ import Testing
         "sync_device_remove": "sync_device_remove('phone')",
         "document_feed":
             "document_feed('l7'$as) f right join (values (1)) v(n) on true cross join lateral (select f.id is not null)",
+        "feed_mine":
+            "feed_mine(0$as) f right join (values (1)) v(n) on f.ref = 'kid' cross join lateral (select f.seq is not null)",
+        "sync_pull":
+            "sync_pull(0$as) f right join (values (1)) v(n) on f.ref = 'kid' cross join lateral (select f.seq is not null)",
         "document_link": "document_link((select v::uuid from current_setting('may.document') v), 'original'$as)",
         "device_add": "device_add('kid', 'fcm', 'token-0002'$as)",
         "device_remove": "device_remove('token-0001')",

@@ -104,10 +104,11 @@ import Testing
                 """
                 insert into millrace.document_change (at, document, change, data) values (now(), gen_random_uuid(), 'created', '{}');
                 insert into millrace.checkin_change (at, alarm, person, change, data) values (now(), null, 'p', 'x', '{}');
-                insert into millrace.mail_change (at, message, change, data) values (now(), gen_random_uuid(), 'x', '{}')
+                insert into millrace.mail_change (at, message, change, data) values (now(), gen_random_uuid(), 'x', '{}');
+                insert into millrace.feed (at, topic, person, ref, change, data) values (now(), 'quests', 'p', 'x', 'x', '{}')
                 """)
-            for feed in ["documents_changes", "checkin_changes", "mail_changes"] {
-                #expect(try await connection.int("select count(*) from millrace.\(feed)()") == 1, "\(feed)")
+            for feed in ["documents_changes", "checkin_changes", "mail_changes", "feed_new"] {
+                #expect(try await connection.int("select count(*) from millrace.\(feed)(0)") == 1, "\(feed)")
             }
         }
     }
@@ -186,7 +187,10 @@ import Testing
                  where p.pronamespace = 'millrace'::regnamespace and p.prosrc ~ 'pg_(try_)?advisory' order by 1
                 """)
             #expect(
-                functions == ["claim_turn", "enqueue_as", "event_wake", "notice_wake", "wake_saying", "watch"],
+                functions == [
+                    "claim_turn", "enqueue_as", "event_wake", "feed_wake", "feed_watch", "notice_wake", "wake_saying",
+                    "watch",
+                ],
                 "another function takes one: who else can hold it, and what then?")
             for function in functions { #expect(list.contains("`\(function)`"), "\(function)") }
             let turns = Set(try await connection.column("select distinct name from millrace.turn"))

@@ -9,7 +9,7 @@ declare
     operator text := millrace.role_name('operator');
     gateway text := millrace.role_name('gateway');
     -- The gateway's login also is a member of the clients' role, which it takes on for each call.
-    doors_gateway text[] := array['now', 'schema_state', 'error_map', 'sync_device_claims', 'gateway_take', 'gateway_doors', 'gateway_beat', 'gateway_leave'];
+    doors_gateway text[] := array['now', 'schema_state', 'error_map', 'sync_device_claims', 'gateway_take', 'gateway_doors', 'gateway_beat', 'gateway_leave', 'feed_new', 'jobs_followed'];
     -- People at the console. A viewer reads what is redacted and masked; an operator also acts, and reads what stands in documents.
     doors_viewer text[] := array['now', 'right_view', 'schema_state', 'depths', 'queue_overview', 'queue_list', 'queue_load', 'rates', 'orphans', 'troubles', 'retrying', 'rooms', 'room_lanes', 'measures', 'measures_fleet', 'outstanding',
         'blocked_count', 'parked_count', 'dead_count', 'limit_list', 'pins', 'sizes', 'partitions', 'sealed_keys', 'retentions', 'names_known', 'why', 'why_queue',
@@ -31,7 +31,7 @@ declare
         'check_in', 'check_in_arm', 'check_in_disarm', 'check_in_set_interval', 'check_in_pause', 'check_in_alarm', 'check_in_help', 'check_in_drill', 'check_in_contact',
         'check_in_contact_remove', 'check_in_consent_ask', 'check_in_accept', 'check_in_respond', 'check_in_show',
         'device_add', 'device_remove', 'notice_preferences', 'person_profile', 'own_notice_schedule', 'own_notice_move', 'own_notice_cancel',
-        'sync_push', 'sync_device_add', 'sync_device_remove', 'sync_devices', 'gateway_begin', 'gateway_end'];
+        'sync_push', 'sync_device_add', 'sync_device_remove', 'sync_devices', 'gateway_begin', 'gateway_end', 'feed_mine', 'feed_position', 'sync_pull'];
     doors_worker text[] := array['enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'why', 'own_jobs', 'now',
         'register_kinds', 'register_queues', 'horizon', 'claim', 'claim_one', 'claim_limited', 'lanes', 'lanes_above', 'lanes_between', 'promote', 'is_due_between', 'finish', 'complete', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
         'session_close', 'worker_refused', 'leases_held', 'leases_confirm', 'leases_read', 'leases_return', 'cancels', 'heed_cancels', 'maintain', 'queue_list', 'retentions', 'schema_state', 'depths', 'rates', 'orphans', 'troubles', 'retrying', 'rooms', 'room_lanes', 'why_queue', 'measures', 'measures_fleet', 'outstanding', 'blocked_count',
@@ -59,7 +59,7 @@ declare
         'notice_state', 'notice_list', 'notice_story', 'provider_token_take', 'provider_token_put',
         'webhook_fan_out', 'webhook_claim', 'webhook_wait', 'webhook_record', 'webhook_consent', 'webhook_target', 'webhook_state', 'webhook_secrets', 'webhook_seal',
         'link_key_set', 'upload_arrived', 'upload_reserve', 'upload_renew', 'upload_release', 'blob_allow', 'blob_sweep_turn', 'template_unchecked', 'template_checked', 'right_staff',
-        'jobs_read', 'check_in_never', 'check_in_rules_set', 'mail_defaults_tell', 'error_map', 'operation_step', 'sample_take', 'gateways_shown'];
+        'jobs_read', 'check_in_never', 'check_in_rules_set', 'mail_defaults_tell', 'error_map', 'operation_step', 'sample_take', 'gateways_shown', 'feed_mine', 'feed_position', 'sync_pull'];
     doors_admin text[] := doors_worker || array['right_view', 'right_operate', 'queue_overview', 'schedules_shown', 'mail_shown', 'documents_shown', 'document_shown', 'quest_waves', 'alarms_shown', 'check_ins_due', 'job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',
         'dead_ids', 'dead_summary', 'jobs_find', 'job_errors', 'names_known', 'queue_remove', 'sealed_keys', 'sealed_page', 'reseal', 'failure_groups', 'failure_group', 'failure_group_jobs', 'kind_list', 'kind_fields_set', 'jobs_by_field', 'redactions', 'redactions_set', 'kind_redactions_set', 'redact', 'redact_text', 'job_shown', 'jobs_shown', 'logs_shown', 'steps_shown',
         'right_admin', 'consent_block', 'consent_unblock', 'grant_backend', 'revoke_backend', 'grant_enqueue', 'revoke_enqueue', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',

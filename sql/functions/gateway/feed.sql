@@ -1,0 +1,161 @@
+-- The feed: what concerns a person, in the order in which the transactions came to be seen. Triggers write it (feed_rows.sql and feed_family.sql).
+
+create or replace function millrace.feed_topics() returns text[]
+language sql immutable parallel safe as $$
+    select array['documents', 'check-ins', 'alarms', 'quests', 'moods', 'notices', 'mail']
+$$;
+
+-- As in `event_wake`: a notification is sent only while a reader sleeps, which then holds (1297239642, 0) alone.
+create or replace function millrace.feed_wake() returns void
+language plpgsql as $$
+declare
+    told text;                                            -- assigned, not performed: Postgres prepares a `perform` again in every call
+begin
+    if not pg_try_advisory_xact_lock_shared(1297239642, 0) and pg_notification_queue_usage() < 0.5 then
+        told := pg_notify('millrace_feed', '')::text;
+    end if;
+end $$;
+
+-- As with events: readers number what was committed, one reader at a time, so nothing ever appears at or below a number that was read. An
+-- open transaction of a writer delays nobody, so a row that one holds is passed over. A row that was to be read later counts from when it is due.
+create or replace function millrace.feed_number(most int default 10000) returns bigint
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    numbered bigint;
+    late timestamptz := (select x.due_at from millrace.feed x where x.seq is null and x.due_at is not null order by x.due_at limit 1);
+begin
+    late := case when late <= millrace.now() then late end;
+    if (late is null and not exists (select from millrace.feed x where x.seq is null and x.due_at is null)) or not millrace.turn_try('feed') then
+        return 0;
+    end if;
+    if late is not null then
+        update millrace.feed f set due_at = null, at = f.due_at
+         where f.place = any (array(select x.place from millrace.feed x where x.seq is null and x.due_at <= millrace.now() and x.due_at is not null
+                                     order by x.due_at limit most for no key update skip locked));
+    end if;
+    -- No join, so that no plan can walk over the rows once for each row.
+    with p as materialized (
+        select array(select x.place from millrace.feed x where x.seq is null and x.due_at is null order by x.place limit most for no key update skip locked) as places
+    ), b as materialized (
+        select max(nextval('millrace.feed_seq')) - count(*) as base from p, unnest(p.places)
+    )
+    update millrace.feed f set seq = (select b.base from b) + width_bucket(f.place, (select p.places from p))
+     where f.place = any ((select p.places from p)::bigint[]);
+    get diagnostics numbered = row_count;
+    return numbered;
+end $$;
+
+-- A person's own changes after `since`, oldest first, with those of its tenant that are nobody's. A reader keeps the last seq that it has
+-- processed; nothing ever appears at or below it. With a `tenant` on a row, only a caller of that tenant sees it.
+create or replace function millrace.feed_mine(
+    since bigint default 0, topics text[] default null, page int default 100, actor text default null, caller millrace.caller_name default current_user
+) returns table (seq bigint, at timestamptz, topic text, ref text, change text, data jsonb)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+#variable_conflict use_column
+declare
+    me text := millrace.quest_actor(feed_mine.actor, caller => feed_mine.caller);
+    own text := millrace.caller_tenant();
+    behind bigint := coalesce(feed_mine.since, 0);
+begin
+    if feed_mine.page is null or feed_mine.page not between 1 and millrace.most('page') then
+        perform millrace.refuse('a page has 1 to 500 changes', 'page');
+    end if;
+    if cardinality(feed_mine.topics) > cardinality(millrace.feed_topics()) or not feed_mine.topics <@ millrace.feed_topics() then
+        perform millrace.refuse(coalesce(format('the topic %L is unknown', (select left(t, 60) from unnest(feed_mine.topics) t where t <> all (millrace.feed_topics()) limit 1)),
+            'a topic is null or is named twice'), 'topics', format('Known are %s; leave it out for all.', array_to_string(millrace.feed_topics(), ', ')));
+    end if;
+    perform millrace.feed_number();
+    return query
+        select x.seq, x.at, x.topic, x.ref, x.change, x.data from (
+            (select f.seq, f.at, f.topic, f.ref, f.change, f.data from millrace.feed f
+              where f.person = me and f.seq > behind and (feed_mine.topics is null or f.topic = any (feed_mine.topics))
+                and (own is null or f.tenant is null or f.tenant = own)
+              order by f.seq limit feed_mine.page)
+            union all
+            (select f.seq, f.at, f.topic, f.ref, f.change, f.data from millrace.feed f
+              where f.person is null and f.tenant = own and f.seq > behind and (feed_mine.topics is null or f.topic = any (feed_mine.topics))
+              order by f.seq limit feed_mine.page)
+        ) x order by x.seq limit feed_mine.page;
+end $$;
+
+-- The same for an app that comes back from being offline: all topics, and larger pages.
+create or replace function millrace.sync_pull(since bigint default 0, page int default 500, actor text default null, caller millrace.caller_name default current_user)
+returns table (seq bigint, at timestamptz, topic text, ref text, change text, data jsonb)
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select f.* from millrace.feed_mine(sync_pull.since, null, sync_pull.page, sync_pull.actor, caller => sync_pull.caller) f
+$$;
+
+-- newest: the last number given out; who loads its state after this call, and then reads on from here, misses nothing. oldest: who has read
+-- up to here or further has lost nothing to the expiry; who has not loads its state again.
+create or replace function millrace.feed_position(actor text default null, caller millrace.caller_name default current_user) returns table (newest bigint, oldest bigint)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform millrace.quest_actor(feed_position.actor, caller => feed_position.caller);
+    perform millrace.feed_number();
+    return query select case when s.is_called then s.last_value else 0 end, m.gone from millrace.feed_seq s, millrace.feed_mark m;
+end $$;
+
+-- Everybody's changes, for the one cursor of a gateway's process. A change is for the person it names, within its tenant if it names one too;
+-- without a person it is for all of the tenant.
+create or replace function millrace.feed_new(since bigint, page int default 1000)
+returns table (seq bigint, at timestamptz, topic text, person text, tenant text, lesson text, ref text, change text, data jsonb)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+begin
+    if feed_new.page is null or feed_new.page not between 1 and 10000 then
+        perform millrace.refuse('a page has 1 to 10000 changes', 'page');
+    end if;
+    perform millrace.feed_number();
+    return query
+        select f.seq, f.at, f.topic, f.person, f.tenant, f.lesson, f.ref, f.change, f.data
+          from millrace.feed f where f.seq > coalesce(feed_new.since, 0) order by f.seq limit feed_new.page;
+end $$;
+
+-- How the jobs stand that somebody follows, for one query of a process. Jobs that are not there any more have no row.
+create or replace function millrace.jobs_followed(ids bigint[])
+returns table (id bigint, owner text, tenant text, state text, attempt int, progress jsonb, message text, updated timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+#variable_conflict use_column
+declare
+    one bigint;
+begin
+    if jobs_followed.ids is null or cardinality(jobs_followed.ids) > 1000 then
+        perform millrace.refuse('ids is null or has more than 1000', 'ids', 'Ask for fewer at once.');
+    end if;
+    for one in select distinct i from unnest(jobs_followed.ids) i where i is not null order by i loop
+        return query
+            select v.id, j.owner::text, j.tenant, v.state, v.attempt, v.progress, coalesce(v.progress ->> 'note', v.progress ->> 'stage'),
+                   greatest(v.enqueued_at, v.started_at, v.finished_at, (v.progress ->> 'at')::timestamptz)
+              from millrace.job(one) v join millrace.job j on j.id = v.id;
+    end loop;
+end $$;
+
+-- Kept for 14 days, as events are, read or not. The numbers that went are remembered.
+create or replace function millrace.feed_expire(most int default 50000) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    past timestamptz := millrace.now() - interval '14 days';
+    last bigint;
+    gone bigint := 0;
+    n bigint;
+begin
+    if exists (select from (select x.at from millrace.feed x where x.seq is not null order by x.seq limit 1000) f where f.at < past) then
+        with old as (
+            delete from millrace.feed f
+             where f.ctid = any (array(select x.ctid from (select y.ctid, y.at from millrace.feed y where y.seq is not null order by y.seq limit most) x where x.at < past))
+            returning f.seq
+        )
+        select count(*), max(o.seq) into gone, last from old o;
+    end if;
+    if exists (select from (select x.at from millrace.feed x where x.seq is null and x.due_at is null order by x.place limit 1000) f where f.at < past) then
+        delete from millrace.feed f
+         where f.ctid = any (array(select x.ctid from (select y.ctid, y.at from millrace.feed y where y.seq is null and y.due_at is null order by y.place limit most) x
+                                    where x.at < past));
+        get diagnostics n = row_count;
+        gone := gone + n;
+        if n > 0 then                                     -- nobody has read them: whoever read up to here has missed them
+            last := greatest(last, nextval('millrace.feed_seq'));
+        end if;
+    end if;
+    update millrace.feed_mark m set gone = last where last > m.gone;
+    return gone;
+end $$;

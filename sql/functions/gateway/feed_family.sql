@@ -1,0 +1,220 @@
+-- Who hears of moods, hobbies, cards, quests and points: the person, and whoever of the family may see them by the doors. Rows that others
+-- have through a family go when one of the two leaves it.
+
+-- The other members.
+create or replace function millrace.feed_others(the_family text, the_person text) returns setof text
+language sql stable as $$
+    select m.person from millrace.family_member m where m.family = the_family and m.person is distinct from the_person
+$$;
+
+-- Others see a mood that was logged in their family when its delay is over; not one that was deleted before.
+create or replace function millrace.feed_mood() returns trigger
+language plpgsql as $$
+declare
+    t timestamptz := millrace.now();
+    is_gone boolean := new.deleted_at is not null;
+    seen jsonb := case when is_gone then '{}'::jsonb else jsonb_build_object('day', new.day, 'color', new.color, 'at', new.at) end;
+begin
+    if is_gone then
+        delete from millrace.feed f where f.due_at is not null and f.seq is null and f.topic = 'moods' and f.ref = new.id::text;
+    end if;
+    insert into millrace.feed (at, topic, person, ref, change, data)
+    values (t, 'moods', new.person, new.id, case when is_gone then 'deleted' else 'logged' end,
+            seen || case when is_gone then '{}' else jsonb_strip_nulls(jsonb_build_object('emoji', new.emoji, 'shared_at', new.shared_at)) end);
+    insert into millrace.feed (at, topic, person, ref, change, data, family, about, due_at)
+    select t, 'moods', m, new.id, case when is_gone then 'deleted' else 'logged' end, seen || jsonb_build_object('person', new.person), new.family, new.person,
+           case when new.shared_at > t then new.shared_at end
+      from millrace.feed_others(new.family, new.person) m where not (is_gone and new.shared_at > t);
+    perform millrace.feed_wake();
+    return null;
+end $$;
+
+-- A row for the person itself; with a family, one without more than the id for each of the others.
+create or replace function millrace.feed_hobby_row(the_change text, the_ref uuid, the_person text, own jsonb, the_family text) returns void
+language plpgsql volatile as $$
+begin
+    insert into millrace.feed (at, topic, person, ref, change, data, family, about)
+    select millrace.now(), 'quests', the_person, the_ref, the_change, own, null, null where own is not null
+    union all
+    select millrace.now(), 'quests', m, the_ref, the_change, jsonb_build_object('person', the_person), the_family, the_person
+      from millrace.feed_others(the_family, the_person) m where the_family is not null;
+    perform millrace.feed_wake();
+end $$;
+
+create or replace function millrace.feed_hobby() returns trigger
+language plpgsql as $$
+begin
+    perform millrace.feed_hobby_row('hobby_saved', new.id, new.person, jsonb_build_object('name', new.name, 'day', new.day, 'at', new.at), null);
+    return null;
+end $$;
+
+create or replace function millrace.feed_hobby_share() returns trigger
+language plpgsql as $$
+begin
+    perform millrace.feed_hobby_row('hobby_shared', h.id, h.person, null, new.family) from millrace.hobby h where h.id = new.hobby;
+    return null;
+end $$;
+
+create or replace function millrace.feed_card() returns trigger
+language plpgsql as $$
+begin
+    perform millrace.feed_hobby_row('card_added', new.id, h.person, null, new.family) from millrace.hobby h where h.id = new.hobby;
+    return null;
+end $$;
+
+create or replace function millrace.feed_card_reply() returns trigger
+language plpgsql as $$
+begin
+    perform millrace.feed_hobby_row('card_answered', new.card, new.person, jsonb_build_object('right', new.is_right, 'day', new.day), null);
+    return null;
+end $$;
+
+-- The one who has seen it, and the one whose hobby it is.
+create or replace function millrace.feed_hobby_view() returns trigger
+language plpgsql as $$
+begin
+    insert into millrace.feed (at, topic, person, ref, change, data, actor)
+    select millrace.now(), 'quests', p, new.hobby, 'hobby_seen', jsonb_build_object('seen_by', new.person), nullif(new.person, p)
+      from millrace.hobby h cross join unnest(array[h.person, new.person]) p where h.id = new.hobby;
+    perform millrace.feed_wake();
+    return null;
+end $$;
+
+-- All members of the family.
+create or replace function millrace.feed_quest() returns trigger
+language plpgsql as $$
+begin
+    insert into millrace.feed (at, topic, person, ref, change, data, family, about)
+    select millrace.now(), 'quests', m.person, new.day, case when new.undone_at is null then 'completed' else 'undone' end,
+           jsonb_build_object('family', new.family, 'day', new.day, 'person', new.person, 'at', new.at, 'late', new.late), new.family, nullif(new.person, m.person)
+      from millrace.family_member m where m.family = new.family;
+    perform millrace.feed_wake();
+    return null;
+end $$;
+
+-- The person, and the parents of its family.
+create or replace function millrace.feed_points() returns trigger
+language plpgsql as $$
+begin
+    insert into millrace.feed (at, topic, person, ref, change, data, family, about)
+    select n.at, 'quests', p.person, n.day, 'points', jsonb_build_object('person', n.person, 'delta', n.delta, 'day', n.day)
+               || case when p.person = n.person then jsonb_build_object('reason', n.reason) else '{}' end, p.family, nullif(n.person, p.person)
+      from news n cross join lateral (
+        select n.person, null::text as family
+        union all
+        select a.person, a.family from millrace.family_member b join millrace.family_member a on a.family = b.family
+         where b.person = n.person and a.role = 'parent' and a.person <> b.person) p;
+    if found then
+        perform millrace.feed_wake();
+    end if;
+    return null;
+end $$;
+
+-- Takes away what others were told of a person. What they were told of a thing ends with a tombstone, so that their apps forget it too;
+-- what nobody could read yet just goes.
+create or replace function millrace.feed_forget(the_person text, the_family text) returns bigint
+language plpgsql volatile as $$
+declare
+    gone bigint;
+begin
+    with gone as (
+        delete from millrace.feed f
+         where f.about = the_person and (the_family is null or (f.family = the_family and f.topic = 'moods'))
+        returning f.person, f.topic, f.ref, f.change, f.family, f.due_at
+    ), tombs as (
+        insert into millrace.feed (at, topic, person, ref, change, data)
+        select distinct millrace.now(), g.topic, g.person, g.ref, 'deleted', '{}'::jsonb
+          from gone g where g.due_at is null and (g.topic in ('alarms', 'moods') or g.change in ('hobby_shared', 'card_added'))
+    )
+    select count(*) into gone from gone;
+    return gone;
+end $$;
+
+-- Who joins, who gets another role, who leaves. A person who leaves keeps nothing of the family's; of one that was erased nobody hears the name.
+create or replace function millrace.feed_member() returns trigger
+language plpgsql as $$
+declare
+    was text := case when tg_op <> 'INSERT' then old.family end;
+    is_now text := case when tg_op <> 'DELETE' then new.family end;
+    who text := case when tg_op <> 'DELETE' then new.person else old.person end;
+begin
+    if was is distinct from is_now and was is not null then
+        delete from millrace.feed f where f.person = who and f.family = was;
+        perform millrace.feed_forget(who, was);
+        insert into millrace.feed (at, topic, person, ref, change, data, family, about)
+        select millrace.now(), 'quests', p.person, was, 'left', jsonb_strip_nulls(jsonb_build_object('family', was, 'person', case when tg_op <> 'DELETE' then who end)),
+               p.family, nullif(who, p.person)
+          from (select who, null::text as family union all select m, was from millrace.feed_others(was, who) m) p(person, family);
+    end if;
+    if is_now is not null then
+        insert into millrace.feed (at, topic, person, ref, change, data, family, about)
+        select millrace.now(), 'quests', m.person, is_now, case when was is distinct from is_now then 'joined' else 'role' end,
+               jsonb_build_object('family', is_now, 'person', who, 'role', new.role), is_now, nullif(who, m.person)
+          from millrace.family_member m where m.family = is_now;
+    end if;
+    perform millrace.feed_wake();
+    return null;
+end $$;
+
+-- Joins in person_erase, behind all rooms, whose triggers have told of the end: nothing stays of the person, and nothing names it.
+create or replace function millrace.feed_erase_person(person text) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    gone bigint := millrace.feed_forget(feed_erase_person.person, null);
+    n bigint;
+begin
+    delete from millrace.feed f where f.person = feed_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
+    update millrace.feed f set actor = null, data = f.data - array['contact', 'acknowledged_by', 'seen_by'] where f.actor = feed_erase_person.person;
+    get diagnostics n = row_count;
+    return gone + n;
+end $$;
+
+-- They come and stay together.
+do $$
+begin
+    if exists (select from pg_trigger g where g.tgrelid = 'millrace.mood'::regclass and g.tgname = 'a_feed_has_its_new_mood') then
+        return;
+    end if;
+    create trigger a_feed_has_its_new_mood after insert on millrace.mood for each row
+        execute function millrace.feed_mood();
+    create trigger a_feed_has_its_mood after update on millrace.mood for each row
+        when (old.deleted_at is null and new.deleted_at is not null)
+        execute function millrace.feed_mood();
+    create trigger a_feed_has_its_new_hobby after insert on millrace.hobby for each row
+        execute function millrace.feed_hobby();
+    create trigger a_feed_has_its_hobby after update on millrace.hobby for each row
+        when (new.fact <> old.fact)
+        execute function millrace.feed_hobby();
+    create trigger a_feed_has_its_new_hobby_share after insert on millrace.hobby_share for each row
+        execute function millrace.feed_hobby_share();
+    create trigger a_feed_has_its_hobby_share after update on millrace.hobby_share for each row
+        when (new.fact <> old.fact)
+        execute function millrace.feed_hobby_share();
+    create trigger a_feed_has_its_hobby_view after insert on millrace.hobby_view for each row
+        execute function millrace.feed_hobby_view();
+    create trigger a_feed_has_its_new_card after insert on millrace.card for each row
+        when (new.family is not null)
+        execute function millrace.feed_card();
+    create trigger a_feed_has_its_card after update on millrace.card for each row
+        when (new.family is not null and new.family is distinct from old.family)
+        execute function millrace.feed_card();
+    create trigger a_feed_has_its_card_reply after insert on millrace.card_reply for each row
+        execute function millrace.feed_card_reply();
+    create trigger a_feed_has_its_new_quest after insert on millrace.quest_completion for each row
+        execute function millrace.feed_quest();
+    create trigger a_feed_has_its_quest after update on millrace.quest_completion for each row
+        when (new.person = old.person and (new.turn <> old.turn or new.undone_at is distinct from old.undone_at))
+        execute function millrace.feed_quest();
+    create trigger a_feed_has_its_points after insert on millrace.points_ledger referencing new table as news for each statement
+        execute function millrace.feed_points();
+    create trigger a_feed_has_its_new_member after insert on millrace.family_member for each row
+        when (new.family is not null)
+        execute function millrace.feed_member();
+    create trigger a_feed_has_its_member after update on millrace.family_member for each row
+        when (new.family is distinct from old.family or new.role is distinct from old.role)
+        execute function millrace.feed_member();
+    create trigger a_feed_has_its_last_member after delete on millrace.family_member for each row
+        when (old.family is not null)
+        execute function millrace.feed_member();
+end $$;

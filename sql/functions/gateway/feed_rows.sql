@@ -1,0 +1,172 @@
+-- Who hears of documents, mail, notices, check-ins and alarms. A row holds what the person's own doors show: ids, states and times; no
+-- addresses, and nothing that another person wrote.
+
+-- The owner; a document of nobody in particular is for all of its tenant.
+create or replace function millrace.feed_documents() returns trigger
+language plpgsql as $$
+begin
+    insert into millrace.feed (at, topic, person, tenant, lesson, ref, change, data)
+    select n.at, 'documents', n.owner, n.tenant, n.lesson_id, n.document, n.change, n.data from news n where n.owner is not null or n.tenant is not null;
+    if found then
+        perform millrace.feed_wake();
+    end if;
+    return null;
+end $$;
+
+-- Mail names no person. What a client sent is of its tenant, which without a tenant in the claims is the person; what a server sent is the
+-- server's.
+create or replace function millrace.feed_mail() returns trigger
+language plpgsql as $$
+begin
+    insert into millrace.feed (at, topic, tenant, ref, change, data)
+    select n.at, 'mail', m.tenant, n.message, n.change, n.data
+      from news n join millrace.mail m on m.id = n.message where m.tenant is not null and not millrace.is_backend(m.owner);
+    if found then
+        perform millrace.feed_wake();
+    end if;
+    return null;
+end $$;
+
+-- What became of a person's own notices. What goes to an address that somebody else has given is not the person's.
+create or replace function millrace.feed_notice() returns trigger
+language plpgsql as $$
+begin
+    insert into millrace.feed (at, topic, person, ref, change, data)
+    values (millrace.now(), 'notices', new.person, new.id,
+            case when tg_op = 'INSERT' then 'scheduled' when new.status <> old.status then new.status else 'moved' end,
+            jsonb_strip_nulls(jsonb_build_object('kind', new.kind, 'key', case when new.kind like 'own.%' then substr(new.key, 5) end, 'status', new.status,
+                'channel', new.channel, 'due_at', new.due_at, 'accepted_at', new.accepted_at)));
+    perform millrace.feed_wake();
+    return null;
+end $$;
+
+-- On the way of every check-in, so it makes no call that it can spare.
+create or replace function millrace.feed_watch() returns trigger
+language plpgsql as $$
+declare
+    what text := 'armed';
+begin
+    if tg_op = 'UPDATE' then
+        what := case when new.last_checked_in is distinct from old.last_checked_in then
+                    case when old.state = 'disarmed' or new.every <> old.every or new.grace <> old.grace or new.warnings <> old.warnings or new.zone <> old.zone
+                         then 'armed' else 'checked_in' end
+                when new.state <> old.state then new.state
+                when new.every <> old.every then 'interval'
+                else new.state end;
+    end if;
+    insert into millrace.feed (at, topic, person, ref, change, data)
+    values (millrace.now(), 'check-ins', new.person, new.person, what,
+            jsonb_build_object('state', new.state, 'last_checked_in', new.last_checked_in, 'check_in_interval', new.every, 'check_in_expiration', new.expires_at)
+                || case new.state when 'paused' then jsonb_build_object('paused_until', new.wake_at) else '{}' end);
+    if not pg_try_advisory_xact_lock_shared(1297239642, 0) then
+        perform millrace.feed_wake();
+    end if;
+    return null;
+end $$;
+
+-- A watch's contacts; alarms have triggers of their own.
+create or replace function millrace.feed_contacts() returns trigger
+language plpgsql as $$
+begin
+    insert into millrace.feed (at, topic, person, ref, change, data, about)
+    select n.at, 'check-ins', n.person, n.person, n.change, n.data, n.data ->> 'contact'
+      from news n where n.change in ('contact', 'contact_removed', 'consent_given', 'consent_declined', 'at_not_used');
+    if found then
+        perform millrace.feed_wake();
+    end if;
+    return null;
+end $$;
+
+create or replace function millrace.feed_may_tell(the_person text, the_contact text) returns boolean
+language sql stable as $$
+    select exists (select from millrace.watch_address d
+                    where d.person = the_person and d.contact = the_contact and d.verified_at is not null and d.declined_at is null)
+$$;
+
+-- The contacts that were told of an alarm and may still be told: one that has declined, or was removed, hears nothing more.
+create or replace function millrace.feed_told(the_alarm uuid, the_person text) returns setof text
+language sql stable as $$
+    select distinct e.contact from millrace.alarm_event e
+     where e.alarm = the_alarm and e.what = 'told' and millrace.feed_may_tell(the_person, e.contact)
+$$;
+
+create or replace function millrace.feed_alarm_data(a millrace.alarm) returns jsonb
+language sql stable as $$
+    select jsonb_strip_nulls(jsonb_build_object('person', a.person, 'state', a.state, 'cause', a.cause, 'test', a.cause = 'drill', 'raised_at', a.raised_at,
+        'expired_at', a.expired_at, 'acknowledged_by', a.acknowledged_by, 'acknowledged_at', a.acknowledged_at, 'resolved_at', a.resolved_at, 'resolution', a.resolution))
+$$;
+
+-- The person, and the contacts that were told.
+create or replace function millrace.feed_alarm() returns trigger
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+begin
+    insert into millrace.feed (at, topic, person, ref, change, data, about, actor)
+    select millrace.now(), 'alarms', p.person, new.id, case new.state when 'open' then 'raised' else new.state end, millrace.feed_alarm_data(new),
+           nullif(new.person, p.person), nullif(new.acknowledged_by, p.person)
+      from (select new.person union all select t from millrace.feed_told(new.id, new.person) t where tg_op = 'UPDATE') p(person);
+    perform millrace.feed_wake();
+    return null;
+end $$;
+
+-- A contact hears of an alarm when it is told of it, by whatever channel: when its step has come, or at the end. `left`: it is over for this
+-- contact, who is one no more. Answers are for all who were told. An event stands there once for each channel.
+create or replace function millrace.feed_alarm_events() returns trigger
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+begin
+    insert into millrace.feed (at, topic, person, ref, change, data, about, actor)
+    select n.at, 'alarms', x.person, n.alarm, x.change, x.data, nullif(a.person, x.person), nullif(x.actor, x.person)
+      from news n join millrace.alarm a on a.id = n.alarm
+     cross join lateral (
+        select a.person as person, 'escalated' as change, jsonb_build_object('step', n.step, 'round', n.round) as data, null::text as actor where n.what = 'escalated'
+        union all
+        select n.contact, 'raised', millrace.feed_alarm_data(a), a.acknowledged_by
+         where n.what = 'told' and millrace.feed_may_tell(a.person, n.contact)
+           and not exists (select from millrace.alarm_event e where e.alarm = n.alarm and e.contact = n.contact and e.what = 'told' and e.id < n.id)
+        union all
+        select n.contact, case n.what when 'told_left' then 'left' else 'resolved' end,
+               case n.what when 'told_left' then jsonb_build_object('person', a.person, 'test', a.cause = 'drill') else millrace.feed_alarm_data(a) end, null
+         where n.what in ('told_left', 'told_resolved')
+           and not exists (select from millrace.alarm_event e
+                where e.alarm = n.alarm and e.contact = n.contact and (e.what = 'told' and n.what = 'told_resolved' or e.what = n.what and e.at = n.at and e.id < n.id))
+        union all
+        select p.person, 'answered', jsonb_build_object('person', a.person, 'contact', n.contact, 'answer', n.what), n.contact
+          from (select a.person union select n.contact union select t from millrace.feed_told(n.alarm, a.person) t) p(person)
+         where n.what in ('acknowledged', 'on_my_way', 'cannot', 'safe')
+     ) x;
+    if found then
+        perform millrace.feed_wake();
+    end if;
+    return null;
+end $$;
+
+-- They come and stay together.
+do $$
+begin
+    if exists (select from pg_trigger g where g.tgrelid = 'millrace.document_change'::regclass and g.tgname = 'a_feed_has_its_documents') then
+        return;
+    end if;
+    create trigger a_feed_has_its_documents after insert on millrace.document_change referencing new table as news for each statement
+        execute function millrace.feed_documents();
+    create trigger a_feed_has_its_mail after insert on millrace.mail_change referencing new table as news for each statement
+        execute function millrace.feed_mail();
+    create trigger a_feed_has_its_contacts after insert on millrace.checkin_change referencing new table as news for each statement
+        execute function millrace.feed_contacts();
+    create trigger a_feed_has_its_new_watch after insert on millrace.watch for each row
+        execute function millrace.feed_watch();
+    create trigger a_feed_has_its_watch after update on millrace.watch for each row
+        when (new.last_checked_in is distinct from old.last_checked_in or new.state <> old.state or new.every <> old.every or (new.state = 'paused' and new.wake_at <> old.wake_at))
+        execute function millrace.feed_watch();
+    create trigger a_feed_has_its_new_alarm after insert on millrace.alarm for each row
+        execute function millrace.feed_alarm();
+    create trigger a_feed_has_its_alarm after update on millrace.alarm for each row
+        when (new.state <> old.state or new.cause <> old.cause)
+        execute function millrace.feed_alarm();
+    create trigger a_feed_has_its_alarm_events after insert on millrace.alarm_event referencing new table as news for each statement
+        execute function millrace.feed_alarm_events();
+    create trigger a_feed_has_its_own_notice after insert on millrace.notice for each row
+        when (new.parent is null and new.kind like 'own.%')
+        execute function millrace.feed_notice();
+    create trigger a_feed_has_its_notice after update on millrace.notice for each row
+        when (new.parent is null and (new.status <> old.status and (new.status in ('accepted', 'failed') or new.kind like 'own.%' and new.status <> 'attempting') or new.kind like 'own.%' and new.due_at <> old.due_at) and (new.kind not like 'alarm.%' or new.kind = 'alarm.warning' or new.channel is not distinct from 'push'))
+        execute function millrace.feed_notice();
+end $$;
