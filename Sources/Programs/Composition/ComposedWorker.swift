@@ -18,6 +18,7 @@ package struct ComposedWorker: Sendable {
     let supervisor: Supervisor
     let listener: Listener?
     let console: ConsoleService?
+    let gateway: GatewayWiring?
     let mail: MailWiring?
     let documents: DocumentWiring?
     let checkIns: CheckInWiring
@@ -45,6 +46,7 @@ package struct ComposedWorker: Sendable {
         async let _: Void = supervisor.run()
         async let _: Void? = console?.run()
         async let answering: Void? = listener?.run()
+        async let serving: Void? = gateway?.run()
         let outcome: Result<JobWorker.Report, any Error>
         do {
             outcome = .success(try await engine.run())
@@ -52,7 +54,9 @@ package struct ComposedWorker: Sendable {
             outcome = .failure(error)
         }
         listener?.stop()
+        gateway?.listener.stop()
         try? await answering  // that it did not start has been said
+        try? await serving
         return try outcome.get()
     }
 }
@@ -102,6 +106,9 @@ extension Composer {
         let console =
             settings.showsConsole
             ? try console(pool: Pool(database, size: 6), version: JobWorker.version, keepsHouse: false) : nil
+        let gateway =
+            settings.servesApps
+            ? try gateway(supervisor: supervisor, hearing: hearing, version: JobWorker.version) : nil
         let listener = try listener(
             for: engine, supervisor, more: mailRoutes + checkIns.routes + blobs.routes + (console?.routes ?? []),
             rooms: {
@@ -112,7 +119,8 @@ extension Composer {
             }, measures: { engine.health.cutOff == nil ? await measures(pool) : nil })
         tellOfMailFiles()
         return ComposedWorker(
-            engine: engine, supervisor: supervisor, listener: listener, console: console, mail: mail,
+            engine: engine, supervisor: supervisor, listener: listener, console: console, gateway: gateway,
+            mail: mail,
             documents: documents,
             checkIns: checkIns, notices: notices, webhooks: webhooks, blobs: blobs)
     }

@@ -6,10 +6,9 @@ import Postgres
 
 extension GatewayService {
     /// All paths of the gateway. The listener's routes and the OpenAPI document are made from them.
-    package var table: [GatewayRoute] { calls + files + document + streams + options.routes }
-
-    /// Here the streams of changes join.
-    var streams: [GatewayRoute] { [] }
+    package var table: [GatewayRoute] {
+        calls + files + document + SyncRoutes(database: database).table + options.routes
+    }
 
     private var calls: [GatewayRoute] {
         let key = GatewayRoute.Parameter(

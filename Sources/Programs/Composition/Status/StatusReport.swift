@@ -1,5 +1,6 @@
 package import CheckIns
 package import Documents
+package import Gateway
 package import JSON
 package import Mail
 package import Notices
@@ -51,6 +52,7 @@ package struct StatusReport: Sendable {
     package var checkIns: Section<CheckInAdmin.State> = .known(.init())
     package var notices: Section<NoticeAdmin.State> = .known(.init())
     package var webhooks: Section<WebhookAdmin.State> = .known(.init())
+    package var gateways: Section<[GatewayAdmin.Row]> = .known([])
     /// How many more workers can open.
     package var connections: Section<ConnectionsLeft> = .known(ConnectionsLeft(left: .max, limit: .server))
     /// Kinds that go wrong.
@@ -170,6 +172,9 @@ package struct StatusReport: Sendable {
         }
         webhooks = await Self.section { () throws(PostgresError) in
             try await WebhookAdmin.state(on: connection, deadline: patience)
+        }
+        gateways = await Self.section { () throws(PostgresError) in
+            try await GatewayAdmin.list(on: connection, deadline: patience)
         }
         connections = await Self.section { () throws(PostgresError) in
             try await Queue.connectionsLeft(on: connection, deadline: patience)

@@ -1,4 +1,5 @@
 package import CheckIns
+import Gateway
 import JSON
 import Mail
 import Notices
@@ -60,6 +61,7 @@ package enum Alarm: String, Sendable, CaseIterable {
     case noticesWait = "notices wait to be sent"
     case webhookOff = "a webhook is switched off"
     case lateWebhooks = "events wait for their webhooks"
+    case gatewaySilent = "a gateway is silent"
     case openTransaction = "a transaction has been open for long"
     case strayHistory = "history lies in a default partition"
     case testClock = "a test clock is installed"
@@ -227,6 +229,16 @@ extension StatusReport {
                     .lateWebhooks, .degraded,
                     "events wait for their webhooks for \(Humane.duration(.seconds(webhooks.late)))")
             }
+        }
+        let silent = (gateways.value ?? []).filter(\.isSilent)
+        // One that was killed and replaced is forgotten soon; that none is left stays said.
+        if let last = silent.min(by: { $0.silence < $1.silence }),
+            silent.count == gateways.value?.count || last.silence < 600
+        {
+            say(
+                .gatewaySilent, .degraded,
+                "the gateway \(last.name) has said nothing for \(Humane.duration(.seconds(last.silence)))"
+                    + (silent.count == gateways.value?.count ? ", and no other serves apps" : ""))
         }
         if let pin = pins.value?.max(by: { $0.age < $1.age }), pin.age > 900 {
             say(

@@ -25,6 +25,7 @@ extension StatusView {
         checkIns(on: &page)
         webhooks(on: &page)
         notices(on: &page)
+        gateways(on: &page)
         page.title("storage")
         storage.forEach { page.text($0) }
         schema(on: &page)
@@ -163,6 +164,21 @@ extension StatusView {
             }
         case .unavailable(let reason):
             page.title("webhooks")
+            page.missing(reason)
+        }
+    }
+
+    private func gateways(on page: inout StatusPage) {
+        switch report.gateways {
+        case .known(let gateways):
+            guard !gateways.isEmpty else { return }
+            let alive = gateways.filter { !$0.isSilent }
+            page.title("gateway")
+            page.text(
+                "\(Humane.count(alive.count, "gateway")) · \(Humane.count(alive.reduce(0) { $0 + $1.streams }, "stream")) · \(Humane.count(alive.reduce(0) { $0 + $1.requests }, "request")) since they started"
+            )
+        case .unavailable(let reason):
+            page.title("gateway")
             page.missing(reason)
         }
     }

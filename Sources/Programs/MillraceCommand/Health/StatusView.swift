@@ -132,6 +132,16 @@ struct StatusView {
                     "late_seconds": .double($0.late),
                 ]
             },
+            "gateways": .of(report.gateways) { rows in
+                .array(
+                    rows.map {
+                        [
+                            "name": .string($0.name), "address": JSONValue($0.address), "version": JSONValue($0.version),
+                            "streams": .int($0.streams), "requests": .int($0.requests), "silent": .bool($0.isSilent),
+                            "started_at": JSONValue($0.startedAt), "beat_at": JSONValue($0.beatAt),
+                        ]
+                    })
+            },
             "connections": .of(report.connections) {
                 ["left": .int($0.left), "limit": .string($0.limit.rawValue), "name": JSONValue($0.name)]
             },
@@ -156,6 +166,7 @@ struct StatusView {
             ("check_ins", report.checkIns.reason),
             ("notices", report.notices.reason),
             ("webhooks", report.webhooks.reason),
+            ("gateways", report.gateways.reason),
             ("schema", report.schema.reason), ("troubles", report.troubles.reason),
             ("retries", report.retries.reason), ("rooms", report.rooms.reason),
             ("lanes", report.lanes.reason), ("connections", report.connections.reason),

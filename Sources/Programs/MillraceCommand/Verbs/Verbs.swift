@@ -7,6 +7,7 @@ package enum Verbs {
         .dev,
         .worker,
         .console,
+        .gateway,
         .enqueue,
         .status,
         .doctor,

@@ -1,3 +1,4 @@
+import Gateway
 import Listeners
 
 extension Setting {
@@ -24,18 +25,18 @@ extension Setting {
         }, valueName: "ORIGIN,…", help: "Web pages of these origins may call the gateway; none if not given.")
     package static let gatewayProxies = Setting(
         "gateway-proxies",
-        .custom(expects: "addresses such as 10.0.0.7") { text in
-            ListText.items(text).allSatisfy { ListenAddress("\($0.contains(":") ? "[\($0)]" : $0):1") != nil }
-                ? nil : "takes addresses with commas between them, such as 10.0.0.7"
+        .custom(expects: "addresses such as 10.0.0.7 or 10.0.0.0/24") { text in
+            ListText.items(text).allSatisfy { AddressRange($0) != nil }
+                ? nil : "takes addresses and ranges with commas between them, such as 10.0.0.7 or 10.0.0.0/24"
         }, valueName: "ADDRESS,…",
         help: "Proxies whose X-Forwarded-For is believed, beside those on this machine.")
     package static let gatewayRates = Setting(
         "gateway-rates",
-        .custom(expects: "rates such as subject=20:100,address=50:200") { text in
-            GatewayRates.complaint(about: text)
-        }, fallback: "subject=20:100,address=100:500", valueName: "WHAT=RATE:BURST,…",
-        help:
-            "Calls a second, and how many at once: for each subject, each address and, by name, each function of the whole fleet."
+        .custom(expects: "rates such as subject=20:100,address=200:1000") { text in
+            Settings.gatewayRates(in: text) != nil
+                ? nil : "takes names with calls a second and a burst, such as subject=20:100,address=200:1000,check_in=5:10"
+        }, fallback: "subject=20:100,address=200:1000", valueName: "WHAT=RATE:BURST,…",
+        help: "Calls a second, and how many at once: for each subject, each address, and for each subject by function."
     )
     package static let gatewayPool = Setting(
         "gateway-pool", .integer(1...500), fallback: "16", valueName: "N",
@@ -47,26 +48,25 @@ extension Setting {
 
 extension Settings {
     package var servesApps: Bool { isOn(.gatewayOn) }
-}
 
-/// The rates in the settings: names of what is counted, each with calls a second and a burst.
-package struct GatewayRates: Sendable {
-    package var rates: [(name: String, rate: Double, burst: Double)] = []
-
-    package init?(_ text: String) {
-        for pair in ListText.items(text) {
+    /// Names with a rate and a burst; nil: it is malformed.
+    static func gatewayRates(in text: String) -> GatewayRates? {
+        var rates = GatewayRates()
+        (rates.subject, rates.address) = (nil, nil)
+        for pair in ListText.items(text) where !pair.isEmpty {
             let halves = pair.split(separator: "=", maxSplits: 1).map(String.init)
-            let numbers = halves.count == 2 ? halves[1].split(separator: ":").compactMap { Double($0) } : []
-            guard let name = halves.first, !name.isEmpty, numbers.count == 2, numbers.allSatisfy(\.isFinite),
-                (0.001...1_000_000).contains(numbers[0]), (1...1_000_000).contains(numbers[1]),
-                name.utf8.allSatisfy({ ("a"..."z").contains(Character(UnicodeScalar($0))) || $0 == 0x5F })
+            let numbers = halves.count == 2 ? halves[1].split(separator: ":").map { Double($0) } : []
+            guard numbers.count == 2, let perSecond = numbers[0], let burst = numbers[1],
+                (0.001...1_000_000).contains(perSecond), (1...1_000_000).contains(burst),
+                halves[0].utf8.allSatisfy({ (0x61...0x7A).contains($0) || $0 == 0x5F })
             else { return nil }
-            rates.append((name, numbers[0], numbers[1]))
+            let rate = GatewayRate(perSecond: perSecond, burst: burst)
+            switch halves[0] {
+            case "subject": rates.subject = rate
+            case "address": rates.address = rate
+            default: rates.functions[halves[0]] = rate
+            }
         }
-    }
-
-    static func complaint(about text: String) -> String? {
-        GatewayRates(text) != nil
-            ? nil : "takes names with calls a second and a burst, such as subject=20:100,address=50:200,check_in=5:10"
+        return rates
     }
 }

@@ -1,0 +1,142 @@
+package import Gateway
+package import Listeners
+package import Postgres
+package import Supervision
+import Telemetry
+import Threads
+import Glibc
+import JSON
+
+/// The gateway with its listener: for `millrace gateway`, and for a worker that serves apps.
+package struct GatewayWiring: Sendable {
+    package let service: GatewayService
+    package let listener: Listener
+    let access: GatewayAccess
+    let feed: FeedHub
+    let jobs: JobHub
+    private let calls: Pool
+    private let own: Pool
+
+    fileprivate init(
+        service: GatewayService, listener: Listener, access: GatewayAccess, feed: FeedHub, jobs: JobHub, calls: Pool,
+        own: Pool
+    ) {
+        self.service = service
+        self.listener = listener
+        self.access = access
+        self.feed = feed
+        self.jobs = jobs
+        self.calls = calls
+        self.own = own
+    }
+
+    /// Until the listener is stopped, or its task is cancelled.
+    package func run() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await service.run() }
+            group.addTask { await access.run() }
+            group.addTask { await feed.run() }
+            group.addTask { await jobs.run() }
+            group.addTask { await beat() }
+            try await listener.run()
+            group.cancelAll()
+        }
+        await calls.close()
+        await own.close()
+    }
+}
+
+extension GatewayWiring {
+    /// Tells the fleet that it lives, and at the end that it stops.
+    private func beat() async {
+        let signal = Signal()
+        let name = "\(Settings.hostName):\(getpid())"
+        while !Task.isCancelled {
+            let counts = listener.counts
+            let streams = await feed.streams + jobs.streams
+            do {
+                try await own.withConnection { connection throws(PostgresError) in
+                    _ = try await connection.query(
+                        "select millrace.gateway_beat($1, $2, $3, $4, $5)",
+                        [
+                            .text(name), .text(listener.address.description), .int4(Int32(clamping: streams)),
+                            .int8(Int64(counts.answered.values.reduce(0, +))), .text(service.options.version),
+                        ], deadline: .seconds(5)
+                    ) { _ throws(PostgresError) in }
+                }
+            } catch {
+                if !Task.isCancelled { service.log.warning("the gateway cannot tell that it lives", [("error", "\(error)")]) }
+            }
+            await signal.wait(for: .seconds(5))
+        }
+        let own = own
+        // Said also though the task is over.
+        await Task {
+            _ = try? await own.withConnection { connection throws(PostgresError) in
+                _ = try await connection.query("select millrace.gateway_leave($1)", [.text(name)], deadline: .seconds(3)) {
+                    _ throws(PostgresError) in
+                }
+            }
+        }.value
+    }
+
+    /// Why it is not ready; nil: it is.
+    fileprivate static func reason(_ service: GatewayService, _ access: GatewayAccess) async -> String? {
+        if let trouble = access.troubles.first { return trouble }
+        do {
+            _ = try await service.catalogue.contents()
+            return nil
+        } catch {
+            return "the database does not say what may be called: \(error)"
+        }
+    }
+}
+
+extension Composer {
+    package func gateway(supervisor: Supervisor, hearing: NotificationHub, version: String) throws -> GatewayWiring {
+        let calls = Pool(database, size: settings.integer(.gatewayPool))
+        let own = Pool(database, size: 4)
+        let access = try gatewayAccess(pool: own, supervisor: supervisor)
+        let data = GatewayDatabase(pool: calls, role: settings.clientRole)
+        let most = settings.integer(.gatewayStreams)
+        var streaming = FeedHub.Options()
+        streaming.streams = most
+        let feed = FeedHub(data, connecting: database, hearing: hearing, options: streaming, log: log)
+        let jobs = JobHub(pool: own, log: log)
+        var options = GatewayService.Options(
+            access: { try await access.caller(of: $0) }, role: settings.clientRole, version: version)
+        options.origins = Set(ListText.items(settings.text(.gatewayOrigins) ?? ""))
+        options.proxies = ListText.items(settings.text(.gatewayProxies) ?? "").compactMap { AddressRange($0) }
+        options.rates = Settings.gatewayRates(in: settings.string(.gatewayRates)) ?? GatewayRates()
+        options.routes = StreamRoutes(feed: FeedStreams(hub: feed), jobs: JobStreams(hub: jobs, database: data)).table
+        options.signedRoutes = blobs(pool: own).routes
+        let service = GatewayService(options, pool: calls, own: own, log: log)
+        return GatewayWiring(
+            service: service, listener: try gatewayListener(service, access, connections: most), access: access, feed: feed,
+            jobs: jobs, calls: calls, own: own)
+    }
+
+    private func gatewayListener(
+        _ service: GatewayService, _ access: GatewayAccess, connections: Int
+    ) throws(Failure) -> Listener {
+        var options = Listener.Options(address: try settings.address(.gatewayListen, of: "the gateway"), token: nil)
+        // Each caller shows a token of its own.
+        options.isGuarded = true
+        options.connections = connections
+        // Behind a proxy all come from one address; the rates of the service tell its clients apart.
+        options.perAddress = connections
+        options.grace = min(settings.drainTimeout, .seconds(10))
+        let alive = Route(.get, "/livez", access: .everyone) { _ in .json("{\"live\":true}\n") }
+        let ready = Route(.get, "/readyz", access: .everyone) { _ in
+            let reason = await GatewayWiring.reason(service, access)
+            return .json(
+                reason.map { "{\"ready\":false,\"reason\":\(JSONText.quoted($0))}\n" } ?? "{\"ready\":true}\n",
+                status: reason == nil ? 200 : 503)
+        }
+        do {
+            return try Listener(options, routes: [alive, ready] + service.routes, log: log)
+        } catch {
+            throw Failure(error.needsCare ? .misused : .failed, error.description, hint: error.hint)
+        }
+    }
+}
