@@ -19,7 +19,7 @@ import Testing
                 """)
             let mum = try await connection.feed(of: "mum")
             #expect(mum.changes.contains("alarms answered") && mum.data.contains { $0.contains("kid") })
-            // Whoever answered goes from what the others were told.
+            // The name of the one who answered goes from what the others were told.
             try await connection.run("select millrace.person_erase('bob', 'bob')")
             #expect(try await connection.int("select count(*) from millrace.feed f where f::text ~ 'bob'") == 0)
             #expect(try await connection.feed(of: "kid").changes.contains("alarms answered"))
@@ -69,6 +69,31 @@ import Testing
         }
     }
 
+    @Test func `of plain check-ins only the last is kept for longer than a day`() async throws {
+        try await withConnection(.movableClock) { connection in
+            for person in ["ada", "bob"] {
+                try await connection.befriend(person, "cyd")
+                try await connection.run("select millrace.check_in_arm('\(person)', '2 days', actor => '\(person)')")
+            }
+            let armed = (try await connection.feed(of: "ada").position, try await connection.feed(of: "bob").position)
+            for step in ["1 hour", "2 hours", "3 hours"] {
+                try await connection.run(
+                    "select millrace.test_clock_advance('\(step)'), millrace.check_in('ada', actor => 'ada'), millrace.check_in('bob', actor => 'bob')"
+                )
+            }
+            try await connection.run("select millrace.test_clock_advance('20 hours')")
+            #expect(try await connection.int("select millrace.feed_expire()") == 2)
+            let ada = try await connection.feed(of: "ada", since: armed.0)
+            #expect(ada.changes == ["check-ins checked_in", "check-ins checked_in"])
+            try await connection.run("select millrace.test_clock_advance('20 hours')")
+            #expect(try await connection.int("select millrace.feed_expire()") == 2)
+            #expect(try await connection.int("select millrace.feed_expire()") == 0)
+            #expect(try await connection.feed(of: "ada", since: armed.0).data == [ada.data[1]])
+            #expect(try await connection.feed(of: "bob", since: armed.1).changes == ["check-ins checked_in"])
+            #expect(try await connection.feed(of: "bob").changes.contains("check-ins armed"))
+        }
+    }
+
     @Test func `a document's rows have its lesson and tell of its end`() async throws {
         try await withConnection { connection in
             try await connection.run(
@@ -80,7 +105,7 @@ import Testing
                 try await connection.records(
                     "select f.change, f.lesson, f.person, f.data ->> 'status' from millrace.feed_new(0) f order by f.seq"
                 )
-                    == ["(created,l7,ada,pending)", "(deleted,l7,ada,deleted)"])
+                    == ["(created,l7,ada,processing)", "(deleted,l7,ada,deleted)"])
         }
     }
 }

@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Whoever follows the feed by its numbers sees every change once, in order.
+/// A reader that follows the feed by its numbers sees every change once, in order.
 @Suite struct FeedOrderTests {
     private static func write(_ ref: String, of person: String = "ada", on writer: Connection) async throws {
         try await writer.run(
@@ -144,12 +144,13 @@ import Testing
             let (writer, sleeper) = (try await database.connect(), try await database.connect())
             try await writer.befriend("ada", "bob")
             try await writer.run("select millrace.check_in_arm('ada', actor => 'ada')")
-            // In a transaction a queued notification makes two-phase commit impossible: so it is seen without waiting for it.
+            // What has notified cannot be prepared: so it is seen without waiting for the notification.
+            let transaction = TestCluster.name("transaction")
             func notifies(_ call: String) async throws -> Bool {
                 try await writer.run("begin; \(call)")
-                let refusal = try await writer.refusal(of: "prepare transaction 'x'")
-                try await writer.run("rollback")
-                return refusal?.message.contains("LISTEN") == true
+                let refusal = try await writer.refusal(of: "prepare transaction '\(transaction)'")
+                try await writer.run(refusal == nil ? "rollback prepared '\(transaction)'" : "rollback")
+                return refusal?.message.contains("NOTIFY") == true
             }
             let calls = [
                 "select millrace.check_in('ada', actor => 'ada')",

@@ -26,9 +26,10 @@ create index feed_of_tenant on millrace.feed (tenant, seq) where seq is not null
 create index feed_about on millrace.feed (about) where about is not null;
 create index feed_by on millrace.feed (actor) where actor is not null;
 
--- One row: the last number of which a change has expired.
+-- One row: the last number of which a change has expired, and up to which plain check-ins were thinned out.
 create table millrace.feed_mark (
     one boolean primary key default true check (one),
-    gone bigint not null default 0
+    gone bigint not null default 0,
+    thinned bigint not null default 0
 );
 insert into millrace.feed_mark default values;

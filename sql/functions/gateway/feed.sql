@@ -129,32 +129,49 @@ begin
     end loop;
 end $$;
 
+-- A plain check-in is worth little when a later row of the person's watch has its new state: it is kept for a day. Most of a feed is of these.
+create or replace function millrace.feed_thin(most int default 50000) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    past timestamptz := millrace.now() - interval '1 day';
+    first bigint := (select m.thinned from millrace.feed_mark m);
+    last bigint;
+    gone bigint;
+begin
+    if not exists (select from (select x.at from millrace.feed x where x.seq > first order by x.seq limit 1000) f where f.at < past) then
+        return 0;
+    end if;
+    last := (select max(x.seq) from (select y.seq, y.at from millrace.feed y where y.seq > first order by y.seq limit most) x where x.at < past);
+    delete from millrace.feed f
+     where f.seq > first and f.seq <= last and f.topic = 'check-ins' and f.change = 'checked_in'
+       and exists (select from millrace.feed y where y.person = f.person and y.seq > f.seq and y.topic = 'check-ins' and y.data ? 'state');
+    get diagnostics gone = row_count;
+    update millrace.feed_mark set thinned = last;
+    return gone;
+end $$;
+
 -- Kept for 14 days, as events are, read or not. The numbers that went are remembered.
 create or replace function millrace.feed_expire(most int default 50000) returns bigint
 language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
     past timestamptz := millrace.now() - interval '14 days';
     last bigint;
-    gone bigint := 0;
+    gone bigint;
     n bigint;
 begin
+    -- Where nobody reads, nobody numbers.
+    if exists (select from (select x.at from millrace.feed x where x.seq is null and x.due_at is null order by x.place limit 1) f where f.at < millrace.now() - interval '10 minutes') then
+        perform millrace.feed_number(4 * most);
+    end if;
+    gone := millrace.feed_thin(most);
     if exists (select from (select x.at from millrace.feed x where x.seq is not null order by x.seq limit 1000) f where f.at < past) then
         with old as (
             delete from millrace.feed f
              where f.ctid = any (array(select x.ctid from (select y.ctid, y.at from millrace.feed y where y.seq is not null order by y.seq limit most) x where x.at < past))
             returning f.seq
         )
-        select count(*), max(o.seq) into gone, last from old o;
-    end if;
-    if exists (select from (select x.at from millrace.feed x where x.seq is null and x.due_at is null order by x.place limit 1000) f where f.at < past) then
-        delete from millrace.feed f
-         where f.ctid = any (array(select x.ctid from (select y.ctid, y.at from millrace.feed y where y.seq is null and y.due_at is null order by y.place limit most) x
-                                    where x.at < past));
-        get diagnostics n = row_count;
+        select count(*), max(o.seq) into n, last from old o;
         gone := gone + n;
-        if n > 0 then                                     -- nobody has read them: whoever read up to here has missed them
-            last := greatest(last, nextval('millrace.feed_seq'));
-        end if;
     end if;
     update millrace.feed_mark m set gone = last where last > m.gone;
     return gone;

@@ -1,4 +1,4 @@
--- Who hears of moods, hobbies, cards, quests and points: the person, and whoever of the family may see them by the doors. Rows that others
+-- Who hears of moods, hobbies, cards, quests and points: the person, and the members of its family who may see them by the doors. Rows that others
 -- have through a family go when one of the two leaves it.
 
 -- The other members.
@@ -116,6 +116,7 @@ create or replace function millrace.feed_forget(the_person text, the_family text
 language plpgsql volatile as $$
 declare
     gone bigint;
+    t timestamptz := millrace.now();
 begin
     with gone as (
         delete from millrace.feed f
@@ -123,7 +124,7 @@ begin
         returning f.person, f.topic, f.ref, f.change, f.family, f.due_at
     ), tombs as (
         insert into millrace.feed (at, topic, person, ref, change, data)
-        select distinct millrace.now(), g.topic, g.person, g.ref, 'deleted', '{}'::jsonb
+        select distinct t, g.topic, g.person, g.ref, 'deleted', '{}'::jsonb
           from gone g where g.due_at is null and (g.topic in ('alarms', 'moods') or g.change in ('hobby_shared', 'card_added'))
     )
     select count(*) into gone from gone;
@@ -143,7 +144,7 @@ begin
         perform millrace.feed_forget(who, was);
         insert into millrace.feed (at, topic, person, ref, change, data, family, about)
         select millrace.now(), 'quests', p.person, was, 'left', jsonb_strip_nulls(jsonb_build_object('family', was, 'person', case when tg_op <> 'DELETE' then who end)),
-               p.family, nullif(who, p.person)
+               p.family, case when tg_op <> 'DELETE' then nullif(who, p.person) end
           from (select who, null::text as family union all select m, was from millrace.feed_others(was, who) m) p(person, family);
     end if;
     if is_now is not null then

@@ -171,10 +171,10 @@ begin
     perform millrace.documents_expire();
     perform millrace.checkins_expire();
     perform millrace.notices_expire();
-    perform millrace.feed_expire();
     perform millrace.people_expire();
     perform millrace.webhook_tidy();
     perform millrace.operations_expire();
     perform millrace.audit_expire();
     perform millrace.gateway_expire();
+    perform millrace.feed_expire();                       -- the last: while it numbers, nobody else does
 end $$;
