@@ -144,6 +144,7 @@ import Testing
                 try await connection.records(
                     "select f.id, f.owner = current_user, f.tenant, f.state, f.attempt, f.message, f.updated is not null from millrace.jobs_followed(array[\(second), \(first), \(first), 987654321]) f order by f.id"
                 ) == ["(\(first),t,t,ready,0,,t)", "(\(second),t,,cancelled,0,,t)"])
+            #expect(try await connection.int("select count(*) from millrace.feed") == 0, "jobs are followed, not told")
         }
     }
 }

@@ -113,7 +113,7 @@ end $$;
 -- Takes away what others were told of a person. What they were told of a thing ends with a tombstone, so that their apps forget it too;
 -- what nobody could read yet just goes.
 create or replace function millrace.feed_forget(the_person text, the_family text) returns bigint
-language plpgsql volatile as $$
+language plpgsql volatile set enable_seqscan = off set jit = off as $$
 declare
     gone bigint;
     t timestamptz := millrace.now();
@@ -131,6 +131,22 @@ begin
     return gone;
 end $$;
 
+-- Takes away a person's own rows, all or those of a family. Numbered rows are found by the person, and of the others there are few.
+create or replace function millrace.feed_drop(the_person text, the_family text) returns bigint
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    gone bigint;
+    n bigint;
+begin
+    delete from millrace.feed f where f.seq is not null and f.person = the_person and (the_family is null or f.family = the_family);
+    get diagnostics gone = row_count;
+    delete from millrace.feed f where f.seq is null and f.due_at is null and f.person = the_person and (the_family is null or f.family = the_family);
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.feed f where f.seq is null and f.due_at is not null and f.person = the_person and (the_family is null or f.family = the_family);
+    get diagnostics n = row_count;
+    return gone + n;
+end $$;
+
 -- Who joins, who gets another role, who leaves. A person who leaves keeps nothing of the family's; of one that was erased nobody hears the name.
 create or replace function millrace.feed_member() returns trigger
 language plpgsql as $$
@@ -140,7 +156,7 @@ declare
     who text := case when tg_op <> 'DELETE' then new.person else old.person end;
 begin
     if was is distinct from is_now and was is not null then
-        delete from millrace.feed f where f.person = who and f.family = was;
+        perform millrace.feed_drop(who, was);
         perform millrace.feed_forget(who, was);
         insert into millrace.feed (at, topic, person, ref, change, data, family, about)
         select millrace.now(), 'quests', p.person, was, 'left', jsonb_strip_nulls(jsonb_build_object('family', was, 'person', case when tg_op <> 'DELETE' then who end)),
@@ -164,8 +180,7 @@ declare
     gone bigint := millrace.feed_forget(feed_erase_person.person, null);
     n bigint;
 begin
-    delete from millrace.feed f where f.person = feed_erase_person.person;
-    get diagnostics n = row_count; gone := gone + n;
+    gone := gone + millrace.feed_drop(feed_erase_person.person, null);
     update millrace.feed f set actor = null, data = f.data - array['contact', 'acknowledged_by', 'seen_by'] where f.actor = feed_erase_person.person;
     get diagnostics n = row_count;
     return gone + n;
