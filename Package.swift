@@ -367,7 +367,9 @@ let package = Package(
             name: "WorkersTests", dependencies: ["Calendars", "Jobs", "Queues", "TestSupport", "Workers"],
             swiftSettings: strict),
         .testTarget(
-            name: "CorporaTests", dependencies: ["Calendars", "MillraceCommand", "Templates"], swiftSettings: strict),
+            name: "CorporaTests",
+            dependencies: ["Calendars", "Gateway", "JSON", "MillraceCommand", "Signatures", "Templates"],
+            swiftSettings: strict),
         .testTarget(name: "ModelTests", dependencies: ["Queues", "Threads", "Workers"], swiftSettings: strict),
         .testTarget(
             name: "MillraceMailTests", dependencies: ["Millrace", "MillraceMail", "Postgres", "TestSupport"],
@@ -424,10 +426,11 @@ if Context.environment["MILLRACE_FUZZ"] != nil {
     package.products = [.executable(name: "millrace-fuzz", targets: ["Fuzz"])]
     package.targets.append(
         .executableTarget(
-            name: "Fuzz", dependencies: ["Calendars", "MillraceCommand", "Templates"], path: "Tests",
+            name: "Fuzz",
+            dependencies: ["Calendars", "Gateway", "JSON", "MillraceCommand", "Signatures", "Templates"], path: "Tests",
             sources: [
                 "Fuzz/Fuzz.swift", "CorporaTests/Target.swift", "CorporaTests/Target+Command.swift",
-                "CorporaTests/Target+Template.swift",
+                "CorporaTests/Target+Template.swift", "CorporaTests/Target+Token.swift",
             ],
             swiftSettings: strict))
 }

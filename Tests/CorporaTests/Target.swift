@@ -2,7 +2,7 @@
 
 /// The parsers of outside bytes: run by deploy/fuzz, and by a test with every file under Tests/Corpora.
 enum Target: String, CaseIterable {
-    case cron, zone, arguments, batch, duration, instant, settings, connection, template
+    case cron, zone, arguments, batch, duration, instant, settings, connection, template, token, keyset
 
     /// Reads the bytes; returns a complaint if accepted bytes do not survive being written and read again.
     func take(_ bytes: [UInt8]) -> String? {
@@ -16,6 +16,8 @@ enum Target: String, CaseIterable {
         case .settings: settings(bytes)
         case .connection: connection(bytes)
         case .template: template(bytes)
+        case .token: token(bytes)
+        case .keyset: keySet(bytes)
         }
     }
 

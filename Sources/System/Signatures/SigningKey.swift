@@ -1,4 +1,5 @@
 import CCrypto
+package import JSON
 
 /// A private key that signs JSON web tokens: ES256 with a key of P-256, RS256 with one of RSA. It never prints.
 package final class SigningKey: Sendable, CustomStringConvertible, CustomReflectable {
@@ -97,6 +98,28 @@ package final class SigningKey: Sendable, CustomStringConvertible, CustomReflect
             }
             return out
         }
+    }
+
+    /// The public half, as key sets list it (JWK).
+    package func webKey(id: String) -> JSONValue {
+        func number(_ name: String, _ width: Int = 0) -> JSONValue {
+            var found: OpaquePointer?
+            guard EVP_PKEY_get_bn_param(handle, name, &found) == 1, let found else {
+                preconditionFailure("libcrypto does not show its own public key")
+            }
+            defer { BN_free(found) }
+            var bytes = [UInt8](repeating: 0, count: max(width, Int(BN_num_bits(found) + 7) / 8))
+            _ = BN_bn2binpad(found, &bytes, Int32(bytes.count))
+            return .string(Base64URL.encode(bytes))
+        }
+        let names: JSONValue = ["kid": .string(id), "use": "sig", "alg": .string(algorithm.rawValue)]
+        let numbers: JSONValue =
+            switch algorithm {
+            case .es256: ["kty": "EC", "crv": "P-256", "x": number("qx", 32), "y": number("qy", 32)]
+            case .rs256: ["kty": "RSA", "n": number("n"), "e": number("e")]
+            }
+        guard case .object(let first) = numbers, case .object(let second) = names else { return .null }
+        return .object(first + second)
     }
 
     package var description: String { "a key" }

@@ -60,7 +60,7 @@ package final class VerifyingKey: Sendable {
             EVP_PKEY_free(key)
             throw Unusable(description: "it is not an RSA key of 2048 to 8192 bits, a P-256 or an Ed25519 key")
         }
-        guard found == .edDSA || Self.isSound(key) else {
+        guard found == .edDSA ? !Self.hasSmallOrder(key) : Self.isSound(key) else {
             EVP_PKEY_free(key)
             throw Unusable(description: "it is not a key that anybody could have made: its numbers do not fit")
         }
@@ -86,6 +86,34 @@ package final class VerifyingKey: Sendable {
         }
         return EVP_PKEY_public_check(context) == 1
     }
+
+    /// Under such a point anybody can make signatures, and libcrypto takes it: the points of order 1, 2, 4 and 8, in all spellings, without
+    /// their sign.
+    private static func hasSmallOrder(_ key: OpaquePointer) -> Bool {
+        var point = [UInt8](repeating: 0, count: 32)
+        var count = point.count
+        guard EVP_PKEY_get_raw_public_key(key, &point, &count) == 1, count == 32 else { return true }
+        point[31] &= 0x7f
+        return smallPoints.contains(point)
+    }
+
+    private static let smallPoints: [[UInt8]] = {
+        let nearPrime = [0xec, 0xed, 0xee].map { [$0] + [UInt8](repeating: 0xff, count: 30) + [0x7f] }
+        let nearZero = [0x00, 0x01].map { [$0] + [UInt8](repeating: 0, count: 31) }
+        let orderEight: [[UInt8]] = [
+            [
+                0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0, 0xd5,
+                0xdf,
+                0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05,
+            ],
+            [
+                0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67, 0x0f, 0x2a,
+                0x20,
+                0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a,
+            ],
+        ]
+        return nearZero + orderEight + nearPrime
+    }()
 
     package func verifies(_ message: [UInt8], signature: [UInt8]) -> Bool {
         var signature = signature

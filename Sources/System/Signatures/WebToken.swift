@@ -47,7 +47,7 @@ package struct WebTokenRules: Sendable {
     }
 
     package enum Refusal: String, Error, Sendable {
-        case malformed = "it is no token of three parts"
+        case malformed = "it is not a well-formed web token"
         case tooLarge = "it is too large"
         case repeatedKey = "a key stands twice in its header or in its claims"
         case critical = "its header has an extension that is not understood"

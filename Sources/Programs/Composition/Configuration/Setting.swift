@@ -19,10 +19,13 @@ package struct Setting: Sendable {
     package let help: String
     package let valueName: String
     package let isRepeated: Bool
+    /// A file with the value may have several lines.
+    package let hasLines: Bool
 
     package init(
         _ name: String, flag: String? = nil, environment: String? = nil, _ kind: ValueKind, fallback: String? = nil,
-        secrecy: Secrecy = .open, valueName: String = "", isRepeated: Bool = false, help: String
+        secrecy: Secrecy = .open, valueName: String = "", isRepeated: Bool = false,
+        hasLines: Bool = false, help: String
     ) {
         self.name = name
         self.flagName = flag ?? name
@@ -32,6 +35,7 @@ package struct Setting: Sendable {
         self.secrecy = secrecy
         self.valueName = valueName
         self.isRepeated = isRepeated
+        self.hasLines = hasLines
         self.help = help
     }
 

@@ -29,7 +29,7 @@ extension Setting {
             } catch {
                 return "cannot be used: \(error)"
             }
-        }, secrecy: .hidden, valueName: "USERS",
+        }, secrecy: .hidden, valueName: "USERS", hasLines: true,
         help: "Who may sign in to the console: a line each, as millrace console --make-user prints it; usually a file.")
     package static let consoleRole = Setting(
         "console-role", .choice(ConsoleRole.allCases.map(\.rawValue)), fallback: "admin",
@@ -65,7 +65,7 @@ extension Setting {
             } catch {
                 return "cannot be used: \(error)"
             }
-        }, secrecy: .hidden, valueName: "PEM",
+        }, secrecy: .hidden, valueName: "PEM", hasLines: true,
         help: "The public key of the reverse proxy's web tokens (RS256, ES256 or EdDSA); usually a file.")
     package static let jwtIssuer = Setting(
         "console-jwt-issuer", .text, valueName: "ISSUER", help: "Who must have issued the proxy's web tokens.")

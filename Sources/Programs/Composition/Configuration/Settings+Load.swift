@@ -34,7 +34,9 @@ extension Settings {
             check(plain, as: setting.environment, &entry)
         } else if let file, let twin = setting.fileTwin {
             entry.origin = .file(path: file, variable: twin)
-            if let text = content(of: file, named: twin, surroundings) { check(text, as: twin, &entry) }
+            if let text = content(of: file, named: twin, hasLines: setting.hasLines, surroundings) {
+                check(text, as: twin, &entry)
+            }
         } else if setting.name == Setting.databaseURL.name {
             libpqVariables(environment, &entry)
         } else if setting.name == Setting.directory.name {
@@ -54,7 +56,9 @@ extension Settings {
         }
     }
 
-    private mutating func content(of path: String, named twin: String, _ surroundings: Surroundings) -> String? {
+    private mutating func content(
+        of path: String, named twin: String, hasLines: Bool, _ surroundings: Surroundings
+    ) -> String? {
         do throws(FileProblem) {
             var bytes = try surroundings.read(path, 65_536)
             // One line break is what an editor leaves; more of them are a mistake the check will find.
@@ -64,7 +68,7 @@ extension Settings {
                 problems.append("\(twin) names a file that \(bytes.isEmpty ? "is empty" : "is not UTF-8")")
                 return nil
             }
-            guard !text.contains(where: \.isNewline) else {
+            guard hasLines || !text.contains(where: \.isNewline) else {
                 problems.append("\(twin) names a file of more than one line")
                 return nil
             }

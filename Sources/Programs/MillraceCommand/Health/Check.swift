@@ -23,6 +23,9 @@ enum Subject: String, Sendable, CaseIterable {
     case documents
     case sandbox
     case checkIns = "check-ins"
+    case gatewayKeys = "gateway keys"
+    case gatewayClock = "gateway clock"
+    case gatewayRole = "gateway role"
     case encryption
     case clock
     case notificationQueue = "notification queue"

@@ -35,6 +35,7 @@ struct Doctor {
         checks += await server()
         checks.append(await look(.roles) { () throws(PostgresError) in try await roles() })
         checks += await trust()
+        checks += await gateway()
         // A test clock is a problem of a schema that can be asked all the same.
         if case .problem(_, let advice) = schema.result, advice.contains("migrate") { return checks }
         checks.append(await look(.rights) { () throws(PostgresError) in try await rights() })
