@@ -383,7 +383,8 @@ let package = Package(
         .testTarget(
             name: "GatewayTests",
             dependencies: [
-                "Composition", "Digests", "Encodings", "Faults", "Gateway", "JSON", "Listeners", "Postgres", "Queues",
+                "Clusters", "Composition", "Digests", "Encodings", "Faults", "Gateway", "JSON", "Listeners", "Postgres",
+                "Queues",
                 "Signatures", "Supervision", "Telemetry", "TestSupport", "Threads",
             ], swiftSettings: strict),
         .testTarget(

@@ -21,13 +21,16 @@ struct FeedEntry: Sendable {
     let tenant: String?
     let lesson: String?
     let ref: String
+    /// It was written less than a minute before it was read.
+    let isRecent: Bool
 
     var seq: Int64 { piece.id }
 
     init(
         seq: Int64, at: String, topic: String, owner: FeedOwner?, tenant: String? = nil, lesson: String?, ref: String,
-        change: String, data: String
+        change: String, data: String, isRecent: Bool = true
     ) {
+        self.isRecent = isRecent
         self.topic = topic
         self.owner = owner
         self.tenant = tenant

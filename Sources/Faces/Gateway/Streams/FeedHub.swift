@@ -8,7 +8,7 @@ import Threads
 /// the list of readers.
 package actor FeedHub {
     package struct Options: Sendable {
-        /// Entries that are held for clients that come back, and their bytes.
+        /// Entries of the last minute that are held for clients that come back, and their bytes.
         package var kept = 8192
         package var keptBytes = 16 << 20
         /// Open streams and long polls: in all, and of one person.
@@ -212,8 +212,9 @@ extension FeedHub {
 
     /// Gives each entry to its readers.
     func spread(_ entries: [FeedEntry]) {
+        let now = ContinuousClock.now
         for entry in entries {
-            ring.append(entry)
+            ring.append(entry, at: now)
             for number in index.readers(of: entry) { give(entry, to: number) }
         }
         guard let last = entries.last else { return }
@@ -238,6 +239,7 @@ extension FeedHub {
 
     /// Heart-beats for a fifteenth of the readers, and the ends whose time has come.
     func tick(_ time: Date, at instant: ContinuousClock.Instant) {
+        ring.forget(at: instant)
         turn = (turn + 1) % 15
         for (number, reader) in readers {
             if reader.expires <= time {

@@ -1,8 +1,17 @@
-/// The last entries, for readers that come from a place not far back. No I/O.
+/// The entries of the last minute, for readers that come from a place not far back. No I/O.
+///
+/// The database may take entries back, for example when a person leaves a family. So what is older than a minute comes from there, and is
+/// what the reader may still see.
 struct FeedRing: Sendable {
+    private struct Place: Sendable {
+        var entry: FeedEntry
+        var came: ContinuousClock.Instant
+    }
+
+    static let span = Duration.seconds(60)
     private let most: Int
     private let mostBytes: Int
-    private var entries: [FeedEntry] = []
+    private var held: [Place] = []
     /// Those before `head` have been dropped.
     private var head = 0
     /// How many were dropped and removed from the array, so that places stay what they are.
@@ -18,18 +27,23 @@ struct FeedRing: Sendable {
         self.mostBytes = mostBytes
     }
 
-    var count: Int { entries.count - head }
+    var count: Int { held.count - head }
 
-    mutating func append(_ entry: FeedEntry) {
-        entries.append(entry)
-        bytes += entry.piece.frame.count
-        if let owner = entry.owner { places[owner, default: []].append(base + entries.count - 1) }
-        while count > most || bytes > mostBytes && count > 1 { drop() }
-        if head > most {
-            entries.removeFirst(head)
-            base += head
-            head = 0
+    mutating func append(_ entry: FeedEntry, at now: ContinuousClock.Instant) {
+        guard entry.isRecent else {
+            while count > 0 { drop() }
+            start = entry.seq
+            return
         }
+        held.append(Place(entry: entry, came: now))
+        bytes += entry.piece.frame.count
+        if let owner = entry.owner { places[owner, default: []].append(base + held.count - 1) }
+        while count > most || bytes > mostBytes && count > 1 { drop() }
+    }
+
+    /// Drops what has become too old.
+    mutating func forget(at now: ContinuousClock.Instant) {
+        while head < held.count, held[head].came + Self.span <= now { drop() }
     }
 
     /// nil: it does not go back so far.
@@ -37,14 +51,14 @@ struct FeedRing: Sendable {
         guard position >= start else { return nil }
         let found = filter.owners.flatMap { owner in
             // Most readers are few entries behind.
-            (places[owner] ?? []).reversed().lazy.map { entries[$0 - base] }.prefix { $0.seq > position }
+            (places[owner] ?? []).reversed().lazy.map { held[$0 - base].entry }.prefix { $0.seq > position }
                 .filter(filter.takes)
         }
         return found.sorted { $0.seq < $1.seq }
     }
 
     private mutating func drop() {
-        let entry = entries[head]
+        let entry = held[head].entry
         bytes -= entry.piece.frame.count
         start = entry.seq
         if let owner = entry.owner {
@@ -52,5 +66,9 @@ struct FeedRing: Sendable {
             if places[owner]?.isEmpty == true { places[owner] = nil }
         }
         head += 1
+        guard head > most || head == held.count else { return }
+        held.removeFirst(head)
+        base += head
+        head = 0
     }
 }

@@ -19,11 +19,11 @@ struct FeedStore: Sendable {
     func new(after position: Int64, on connection: Connection) async throws(PostgresError) -> [FeedEntry] {
         try await connection.query(
             """
-            select f.seq, to_char(f.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), f.topic, f.ref, f.change, f.data::text, f.lesson, f.person, f.tenant
+            select f.seq, to_char(f.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), f.topic, f.ref, f.change, f.data::text, f.lesson, f.at > now() - interval '1 min', f.person, f.tenant
               from millrace.feed_new($1, $2) f order by f.seq
             """, [.int8(position), .int4(Int32(Self.cursorPage))], deadline: .seconds(30)
         ) { row throws(PostgresError) in
-            let (person, tenant) = (row.optionalString(7), row.optionalString(8))
+            let (person, tenant) = (row.optionalString(8), row.optionalString(9))
             let owner =
                 person.map { FeedOwner(kind: .person, name: $0) } ?? tenant.map { FeedOwner(kind: .tenant, name: $0) }
             return try Self.entry(row, owner: owner, tenant: person == nil ? nil : tenant)
@@ -53,7 +53,7 @@ struct FeedStore: Sendable {
         }
         let rows = Statement(
             """
-            select f.seq, to_char(f.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), f.topic, f.ref, f.change, f.data::text, f.lesson
+            select f.seq, to_char(f.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), f.topic, f.ref, f.change, f.data::text, f.lesson, true
               from millrace.feed_mine($1, $2, $3) f order by f.seq
             """, [.int8(position), .texts(topics), .int4(Int32(Self.page))])
         let owner = FeedOwner(kind: .person, name: caller.subject)
@@ -96,6 +96,6 @@ struct FeedStore: Sendable {
         FeedEntry(
             seq: try row.int(0), at: try row.string(1), topic: try row.string(2), owner: owner, tenant: tenant,
             lesson: row.optionalString(6), ref: try row.string(3), change: try row.string(4),
-            data: row.optionalString(5) ?? "null")
+            data: row.optionalString(5) ?? "null", isRecent: try row.bool(7))
     }
 }
