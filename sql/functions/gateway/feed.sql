@@ -49,7 +49,7 @@ end $$;
 -- processed; nothing ever appears at or below it. With a `tenant` on a row, only a caller of that tenant sees it.
 create or replace function millrace.feed_mine(
     since bigint default 0, topics text[] default null, page int default 100, actor text default null, caller millrace.caller_name default current_user
-) returns table (seq bigint, at timestamptz, topic text, ref text, change text, data jsonb)
+) returns table (seq bigint, at timestamptz, topic text, ref text, change text, data jsonb, lesson text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 #variable_conflict use_column
 declare
@@ -66,13 +66,13 @@ begin
     end if;
     perform millrace.feed_number();
     return query
-        select x.seq, x.at, x.topic, x.ref, x.change, x.data from (
-            (select f.seq, f.at, f.topic, f.ref, f.change, f.data from millrace.feed f
+        select x.seq, x.at, x.topic, x.ref, x.change, x.data, x.lesson from (
+            (select f.seq, f.at, f.topic, f.ref, f.change, f.data, f.lesson from millrace.feed f
               where f.person = me and f.seq > behind and (feed_mine.topics is null or f.topic = any (feed_mine.topics))
                 and (own is null or f.tenant is null or f.tenant = own)
               order by f.seq limit feed_mine.page)
             union all
-            (select f.seq, f.at, f.topic, f.ref, f.change, f.data from millrace.feed f
+            (select f.seq, f.at, f.topic, f.ref, f.change, f.data, f.lesson from millrace.feed f
               where f.person is null and f.tenant = own and f.seq > behind and (feed_mine.topics is null or f.topic = any (feed_mine.topics))
               order by f.seq limit feed_mine.page)
         ) x order by x.seq limit feed_mine.page;
@@ -82,7 +82,7 @@ end $$;
 create or replace function millrace.sync_pull(since bigint default 0, page int default 500, actor text default null, caller millrace.caller_name default current_user)
 returns table (seq bigint, at timestamptz, topic text, ref text, change text, data jsonb)
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select f.* from millrace.feed_mine(sync_pull.since, null, sync_pull.page, sync_pull.actor, caller => sync_pull.caller) f
+    select f.seq, f.at, f.topic, f.ref, f.change, f.data from millrace.feed_mine(sync_pull.since, null, sync_pull.page, sync_pull.actor, caller => sync_pull.caller) f
 $$;
 
 -- newest: the last number given out; who loads its state after this call, and then reads on from here, misses nothing. oldest: who has read

@@ -72,7 +72,7 @@ extension FeedHub {
             return await bell.wait(for: .seconds(1))
         }
         guard hearing.isOpen else { return await bell.wait(for: .milliseconds(100)) }
-        while !Task.isCancelled {
+        while hasReaders {
             // While the lock is held, writers tell us.
             _ = try await lock.sleep(at: [Self.place])
             if try await look(on: connection) > 0 { break }
