@@ -1,5 +1,7 @@
+import Faults
 import Foundation
 import Gateway
+import Glibc
 import JSON
 import Listeners
 import Postgres
@@ -7,6 +9,7 @@ import Queues
 import Telemetry
 import TestSupport
 import Testing
+import Threads
 
 /// A database with roles of its own, and a gateway in front of it. The token of a test is the person's name, or `person@tenant`.
 struct GatewayWorld: Sendable {
@@ -16,7 +19,6 @@ struct GatewayWorld: Sendable {
     let service: GatewayService
     let role: String
     let port: UInt16
-    let session: URLSession
 
     struct Setup: Sendable {
         var template = Template.migrated
@@ -39,7 +41,6 @@ struct GatewayWorld: Sendable {
             try await withDatabase(setup.template) { database in
                 let owner = try await database.connect()
                 _ = try await Migrator(roles: [("client", role), ("gateway", login)]).migrate(on: owner)
-                try await GatewayFixture.install(owner, client: role, gateway: login)
                 if let script = setup.script { try await owner.run(script.replacing("ROLE", with: role)) }
                 try await serve(database, owner, role, login, setup, body)
                 await owner.close()
@@ -70,10 +71,8 @@ struct GatewayWorld: Sendable {
         listening.headPatience = .seconds(300)
         listening.stallPatience = .seconds(300)
         let listener = try Listener(listening, routes: service.routes, log: setup.log)
-        let session = URLSession(configuration: .ephemeral, delegate: NoRedirects(), delegateQueue: nil)
         let world = GatewayWorld(
-            database: database, owner: owner, service: service, role: role, port: listener.address.port,
-            session: session)
+            database: database, owner: owner, service: service, role: role, port: listener.address.port)
         async let answering: Void = listener.run()
         let outcome: Result<Void, any Error>
         do {
@@ -81,7 +80,6 @@ struct GatewayWorld: Sendable {
         } catch {
             outcome = .failure(error)
         }
-        session.invalidateAndCancel()
         listener.stop()
         try await answering
         await pool.close()
@@ -113,6 +111,19 @@ struct GatewayWorld: Sendable {
         let headers: [String: String]
         let text: String
 
+        init(_ whole: String) throws {
+            let head = try #require(whole.range(of: "\r\n\r\n"), "no answer: \(whole.prefix(200))")
+            var lines = whole[..<head.lowerBound].split(separator: "\r\n")
+            status = try #require(Int(lines.removeFirst().split(separator: " ")[1]))
+            var found: [String: String] = [:]
+            for line in lines {
+                let halves = line.split(separator: ":", maxSplits: 1)
+                found[halves[0].lowercased()] = halves[1].trimmingCharacters(in: .whitespaces)
+            }
+            headers = found
+            text = String(whole[head.upperBound...])
+        }
+
         func header(_ name: String) -> String? { headers[name.lowercased()] }
         var json: JSONValue { (try? JSONValue.read(text)) ?? .null }
         func word(_ key: String) -> String? { json[key]?.text }
@@ -122,20 +133,56 @@ struct GatewayWorld: Sendable {
         _ method: String, _ path: String, as person: String? = "ada", _ body: String? = nil,
         headers: [String: String] = [:]
     ) async throws -> Answer {
-        var request = URLRequest(url: try #require(URL(string: "http://127.0.0.1:\(port)\(path)")))
-        request.httpMethod = method
-        request.timeoutInterval = 120
-        if let person { request.setValue("Bearer \(person)", forHTTPHeaderField: "Authorization") }
+        var all = ["Host": "127.0.0.1:\(port)", "Connection": "close"]
+        if let person { all["Authorization"] = "Bearer \(person)" }
         if let body {
-            request.httpBody = Data(body.utf8)
-            request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+            all["Content-Type"] = "application/json"
+            all["Content-Length"] = "\(body.utf8.count)"
         }
-        for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
-        let (data, response) = try await session.data(for: request)
-        let http = try #require(response as? HTTPURLResponse)
-        var found: [String: String] = [:]
-        for (name, value) in http.allHeaderFields { found["\(name)".lowercased()] = "\(value)" }
-        return Answer(status: http.statusCode, headers: found, text: String(decoding: data, as: UTF8.self))
+        all.merge(headers) { _, given in given }
+        let lines = ["\(method) \(path) HTTP/1.1"] + all.map { "\($0): \($1)" }
+        let text = lines.joined(separator: "\r\n") + "\r\n\r\n" + (body ?? "")
+        let port = port
+        let bytes = try await Thread.run(name: "raw-request") {
+            Result { try Self.exchange(Array(text.utf8), port) }
+        }.get()
+        return try Answer(String(decoding: bytes, as: UTF8.self))
+    }
+
+    /// Sends it, and reads until the other side closes.
+    private static func exchange(_ bytes: [UInt8], _ port: UInt16) throws -> [UInt8] {
+        let end = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(end) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
+        var patience = timeval(tv_sec: 120, tv_usec: 0)
+        setsockopt(end, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        let connected = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(end, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        try #require(connected == 0)
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                Glibc.send(
+                    end, $0.baseAddress?.advanced(by: sent), bytes.count - sent,
+                    Int32(truncatingIfNeeded: MSG_NOSIGNAL))
+            }
+            // It may refuse the rest before it has read it.
+            guard count > 0 else { break }
+            sent += count
+        }
+        var answer: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = recv(end, &chunk, chunk.count, 0)
+            guard count > 0 else { return answer }
+            answer += chunk.prefix(count)
+        }
     }
 
     func call(
@@ -143,12 +190,4 @@ struct GatewayWorld: Sendable {
     ) async throws -> Answer {
         try await ask("POST", "/v1/rpc/\(function)", as: person, body ?? "{}", headers: headers)
     }
-}
-
-/// A redirect is an answer like others.
-private final class NoRedirects: NSObject, URLSessionTaskDelegate {
-    func urlSession(
-        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
-        newRequest request: URLRequest
-    ) async -> URLRequest? { nil }
 }

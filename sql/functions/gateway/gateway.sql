@@ -7,7 +7,9 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select p.proname::text,
            coalesce((select jsonb_agg(jsonb_strip_nulls(jsonb_build_object('name', a.name, 'type', format_type(a.type, null), 'required', a.n <= p.pronargs - p.pronargdefaults,
                         'default', case when a.n > p.pronargs - p.pronargdefaults then pg_get_function_arg_default(p.oid, a.n::int) end)) order by a.n)
-                       from unnest(p.proargnames[1:p.pronargs], p.proargtypes::oid[]) with ordinality a(name, type, n) where a.name <> 'caller'), '[]'),
+                       from (select x.name, x.type, row_number() over (order by x.n) as n
+                               from unnest(p.proargnames, coalesce(p.proallargtypes, p.proargtypes::oid[]), p.proargmodes) with ordinality x(name, type, mode, n)
+                              where coalesce(x.mode, 'i') in ('i', 'b', 'v')) a where a.name <> 'caller'), '[]'),
            case when p.prorettype = 'void'::regtype then '{"kind": "void"}'
                 when c.columns is not null then jsonb_build_object('kind', case when p.proretset then 'rows' else 'row' end, 'columns', c.columns)
                 else jsonb_build_object('kind', case when p.proretset then 'rows' else 'scalar' end, 'type', format_type(p.prorettype, null)) end,
@@ -23,6 +25,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
      where p.pronamespace = 'millrace'::regnamespace and p.prokind = 'f' and p.prorettype <> 'trigger'::regtype
        and p.proname not like E'gateway\\_%' and p.proname not like E'right\\_%'
        and has_function_privilege(to_regrole(quote_ident(the_role))::oid, p.oid, 'execute')
+       and coalesce(array_position(p.proargnames, 'caller') > p.pronargs - p.pronargdefaults, true)  -- one that needs it is not for clients
      order by 1
 $$;
 

@@ -72,7 +72,7 @@ package final class GatewayCatalogue: Sendable {
                 comment: row.comment)
             if let door {
                 doors[row.name] = door
-            } else {
+            } else if known.withLock({ $0 == nil }) {
                 log.warning("a function of apps takes a type that no call can give", [("function", row.name)])
             }
         }

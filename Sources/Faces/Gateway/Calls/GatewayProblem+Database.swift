@@ -24,7 +24,8 @@ extension GatewayProblem {
         self.init(
             ErrorClass(rawValue: answer.class.rawValue) ?? .internal, answer.message, field: answer.field,
             hint: answer.hint, status: answer.status)
-        headers += answer.headers
+        headers = headers.filter { answer.headers[$0.name] == nil } + answer.headers
+        if answer.headers["Retry-After"] != nil { retryAfter = nil }
     }
 
     package init(_ problem: JSONProblem) {
