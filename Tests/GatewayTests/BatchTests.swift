@@ -10,19 +10,19 @@ import Testing
         try await GatewayWorld.with { world in
             let good = try await world.ask(
                 "POST", "/v1/batch",
-                #"{"calls": [{"function": "check_in_arm", "args": {"person": "ada"}}, {"function": "check_in", "args": {"person": "ada"}}, {"function": "hobby_presets"}]}"#
+                #"{"calls": [{"function": "mood_log", "args": {"person": "ada", "color": "happy"}}, {"function": "moods", "args": {"person": "ada"}}, {"function": "hobby_presets"}]}"#
             )
             #expect(good.status == 200, "\(good.text)")
             #expect(good.json["results"]?.items?.count == 3)
             #expect(good.json["results"]?.items?[2].items?.isEmpty == false)
             let bad = try await world.ask(
                 "POST", "/v1/batch",
-                #"{"calls": [{"function": "mood_log", "args": {"person": "ada", "color": "blue"}}, {"function": "check_in", "args": {"person": "bob"}}]}"#
+                #"{"calls": [{"function": "mood_log", "args": {"person": "ada", "color": "calm"}}, {"function": "mood_log", "args": {"person": "bob", "color": "calm"}}]}"#
             )
             #expect([403, 404].contains(bad.status), "\(bad.text)")
             #expect(bad.json["index"]?.integer == 1)
             let moods = try await world.call("moods", #"{"person": "ada"}"#)
-            #expect(moods.text == "[]\n")
+            #expect(moods.json.items?.map { $0["color"]?.text } == ["happy"], "\(moods.text)")
         }
     }
 

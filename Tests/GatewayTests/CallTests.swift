@@ -40,7 +40,7 @@ import Testing
                 return answer.text
             }
             #expect(try await text("kind_void") == "null\n")
-            #expect(try await text("kind_scalar", #"{"a": 9007199254740993}"#) == "\"9007199254740993|1.50\"\n")
+            #expect(try await text("kind_scalar", #"{"a": 9007199254740993}"#) == "\"9007199254740993|1.50|\"\n")
             #expect(
                 try await text("kind_scalar", #"{"a": "-5", "b": 0.10000000000000000000001, "c": ["x", null]}"#)
                     == "\"-5|0.10000000000000000000001|x,NULL\"\n")
@@ -96,13 +96,14 @@ import Testing
 
     @Test func `a person calls with their own rights, and without a token nobody does`() async throws {
         try await GatewayWorld.with { world in
-            let armed = try await world.call("check_in_arm", #"{"person": "ada"}"#)
-            #expect(armed.status == 200, "\(armed.text)")
-            #expect(try await world.call("check_in", #"{"person": "ada"}"#).status == 200)
-            let other = try await world.call("check_in", #"{"person": "ada"}"#, as: "bob")
+            let mood = #"{"person": "ada", "color": "happy"}"#
+            let logged = try await world.call("mood_log", mood)
+            #expect(logged.status == 200, "\(logged.text)")
+            #expect(try await world.call("moods", #"{"person": "ada"}"#).json.items?.count == 1)
+            let other = try await world.call("mood_log", mood, as: "bob")
             #expect([403, 404].contains(other.status), "\(other.text)")
             #expect(other.header("content-type") == "application/problem+json")
-            let nobody = try await world.call("check_in", #"{"person": "ada"}"#, as: nil)
+            let nobody = try await world.call("mood_log", mood, as: nil)
             #expect(nobody.status == 401 && nobody.word("class") == "authentication")
             #expect(nobody.header("www-authenticate") == "Bearer error=\"invalid_token\"")
             let device = try await world.call("now", headers: ["Authorization": "Device ada"])

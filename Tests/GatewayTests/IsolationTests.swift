@@ -32,6 +32,8 @@ import Testing
                 """
                 select millrace.family_create('family' || f, 'UTC') from generate_series(0, 4) f;
                 select millrace.family_join('family' || p / 4, 'person' || p, 'teen') from generate_series(0, 19) p;
+                select millrace.grant_enqueue('\(world.role)', 'document.receive', 'documents');
+                select millrace.grant_enqueue('\(world.role)', 'work.do', 'default');
                 """)
             let made = Locked(Made())
             let own = Locked(0)
@@ -88,7 +90,7 @@ import Testing
         let document = made.documents.randomElement(using: &random) ?? "00000000-0000-0000-0000-000000000000"
         let job = made.jobs.randomElement(using: &random) ?? 1
         let (isSelf, isFamily) = (target.number == person.number, target.family == person.family)
-        let color = ["red", "blue", "green"].randomElement(using: &random) ?? "red"
+        let color = ["happy", "calm", "sad"].randomElement(using: &random) ?? "calm"
         switch Int.random(in: 0..<20, using: &random) {
         case 0, 1:
             return ("mood_log", #"{"person": "\#(target.name)", "color": "\#(color)", "buffer": "0 seconds"}"#, isSelf)

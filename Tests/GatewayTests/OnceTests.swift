@@ -11,7 +11,7 @@ import Testing
         create function millrace.app_add(note text default 'x') returns bigint
             language sql security definer set search_path = pg_catalog, pg_temp as
             $$ insert into millrace.app_count (note) values (note) returning id $$;
-        create function millrace.app_fail() returns void language plpgsql as $$ begin perform millrace.refuse('no'); end $$;
+        create function millrace.app_fail() returns void language plpgsql security definer as $$ begin perform millrace.refuse('no'); end $$;
         """
 
     private func count(_ world: GatewayWorld) async throws -> Int {

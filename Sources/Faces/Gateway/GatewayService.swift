@@ -142,7 +142,7 @@ package struct GatewayService: Sendable {
             let problem = GatewayProblem(error)
             if problem.class == .internal {
                 log.error(
-                    "a call failed", [("http.path", route.path), ("request", requestID), ("error", "\(error)")])
+                    "a call failed", [("http.path", route.path), ("request", requestID), ("error", problem.cause ?? "\(error)")])
             }
             response = problem.response(requestID: requestID)
         }

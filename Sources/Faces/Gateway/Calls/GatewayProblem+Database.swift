@@ -13,11 +13,15 @@ extension GatewayProblem {
         case let error as PostgresError: self.init(error)
         case let problem as JSONProblem: self.init(problem)
         case is CancellationError: self.init(.unavailable, "the request was cancelled")
-        default: self = .internal
+        default: self = .internal(because: error)
         }
     }
 
-    static let `internal` = GatewayProblem(.internal, "the server failed; its log says why")
+    static func `internal`(because error: any Error) -> GatewayProblem {
+        var problem = GatewayProblem(.internal, "the server failed; its log says why")
+        problem.cause = String(reflecting: error)
+        return problem
+    }
 
     /// What the listener or another room refused.
     package init(_ answer: ErrorAnswer) {
@@ -46,7 +50,7 @@ extension GatewayProblem {
         case .timedOut:
             self.init(.timeout, "the database gave no answer in time", hint: "try again with the same Idempotency-Key")
         case .cancelled: self.init(.unavailable, "the request was cancelled")
-        case .undecodable, .misconfigured: self = .internal
+        case .undecodable, .misconfigured: self = .internal(because: error)
         }
     }
 
@@ -56,7 +60,7 @@ extension GatewayProblem {
         } else if let known = Self.meaning(of: error) {
             self = known
         } else {
-            self = .internal
+            self = .internal(because: PostgresError.server(error))
         }
     }
 

@@ -18,6 +18,8 @@ package struct GatewayProblem: Error, Sendable, Equatable {
     /// Seconds after which trying again can help.
     package var retryAfter: Int?
     package var headers: [Header] = []
+    /// For the log alone.
+    package var cause: String?
 
     package init(
         _ class: ErrorClass, _ message: String, field: String? = nil, hint: String? = nil, status: Int? = nil,
