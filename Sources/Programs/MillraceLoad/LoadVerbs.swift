@@ -26,6 +26,7 @@ enum LoadVerbs {
         .loadTenants,
         .loadHTTP,
         .loadConsole,
+        .loadGatewayCalls,
         .loadSMTP,
         .loadResend,
         .loadTemplates,

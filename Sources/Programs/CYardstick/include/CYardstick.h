@@ -64,6 +64,18 @@ yardstick_result yardstick_posts(
     const char *url, const char *_Nullable certificates, const char *headers, const char *body, int in_flight,
     int64_t requests);
 
+/// Calls a function of one text parameter over and over on `connections` connections for so long, each with its own claims and value:
+/// with `each` in a transaction that takes on role and claims, as a gateway must; without it they are the session's. `milliseconds` gets
+/// the times of the first `most` calls.
+yardstick_result yardstick_calls(
+    const char *conninfo, const char *role, const char *_Nonnull const *_Nonnull claims, const char *_Nonnull const *_Nonnull values,
+    const char *text, int each, int connections, double seconds, double *milliseconds, int64_t most);
+
+/// Makes its request over and over on each of `connections` connections to a port of this machine, over HTTP/1.1 that stays open, with
+/// one thread. Every answer has a length, and a status of 200 to 299. `milliseconds` gets the times of the first `most` answers.
+yardstick_result yardstick_keepalive(
+    uint16_t port, const char *_Nonnull const *_Nonnull requests, int connections, double seconds, double *milliseconds, int64_t most);
+
 #pragma clang assume_nonnull end
 
 #endif
