@@ -26,7 +26,7 @@ enum LoadVerbs {
         .loadTenants,
         .loadHTTP,
         .loadConsole,
-        .loadGatewayCalls,
+        .loadGatewayCalls, .loadGatewayIsolation, .loadGatewayOffline, .loadGatewaySlow,
         .loadSMTP,
         .loadResend,
         .loadTemplates,

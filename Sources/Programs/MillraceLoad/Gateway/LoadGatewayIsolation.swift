@@ -1,0 +1,93 @@
+import MillraceCommand
+import Postgres
+
+extension Command {
+    static let loadGatewayIsolation = Command(
+        ["load", "gateway-isolation"],
+        summary: "Let many people call a gateway at random, and look for what is another's in every answer",
+        discussion: """
+            Plants documents, jobs, moods, hobbies, contacts, alarms, profiles, notices, letters and devices of people in families and \
+            tenants. Everything planted carries its owner's mark, or has an id that is known, so a search of an answer's bytes finds \
+            whose it is. Then each person calls functions, reads feeds and streams, sends offline batches, with ids, names and tenants \
+            of others, with forged tokens, and with names of all functions of the schema and of Postgres that are not for apps. A model \
+            says what each may see.
+            """,
+        flags: [
+            .single(
+                "users", "N", .integer(20...9000), environment: .none, fallback: "200", help: "People, ten to a group."),
+            .single(
+                "calls", "N", .integer(1...1_000_000), environment: .none, fallback: "2000", help: "Calls of each."),
+            .single(
+                "seed", "N", .integer(0...1_000_000_000), environment: .none, fallback: "1",
+                help: "Of the marks and of the choices."),
+            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+        ],
+        examples: [
+            Example("millrace load gateway-isolation --strict", "200 people, 400,000 calls"),
+            Example("millrace load gateway-isolation --users 40 --calls 100 --seed 7", "a look"),
+        ]
+    ) { invocation in
+        do {
+            return try await GatewayIsolationScenario(invocation: invocation).run()
+        } catch let error as PostgresError {
+            throw DatabaseFailure(error)
+        }
+    }
+}
+
+struct GatewayIsolationScenario: Sendable {
+    let invocation: Invocation
+
+    func run() async throws -> ExitCode {
+        let users = invocation.parsed.integer("users") ?? 200
+        let calls = invocation.parsed.integer("calls") ?? 2000
+        let seed = invocation.parsed.integer("seed") ?? 1
+        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let ground = try await GatewayGround.make(invocation, on: connection)
+        let gateway = try await GatewayProcess.start(ground, environment: GatewayLimits.none)
+        var world = IsolationWorld(IsolationPeople(count: users, seed: UInt64(seed)), ground, port: gateway.port)
+        invocation.console.note("seed \(seed); planting for \(Humane.count(users)) people")
+        try await world.plant(on: connection)
+        await connection.close()
+        invocation.console.note("trying \(Humane.count(world.closed.count, "name")) that are no doors for apps")
+        let doors = await world.tryDoors()
+        let began = ContinuousClock.now
+        let played = await world.play(calls: calls)
+        let seconds = began.duration(to: .now) / .seconds(1)
+        guard gateway.isAlive else { throw Failure("the gateway ended: \(gateway.said)") }
+        try await gateway.stop()
+        return report(doors, played, seconds: seconds, seed: seed)
+    }
+
+    private func report(
+        _ doors: IsolationJudge.Tally, _ played: IsolationJudge.Tally, seconds: Double, seed: Int
+    ) -> ExitCode {
+        var all = doors
+        all.add(played)
+        for fault in all.faults { invocation.console.note(fault) }
+        func none(_ what: String, _ kinds: String...) -> Bar {
+            .atMost(what, 0, measured: Double(kinds.reduce(0) { $0 + (all.byKind[$1] ?? 0) }), unit: "")
+        }
+        return invocation.report(
+            "gateway-isolation",
+            [
+                none("answers with what is another tenant's or person's", "leak"),
+                none("calls on strangers that were answered", "acted"),
+                none("names of \(Humane.count(doors.calls)) that are no door and were not 404", "door"),
+                none("forged tokens that were taken", "token"),
+                none("internal errors and lost answers", "internal", "lost"),
+                .atLeast(
+                    "share of answers with the caller's own: the search finds what is there", 0.1,
+                    measured: Double(played.own) / Double(max(1, played.calls)), unit: ""),
+            ],
+            figures: [
+                ("seed", .int(seed)), ("calls", .int(played.calls)), ("answered", .int(played.good)),
+                ("refused", .int(played.refused)), ("own", .int(played.own)), ("shared", .int(played.shared)),
+                ("doors", .int(doors.calls)), ("per_second", .double(Double(played.calls) / max(seconds, 0.001))),
+                (
+                    "by_call",
+                    .object(played.byWhat.sorted { $0.key < $1.key }.map { .init(key: $0.key, value: .int($0.value)) })
+                ), ("faults", JSONValue(all.faults)),
+            ])
+    }
+}
