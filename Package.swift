@@ -368,8 +368,10 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "CorporaTests",
-            dependencies: ["Calendars", "Gateway", "JSON", "MillraceCommand", "Signatures", "Templates"],
-            swiftSettings: strict),
+            dependencies: [
+                "Calendars", "Gateway", "JSON", "Listeners", "MillraceCommand", "Postgres", "Signatures", "Telemetry",
+                "Templates",
+            ], swiftSettings: strict),
         .testTarget(name: "ModelTests", dependencies: ["Queues", "Threads", "Workers"], swiftSettings: strict),
         .testTarget(
             name: "MillraceMailTests", dependencies: ["Millrace", "MillraceMail", "Postgres", "TestSupport"],
@@ -428,10 +430,14 @@ if Context.environment["MILLRACE_FUZZ"] != nil {
     package.targets.append(
         .executableTarget(
             name: "Fuzz",
-            dependencies: ["Calendars", "Gateway", "JSON", "MillraceCommand", "Signatures", "Templates"], path: "Tests",
+            dependencies: [
+                "Calendars", "Gateway", "JSON", "Listeners", "MillraceCommand", "Postgres", "Signatures", "Telemetry",
+                "Templates",
+            ], path: "Tests",
             sources: [
                 "Fuzz/Fuzz.swift", "CorporaTests/Target.swift", "CorporaTests/Target+Command.swift",
-                "CorporaTests/Target+Template.swift", "CorporaTests/Target+Token.swift",
+                "CorporaTests/Target+Gateway.swift", "CorporaTests/Target+Template.swift",
+                "CorporaTests/Target+Token.swift",
             ],
             swiftSettings: strict))
 }

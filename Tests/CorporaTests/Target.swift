@@ -2,7 +2,7 @@
 
 /// The parsers of outside bytes: run by deploy/fuzz, and by a test with every file under Tests/Corpora.
 enum Target: String, CaseIterable {
-    case cron, zone, arguments, batch, duration, instant, settings, connection, template, token, keyset
+    case cron, zone, arguments, batch, duration, instant, settings, connection, template, token, keyset, body, request
 
     /// Reads the bytes; returns a complaint if accepted bytes do not survive being written and read again.
     func take(_ bytes: [UInt8]) -> String? {
@@ -18,6 +18,8 @@ enum Target: String, CaseIterable {
         case .template: template(bytes)
         case .token: token(bytes)
         case .keyset: keySet(bytes)
+        case .body: body(bytes)
+        case .request: request(bytes)
         }
     }
 

@@ -79,7 +79,7 @@ private struct GatewayCallsScenario: Sendable {
         let ground = try await GatewayGround.make(invocation, on: connection)
         let callers = try await people(ground, on: connection)
         await connection.close()
-        let gateway = try await GatewayProcess.start(ground, environment: GatewayLimits.none)
+        let gateway = try await GatewayProcess.start(ground, environment: UnlimitedGateway.environment)
         let requests = callers.map { caller in
             GatewayClient.request(
                 "POST", "/v1/rpc/check_in", token: caller.token, body: "{\"person\":\"\(caller.person)\"}")

@@ -20,6 +20,9 @@ extension Command {
             .single(
                 "seed", "N", .integer(0...1_000_000_000), environment: .none, fallback: "1",
                 help: "Of the marks and of the choices."),
+            .single(
+                "break", "NAME", .choice(IsolationBreak.allCases.map(\.rawValue)), environment: .none,
+                help: "Remove this safeguard in the scenario's database; the search must notice it."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
         examples: [
@@ -44,7 +47,10 @@ struct GatewayIsolationScenario: Sendable {
         let seed = invocation.parsed.integer("seed") ?? 1
         let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
         let ground = try await GatewayGround.make(invocation, on: connection)
-        let gateway = try await GatewayProcess.start(ground, environment: GatewayLimits.none)
+        if let name = invocation.parsed.string("break"), let broken = IsolationBreak(rawValue: name) {
+            try await connection.run(script: broken.script)
+        }
+        let gateway = try await GatewayProcess.start(ground, environment: UnlimitedGateway.environment)
         var world = IsolationWorld(IsolationPeople(count: users, seed: UInt64(seed)), ground, port: gateway.port)
         invocation.console.note("seed \(seed); planting for \(Humane.count(users)) people")
         try await world.plant(on: connection)
@@ -89,5 +95,35 @@ struct GatewayIsolationScenario: Sendable {
                     .object(played.byWhat.sorted { $0.key < $1.key }.map { .init(key: $0.key, value: .int($0.value)) })
                 ), ("faults", JSONValue(all.faults)),
             ])
+    }
+}
+
+/// A right without which answers hold what is another's.
+enum IsolationBreak: String, CaseIterable {
+    case documents, jobs, people, feed
+
+    var script: SQL {
+        switch self {
+        case .documents:
+            """
+            create or replace function millrace.document_sees(d millrace.document, me text, caller name) returns boolean language sql stable as 'select true'
+            """
+        case .jobs:
+            """
+            create or replace function millrace.may_see(the_owner text, the_tenant text, caller name) returns boolean language sql stable as 'select true'
+            """
+        case .people:
+            """
+            create or replace function millrace.quest_acts_as(actor text, person text, caller name) returns void language sql as 'select null::void'
+            """
+        case .feed:
+            """
+            create or replace function millrace.feed_mine(since bigint default 0, topics text[] default null, page int default 100, actor text default null,
+                caller millrace.caller_name default current_user)
+            returns table (seq bigint, at timestamptz, topic text, ref text, change text, data jsonb)
+            language sql volatile security definer set search_path = pg_catalog, pg_temp as
+            'select f.seq, f.at, f.topic, f.ref, f.change, f.data from millrace.feed f where f.seq is not null order by f.seq limit page'
+            """
+        }
     }
 }

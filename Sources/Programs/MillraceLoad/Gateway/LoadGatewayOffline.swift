@@ -49,7 +49,7 @@ struct GatewayOfflineScenario: Sendable {
         let seed = invocation.parsed.integer("seed") ?? 1
         let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
         let ground = try await GatewayGround.make(invocation, on: connection)
-        let gateway = try await GatewayProcess.start(ground, environment: GatewayLimits.none)
+        let gateway = try await GatewayProcess.start(ground, environment: UnlimitedGateway.environment)
         let world = OfflineWorld(ground: ground, port: gateway.port, seed: UInt64(seed))
         try await world.prepare(runs: runs, on: connection)
         let now = Int(Date().timeIntervalSince1970)

@@ -67,7 +67,7 @@ private struct GatewaySlowScenario: Sendable {
         Self.raiseDescriptors()
         let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
         let ground = try await GatewayGround.make(invocation, on: connection)
-        let gateway = try await GatewayProcess.start(ground, environment: GatewayLimits.none)
+        let gateway = try await GatewayProcess.start(ground, environment: UnlimitedGateway.environment)
         try await people(on: connection)
         let noise = try await Noise.start(try invocation.connectionOptions(), people: Self.people)
         let tokens = Self.people.map { ground.token($0) }
