@@ -1,0 +1,163 @@
+public import Foundation
+
+/// A gateway in memory, for tests and previews of an app. Several people may use one, each by a client of its own.
+///
+/// It keeps the rules that an app can see: what happens once, who may do what, which points and changes follow. It reads no documents; a
+/// document's text is its bytes.
+public actor MemoryGateway {
+    private var state: MemoryState
+    private var isOffline = false
+    private var failures: [AppError] = []
+    private var waiting: [(id: UUID, isUrgent: Bool, body: @Sendable (inout MemoryState) throws -> Void)] = []
+    private var watchers: [UUID: Watcher] = [:]
+
+    private struct Watcher {
+        let person: String
+        let topics: Set<String>
+        let consumer: AsyncThrowingStream<FeedEvent, any Error>.Continuation
+    }
+
+    /// - Parameters:
+    ///   - now: the clock; give one that a test moves.
+    ///   - makeID: gives ids; a test that compares whole values gives its own.
+    public init(
+        now: @escaping @Sendable () -> Date = { Date() }, makeID: @escaping @Sendable () -> UUID = { UUID() }
+    ) {
+        state = MemoryState(now: now, makeID: makeID)
+    }
+
+    /// A client of this person.
+    public nonisolated func client(for person: String) -> AppClient {
+        let memory = MemoryContext(gateway: self, person: person)
+        return AppClient(
+            person: person, documents: MemoryDocuments(memory: memory), moods: MemoryMoods(memory: memory),
+            hobbies: MemoryHobbies(memory: memory), quests: MemoryQuests(memory: memory),
+            families: MemoryFamilies(memory: memory), checkIns: MemoryCheckIns(memory: memory),
+            emergency: MemoryEmergency(memory: memory), notifications: MemoryNotifications(memory: memory),
+            user: MemoryUser(memory: memory), mail: MemoryMail(memory: memory), feed: MemoryFeed(memory: memory),
+            queue: nil)
+    }
+
+    // MARK: for tests
+
+    /// From now on nothing is reached: calls fail as unavailable, and what can wait is queued.
+    public func goOffline() { isOffline = true }
+
+    /// Does what was queued, check-ins first.
+    public func comeBack() {
+        isOffline = false
+        let queued = waiting.filter(\.isUrgent) + waiting.filter { !$0.isUrgent }
+        waiting = []
+        for one in queued { _ = try? change(one.body) }
+    }
+
+    /// The next call fails with this error.
+    public func failNext(with error: AppError) { failures.append(error) }
+
+    /// Whether registered documents are read at once; true at first.
+    public func readDocuments(_ atOnce: Bool) { state.readsDocuments = atOnce }
+
+    /// A document has been read, or could not be: nil.
+    public func finish(document id: UUID, text: String?) throws {
+        try change { try $0.finish(id, text: text) }
+    }
+
+    /// A contact has followed the link that it got.
+    public func agree(_ contact: String, of person: String) {
+        state.contacts[person]?[contact]?.consent = "given"
+    }
+
+    /// A mail that the app's server sent for this person.
+    public func put(_ mail: MailProgress, of person: String) {
+        try? change {
+            $0.mails[mail.id] = (person, mail)
+            $0.changed(.mail, mail.id.uuidString.lowercased(), mail.status, for: [person])
+        }
+    }
+
+    // MARK: calls
+
+    func ask<Value>(_ body: (MemoryState) throws -> Value) throws -> Value {
+        try reach()
+        return try body(state)
+    }
+
+    func act<Value>(_ body: (inout MemoryState) throws -> Value) throws -> Value {
+        try reach()
+        return try change(body)
+    }
+
+    func submit<Value: Sendable>(
+        isUrgent: Bool = false, _ body: @escaping @Sendable (inout MemoryState) throws -> Value
+    ) throws -> Submission<Value> {
+        if isOffline {
+            let id = state.makeID()
+            waiting.append((id, isUrgent, { _ = try body(&$0) }))
+            return .queued(id)
+        }
+        return .done(try act(body))
+    }
+
+    private func reach() throws {
+        if !failures.isEmpty { throw failures.removeFirst() }
+        if isOffline { throw AppError(.unavailable, "the gateway cannot be reached") }
+    }
+
+    /// All of it, or nothing.
+    @discardableResult
+    private func change<Value>(_ body: (inout MemoryState) throws -> Value) throws -> Value {
+        var changed = state
+        let value = try body(&changed)
+        let new = changed.feed.dropFirst(state.feed.count)
+        state = changed
+        for (person, change) in new {
+            for watcher in watchers.values where watcher.person == person {
+                if watcher.topics.isEmpty || watcher.topics.contains(change.topic) {
+                    watcher.consumer.yield(.change(change))
+                }
+            }
+        }
+        return value
+    }
+
+    // MARK: streams
+
+    nonisolated func changes(
+        for person: String, _ topics: Set<FeedTopic>, since position: Int64?
+    ) -> AsyncThrowingStream<FeedEvent, any Error> {
+        AsyncThrowingStream { consumer in
+            let id = UUID()
+            consumer.onTermination = { _ in Task { await self.forget(id) } }
+            Task { await self.watch(id, person, Set(topics.map(\.rawValue)), since: position, consumer) }
+        }
+    }
+
+    private func watch(
+        _ id: UUID, _ person: String, _ topics: Set<String>, since position: Int64?,
+        _ consumer: AsyncThrowingStream<FeedEvent, any Error>.Continuation
+    ) {
+        consumer.yield(.ready(position: position ?? Int64(state.feed.count)))
+        if let position {
+            for (owner, change) in state.feed where owner == person && change.seq > position {
+                if topics.isEmpty || topics.contains(change.topic) { consumer.yield(.change(change)) }
+            }
+        }
+        watchers[id] = Watcher(person: person, topics: topics, consumer: consumer)
+    }
+
+    private func forget(_ id: UUID) { watchers[id] = nil }
+}
+
+/// What the doubles of one person share.
+struct MemoryContext: Sendable {
+    let gateway: MemoryGateway
+    let person: String
+}
+
+struct MemoryFeed: FeedClient {
+    let memory: MemoryContext
+
+    func changes(_ topics: Set<FeedTopic>, since position: Int64?) -> AsyncThrowingStream<FeedEvent, any Error> {
+        memory.gateway.changes(for: memory.person, topics, since: position)
+    }
+}

@@ -1,0 +1,50 @@
+import Foundation
+
+/// What the live services share.
+struct LiveContext: Sendable {
+    let calls: AppCalls
+    /// Who is signed in: the subject of the tokens.
+    let person: String
+    let queue: OfflineQueue?
+
+    /// Something that can wait for the network: by the queue where there is one, else at once.
+    /// - Parameters:
+    ///   - at: when it happened, for a door that takes it.
+    ///   - id: the operation's, which is also the thing's where the door takes one.
+    func submit<Value: Decodable & Sendable>(
+        _ door: String, _ arguments: [String: AppValue], at: Date? = nil, id: UUID = UUID(),
+        as type: Value.Type = Value.self
+    ) async throws -> Submission<Value> {
+        guard let queue else {
+            var given = arguments
+            if let at { given["at"] = AppValue(at) }
+            return .done(try await calls.act(door, given))
+        }
+        return try await queue.submit(QueuedOperation(door, arguments, at: at ?? Date(), id: id))
+    }
+
+    func events(_ topics: FeedTopic...) -> AsyncThrowingStream<FeedEvent, any Error> {
+        FeedReader(calls: calls, path: "v1/me/events", topics: topics.map(\.rawValue)).events(since: nil)
+    }
+}
+
+/// A row, where a door returns a table of one.
+struct OneRow<Row: Decodable>: Decodable {
+    let row: Row
+
+    init(from decoder: any Decoder) throws {
+        if var rows = try? decoder.unkeyedContainer() {
+            row = try rows.decode(Row.self)
+        } else {
+            row = try Row(from: decoder)
+        }
+    }
+}
+
+struct LiveFeed: FeedClient {
+    let calls: AppCalls
+
+    func changes(_ topics: Set<FeedTopic>, since position: Int64?) -> AsyncThrowingStream<FeedEvent, any Error> {
+        FeedReader(calls: calls, path: "v1/me/events", topics: topics.map(\.rawValue).sorted()).events(since: position)
+    }
+}

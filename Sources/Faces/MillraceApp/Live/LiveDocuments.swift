@@ -1,0 +1,113 @@
+import Foundation
+
+struct LiveDocuments: DocumentService {
+    let context: LiveContext
+    private var calls: AppCalls { context.calls }
+
+    // MARK: upload
+
+    func upload(_ file: DocumentFile, _ details: DocumentDetails) async throws -> UUID {
+        let link: UploadLink = try await calls.act(
+            "document_upload",
+            ["name": .string(file.name), "mime_type": .string(file.mimeType), "size": .int(Int64(file.size))],
+            as: OneRow<UploadLink>.self
+        ).row
+        try await put(file, to: link.url)
+        var details = details
+        details.title = details.title ?? file.name
+        details.mimeType = file.mimeType
+        details.size = file.size
+        return try await register(storageURL: link.storageUrl, details)
+    }
+
+    /// The link takes the bytes once. If an answer was lost, the repeat is told that they are there: registering then shows whether they are.
+    private func put(_ file: DocumentFile, to link: URL) async throws {
+        var request = AppCalls.Request(method: "PUT", url: link)
+        request.headers["Content-Type"] = file.mimeType
+        request.body =
+            switch file.content {
+            case .data(let data): .data(data)
+            case .file(let file): .file(file)
+            }
+        request.credential = .none
+        do {
+            _ = try await calls.send(request)
+        } catch let error as AppError where error.status == 409 {
+        }
+    }
+
+    func register(storageURL: String, _ details: DocumentDetails) async throws -> UUID {
+        var options: [String: AppValue] = [:]
+        if !details.languages.isEmpty { options["languages"] = AppValue(details.languages) }
+        if details.isStrict { options["policy"] = "strict" }
+        return try await calls.act(
+            "document_register",
+            [
+                "storage_url": .string(storageURL), "title": AppValue(details.title),
+                "mime_type": AppValue(details.mimeType), "size": AppValue(details.size),
+                "lesson_id": AppValue(details.lessonID), "options": options.isEmpty ? .null : .object(options),
+                "password": AppValue(details.password), "id": AppValue(details.id),
+            ])
+    }
+
+    // MARK: reading
+
+    func document(_ id: UUID) async throws -> Document {
+        let found: [Document] = try await calls.ask("document", ["id": AppValue(id)])
+        guard let document = found.first else { throw AppError(.not_found, "there is no document \(id)", field: "id") }
+        return document
+    }
+
+    func documents(_ filter: DocumentFilter) async throws -> [Document] {
+        try await calls.ask(
+            "document_list",
+            [
+                "status": AppValue(filter.status?.rawValue), "lesson_id": AppValue(filter.lessonID),
+                "after": AppValue(filter.after), "page": AppValue(filter.limit),
+            ])
+    }
+
+    func streamProcessingStatus(_ id: UUID) -> AsyncThrowingStream<Document, any Error> {
+        FeedReader(calls: calls, path: "v1/documents/\(id.uuidString.lowercased())/events").events(since: nil)
+            .following(document: id) { try await document($0) }
+    }
+
+    func text(_ id: UUID, pages: ClosedRange<Int>?) async throws -> String {
+        let text: String? = try await calls.ask(
+            "document_text",
+            ["id": AppValue(id), "first": AppValue(pages?.lowerBound), "last": AppValue(pages?.upperBound)])
+        return text ?? ""
+    }
+
+    func link(_ id: UUID, _ kind: DocumentFileKind) async throws -> URL {
+        try await calls.ask("document_link", ["id": AppValue(id), "kind": .string(kind.rawValue)])
+    }
+
+    func contents(_ id: UUID, _ kind: DocumentFileKind) async throws -> Data {
+        var request = AppCalls.Request(url: try await link(id, kind))
+        request.credential = .none
+        return try await calls.send(request).body
+    }
+
+    func search(_ query: String, after: String?) async throws -> [DocumentMatch] {
+        try await calls.ask("document_search", ["query": .string(query), "after": AppValue(after)])
+    }
+
+    func retry(_ id: UUID) async throws -> Bool { try await calls.act("document_retry", ["id": AppValue(id)]) }
+
+    func delete(_ ids: [UUID]) -> AsyncThrowingStream<DeleteProgress, any Error> {
+        AsyncThrowingStream { progress in
+            for first in stride(from: 0, to: ids.count, by: 10) {
+                let ten = ids[first..<min(first + 10, ids.count)]
+                let _: [AppValue] = try await calls.act(
+                    "document_delete", ["ids": .array(ten.map { AppValue($0) })])
+                progress.yield(DeleteProgress(done: first + ten.count, total: ids.count))
+            }
+        }
+    }
+
+    private struct UploadLink: Decodable {
+        let url: URL
+        let storageUrl: String
+    }
+}

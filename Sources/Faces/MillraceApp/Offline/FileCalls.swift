@@ -1,0 +1,89 @@
+import Foundation
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// The system's calls for files that must be on the disk. They block.
+enum FileCalls {
+    static func open(_ path: String, _ flags: Int32) throws -> Int32 {
+        while true {
+            #if canImport(Darwin)
+                let file = Darwin.open(path, flags | O_CLOEXEC, 0o600)
+            #elseif canImport(Glibc)
+                let file = Glibc.open(path, flags | O_CLOEXEC, 0o600)
+            #else
+                let file = Musl.open(path, flags | O_CLOEXEC, 0o600)
+            #endif
+            if file >= 0 { return file }
+            guard errno == EINTR else { throw failure("open", path, errno) }
+        }
+    }
+
+    static func close(_ file: Int32) {
+        #if canImport(Darwin)
+            _ = Darwin.close(file)
+        #elseif canImport(Glibc)
+            _ = Glibc.close(file)
+        #else
+            _ = Musl.close(file)
+        #endif
+    }
+
+    static func write(_ file: Int32, _ bytes: Data, at offset: Int64) throws {
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes { raw in
+                let rest = UnsafeRawBufferPointer(rebasing: raw[done...])
+                return pwrite(file, rest.baseAddress, rest.count, off_t(offset) + off_t(done))
+            }
+            if count < 0 {
+                guard errno == EINTR else { throw failure("write", "the queue", errno) }
+            } else {
+                done += count
+            }
+        }
+    }
+
+    /// Apple's fsync only hands the bytes to the disk.
+    static func sync(_ file: Int32) throws {
+        #if canImport(Darwin)
+            if fcntl(file, F_FULLFSYNC) == 0 { return }
+        #endif
+        guard fsync(file) == 0 else { throw failure("fsync", "the queue", errno) }
+    }
+
+    static func truncate(_ file: Int32, _ length: Int64) throws {
+        guard ftruncate(file, off_t(length)) == 0 else { throw failure("ftruncate", "the queue", errno) }
+        try sync(file)
+    }
+
+    static func rename(_ old: String, _ new: String) throws {
+        #if canImport(Darwin)
+            let outcome = Darwin.rename(old, new)
+        #elseif canImport(Glibc)
+            let outcome = Glibc.rename(old, new)
+        #else
+            let outcome = Musl.rename(old, new)
+        #endif
+        guard outcome == 0 else { throw failure("rename", new, errno) }
+    }
+
+    static func syncDirectory(_ path: String) throws {
+        let directory = try open(path, O_RDONLY)
+        defer { close(directory) }
+        guard fsync(directory) == 0 else { throw failure("fsync", path, errno) }
+    }
+
+    static func failure(_ call: String, _ path: String, _ code: Int32) -> AppError {
+        AppError(
+            code == ENOSPC || code == EDQUOT ? .quota : .internal,
+            "\(call) failed for \(path): \(String(cString: strerror(code)))",
+            userMessage: code == ENOSPC
+                ? "There is no room left on this device." : "This could not be saved on this device.")
+    }
+}

@@ -1,0 +1,271 @@
+import Foundation
+
+/// What a person did while the gateway could not be reached, on disk until it has been told. Owns its directory.
+///
+/// An operation that was added survives a crash at any point. The queue is told in order, check-ins first, at most 500 at a time. It has a
+/// device token of its own, so that it can be told when the sign-in is over. A directory belongs to one person and is open in one process.
+public actor OfflineQueue {
+    /// How many operations may wait.
+    public static let most = 10_000
+    static let batch = 500
+    static let batchBytes = 3 << 20
+    static let operationBytes = 64 << 10
+
+    /// Whose operations these are.
+    public nonisolated let person: String
+    private let log: OperationLog
+    private let sync: SyncCalls
+    private let deviceName: String?
+    private var device: Device
+    /// In the order of adding.
+    private var waiting: [QueuedOperation]
+    /// Those of them that are not on the disk yet.
+    private var saving: Set<UUID> = []
+    /// Lines that a damaged disk has changed, found when it was opened.
+    public nonisolated let damaged: Int
+    private var running: Task<Report, any Error>?
+    private var listeners: [UUID: AsyncStream<OperationOutcome>.Continuation] = [:]
+    private var awaited: [UUID: OperationOutcome?] = [:]
+    private var added: [CheckedContinuation<Void, Never>] = []
+
+    struct Device: Codable, Equatable {
+        var device: String
+        var person: String
+        var token: String?
+    }
+
+    /// What a drain has done.
+    public struct Report: Sendable, Hashable {
+        /// Operations that have ended, in one way or the other.
+        public var ended = 0
+        /// Operations that still wait: the gateway could not do them now.
+        public var waiting = 0
+    }
+
+    /// Opens the directory, and makes it where there is none.
+    init(directory: URL, person: String, calls: AppCalls, deviceName: String? = nil) async throws {
+        let log = try OperationLog(directory: directory)
+        let found = try await log.open()
+        var device = Device(device: UUID().uuidString.lowercased(), person: person)
+        if let bytes = try await log.stored("device"), let known = try? AppJSON.decode(Device.self, from: bytes) {
+            guard known.person == person else {
+                throw AppError(
+                    .conflict, "the directory \(directory.path) holds what another person did",
+                    hint: "Keep one directory for each person who signs in.")
+            }
+            device = known
+        } else {
+            try await log.store(try AppJSON.encode(device), as: "device")
+        }
+        (self.log, self.person, self.deviceName, self.device) = (log, person, deviceName, device)
+        (waiting, damaged) = (found.pending, found.damaged)
+        sync = SyncCalls(calls: calls)
+    }
+
+    /// What waits, in the order in which it will be told.
+    public var pending: [QueuedOperation] { waiting.filter(\.isUrgent) + waiting.filter { !$0.isUrgent } }
+
+    /// What becomes of operations, from now on. One that ended while nobody listened is not told again.
+    public func outcomes() -> AsyncStream<OperationOutcome> {
+        let id = UUID()
+        let (stream, continuation) = AsyncStream<OperationOutcome>.makeStream(bufferingPolicy: .unbounded)
+        listeners[id] = continuation
+        continuation.onTermination = { [weak self] _ in Task { await self?.forget(id) } }
+        return stream
+    }
+
+    private func forget(_ listener: UUID) { listeners[listener] = nil }
+
+    // MARK: adding
+
+    /// Returns when the operation is on the disk. The same id again changes nothing.
+    public func add(_ operation: QueuedOperation) async throws {
+        guard !waiting.contains(where: { $0.id == operation.id }) else { return }
+        guard waiting.count < Self.most else {
+            throw AppError(
+                .quota, "\(waiting.count) operations wait already",
+                userMessage: "Too much waits to be sent from this device.",
+                quota: QuotaError(limit: Self.most, used: waiting.count, resetDate: nil))
+        }
+        guard try AppJSON.encode(operation).count <= Self.operationBytes else {
+            throw AppError(.too_large, "the operation has more than \(Self.operationBytes) bytes", field: "args")
+        }
+        // Before the write: a second call with this id must not write it again meanwhile.
+        waiting.append(operation)
+        saving.insert(operation.id)
+        defer { saving.remove(operation.id) }
+        do {
+            try await log.append([.added(operation)])
+        } catch {
+            waiting.removeAll { $0.id == operation.id }
+            throw error
+        }
+        wake()
+    }
+
+    /// Adds the operation, and tells it at once if that is possible.
+    func submit<Value: Decodable & Sendable>(
+        _ operation: QueuedOperation, as type: Value.Type = Value.self
+    ) async throws -> Submission<Value> {
+        awaited.updateValue(nil, forKey: operation.id)
+        defer { awaited.removeValue(forKey: operation.id) }
+        try await add(operation)
+        // A drain that runs already may have looked before this was added; the second one has not.
+        for _ in 0..<2 where awaited[operation.id] == .some(nil) {
+            do {
+                try await drain()
+            } catch is AppError {
+                break  // it is on the disk: another drain tells it
+            }
+        }
+        guard let ended = awaited[operation.id] ?? nil else { return .queued(operation.id) }
+        if let error = ended.error { throw error }
+        return .done(try AppJSON.decode(Value.self, from: ended.result ?? .null))
+    }
+
+    // MARK: telling
+
+    /// Tells all that waits, in one attempt. Throws when the gateway could not be reached; what waits then goes on waiting.
+    @discardableResult
+    public func drain() async throws -> Report {
+        if let running { return try await running.value }
+        // A task of its own: all who wait share it, and one that stops waiting must not end it.
+        let task = Task {
+            defer { running = nil }
+            return try await tellAll()
+        }
+        running = task
+        return try await task.value
+    }
+
+    /// Drains whenever something was added, and again after pauses that grow while that fails. Ends when it is cancelled.
+    public func run() async throws {
+        var failures = 0
+        while true {
+            try Task.checkCancellation()
+            do {
+                if waiting.isEmpty { await untilAdded() }
+                failures = try await drain().waiting == 0 ? 0 : failures + 1
+            } catch is AppError {
+                failures += 1
+            }
+            guard failures > 0 else { continue }
+            let pauses = sync.calls.pauses
+            try await pauses.sleep(sync.calls.configuration.retry.spread(failures, random: pauses.random()))
+        }
+    }
+
+    private func untilAdded() async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if Task.isCancelled || !waiting.isEmpty { continuation.resume() } else { added.append(continuation) }
+            }
+        } onCancel: {
+            Task { await self.wake() }
+        }
+    }
+
+    private func wake() {
+        let woken = added
+        added = []
+        for one in woken { one.resume() }
+    }
+
+    private func tellAll() async throws -> Report {
+        var report = Report()
+        var held: Set<UUID> = []
+        var largest = Self.batch
+        while true {
+            let batch = nextBatch(largest, without: held)
+            guard !batch.isEmpty else { break }
+            let answers: [SyncCalls.Answer]
+            do {
+                answers = try await push(batch)
+            } catch let error as AppError where error.kind == .invalidInput && error.status != nil {
+                // One of them spoils the whole request: find it, so that it holds back no other.
+                if batch.count > 1 {
+                    largest = batch.count / 2
+                } else {
+                    try await settle([OperationOutcome(batch[0], .refused, error: error)])
+                    report.ended += 1
+                    largest = Self.batch
+                }
+                continue
+            }
+            var byID: [UUID: SyncCalls.Answer] = [:]
+            for answer in answers { byID[answer.id] = answer }
+            var outcomes: [OperationOutcome] = []
+            for operation in batch {
+                guard let answer = byID[operation.id], let word = OperationOutcome.Word(rawValue: answer.outcome),
+                    answer.error?.mayRetry != true, answer.error?.errorClass != .throttled
+                else {
+                    held.insert(operation.id)
+                    continue
+                }
+                outcomes.append(OperationOutcome(operation, word, error: answer.error, result: answer.result))
+            }
+            try await settle(outcomes)
+            report.ended += outcomes.count
+        }
+        report.waiting = waiting.count
+        return report
+    }
+
+    private func nextBatch(_ most: Int, without held: Set<UUID>) -> [QueuedOperation] {
+        var (batch, bytes) = ([QueuedOperation](), 0)
+        for operation in pending where !held.contains(operation.id) && !saving.contains(operation.id) {
+            bytes += (try? AppJSON.encode(operation).count) ?? 0
+            if batch.count == most || (bytes > Self.batchBytes && !batch.isEmpty) { break }
+            batch.append(operation)
+        }
+        return batch
+    }
+
+    /// They have ended: on the disk first, then for all who wait.
+    private func settle(_ outcomes: [OperationOutcome]) async throws {
+        guard !outcomes.isEmpty else { return }
+        try await log.append(outcomes.map { .ended($0.operation.id) })
+        let ids = Set(outcomes.map(\.operation.id))
+        waiting.removeAll { ids.contains($0.id) }
+        for outcome in outcomes {
+            if awaited.keys.contains(outcome.operation.id) { awaited[outcome.operation.id] = outcome }
+            for listener in listeners.values { listener.yield(outcome) }
+        }
+    }
+
+    // MARK: the device
+
+    /// With the device's token, which needs no sign-in; else with the sign-in, which gets one.
+    private func push(_ batch: [QueuedOperation]) async throws -> [SyncCalls.Answer] {
+        let configuration = sync.calls.configuration
+        let patience = batch.count <= 20 ? configuration.shortPatience : configuration.patience
+        if let token = device.token {
+            do {
+                return try await sync.push(batch, device: device.device, as: .device(token), patience: patience)
+            } catch let error as AppError where error.kind == .unauthenticated {
+                try await keep(nil)
+            }
+        }
+        let answers = try await sync.push(batch, device: device.device, as: .signIn, patience: patience)
+        try? await register()
+        return answers
+    }
+
+    /// Gets the device's token, if it has none: do this once after signing in, so that a later drain needs no sign-in.
+    public func register() async throws {
+        guard device.token == nil else { return }
+        try await keep(try await sync.addDevice(device.device, name: deviceName))
+    }
+
+    /// Gives the device's token back, for signing out.
+    public func unregister() async throws {
+        guard device.token != nil else { return }
+        try await sync.removeDevice(device.device)
+        try await keep(nil)
+    }
+
+    private func keep(_ token: String?) async throws {
+        device.token = token
+        try await log.store(try AppJSON.encode(device), as: "device")
+    }
+}

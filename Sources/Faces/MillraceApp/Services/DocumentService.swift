@@ -1,0 +1,187 @@
+public import Foundation
+
+/// Documents: upload, register, follow, read. Lessons and chat are not part of this client yet.
+public protocol DocumentService: Sendable {
+    /// Uploads the file and registers it. The id may be given, so that the call can be made again after a crash.
+    func upload(_ file: DocumentFile, _ details: DocumentDetails) async throws -> UUID
+    /// Registers what lies elsewhere: an `https` address, or what an upload returned.
+    func register(storageURL: String, _ details: DocumentDetails) async throws -> UUID
+    func document(_ id: UUID) async throws -> Document
+    /// The newest first.
+    func documents(_ filter: DocumentFilter) async throws -> [Document]
+    /// How far it is, now and after each change, until it is completed, failed or deleted.
+    func streamProcessingStatus(_ id: UUID) -> AsyncThrowingStream<Document, any Error>
+    /// What has been read so far, with a form feed between pages.
+    func text(_ id: UUID, pages: ClosedRange<Int>?) async throws -> String
+    /// Where to get a file, for an hour. Ask for it when it is needed.
+    func link(_ id: UUID, _ kind: DocumentFileKind) async throws -> URL
+    /// The file itself.
+    func contents(_ id: UUID, _ kind: DocumentFileKind) async throws -> Data
+    func search(_ query: String, after: String?) async throws -> [DocumentMatch]
+    /// Reads again what could not be read. False: there is nothing to be read again.
+    func retry(_ id: UUID) async throws -> Bool
+    /// Deletes them ten at a time, and says after each ten how many are gone.
+    func delete(_ ids: [UUID]) -> AsyncThrowingStream<DeleteProgress, any Error>
+}
+
+extension DocumentService {
+    /// The newest ones.
+    public func documents() async throws -> [Document] { try await documents(DocumentFilter()) }
+    /// Of all pages.
+    public func text(_ id: UUID) async throws -> String { try await text(id, pages: nil) }
+    /// The first matches.
+    public func search(_ query: String) async throws -> [DocumentMatch] { try await search(query, after: nil) }
+}
+
+/// What is uploaded.
+public struct DocumentFile: Sendable {
+    enum Content: Sendable {
+        case data(Data)
+        case file(URL)
+    }
+
+    let content: Content
+    /// What it is called.
+    public let name: String
+    /// What it is said to be; the first bytes decide.
+    public let mimeType: String
+    /// In bytes.
+    public let size: Int
+
+    /// From its parts.
+    public init(_ data: Data, name: String, mimeType: String) {
+        (content, self.name, self.mimeType, size) = (.data(data), name, mimeType, data.count)
+    }
+
+    /// A file that stays where it is, and is read while it is sent.
+    public init(contentsOf file: URL, mimeType: String) throws {
+        guard let size = try file.resourceValues(forKeys: [.fileSizeKey]).fileSize else {
+            throw AppError(.invalid, "\(file.path) is no file", field: "file")
+        }
+        (content, name, self.mimeType, self.size) = (.file(file), file.lastPathComponent, mimeType, size)
+    }
+}
+
+/// What is said about a document when it is registered.
+public struct DocumentDetails: Sendable, Hashable {
+    /// Names it for ever: the same id with the same content is registered once.
+    public var id = UUID()
+    /// What people call it.
+    public var title: String?
+    /// What it is said to be; the first bytes decide.
+    public var mimeType: String?
+    /// In bytes.
+    public var size: Int?
+    /// The lesson that it belongs to.
+    public var lessonID: String?
+    /// Languages of the text, such as `eng` and `deu`.
+    public var languages: [String] = []
+    /// A page that cannot be read fails the whole document.
+    public var isStrict = false
+    /// Opens an encrypted file; kept until the file is read, and no longer.
+    public var password: String?
+
+    /// From its parts.
+    public init(title: String? = nil, lessonID: String? = nil) {
+        (self.title, self.lessonID) = (title, lessonID)
+    }
+}
+
+/// Which documents are listed.
+public struct DocumentFilter: Sendable, Hashable {
+    /// How far it is.
+    public var status: Document.Status?
+    /// The lesson that it belongs to.
+    public var lessonID: String?
+    /// Goes on behind this document.
+    public var after: UUID?
+    /// How many at most.
+    public var limit = 50
+
+    /// From its parts.
+    public init(status: Document.Status? = nil, lessonID: String? = nil, after: UUID? = nil) {
+        (self.status, self.lessonID, self.after) = (status, lessonID, after)
+    }
+}
+
+/// A document, and how far it is.
+public struct Document: Sendable, Hashable, Identifiable, Decodable {
+    /// Whether it is being read.
+    public enum Status: String, Sendable, Codable { case processing, completed, failed, deleted }
+
+    /// Names it for ever: the same id with the same content is registered once.
+    public let id: UUID
+    /// What people call it.
+    public var title: String?
+    /// What it is said to be; the first bytes decide.
+    public var mimeType: String?
+    /// In bytes.
+    public var size: Int?
+    /// The lesson that it belongs to.
+    public var lessonId: String?
+    /// How far it is.
+    public var status: Status
+    /// What is being done: receive, sniff, classify, raster, ocr, assemble, completed or failed.
+    public var stage: String
+    /// How many it has.
+    public var pages: Int?
+    /// Pages with their text.
+    public var pagesDone: Int?
+    /// Pages that could not be read.
+    public var pagesFailed: Int?
+    /// Why it failed.
+    public var reason: String?
+    /// Which files there are, beside the original.
+    public var outputs: [String]?
+    /// When it was registered.
+    public var createdAt: Date?
+    /// When it was read.
+    public var finishedAt: Date?
+
+    /// From its parts.
+    public init(
+        id: UUID, title: String? = nil, lessonID: String? = nil, status: Status = .processing, stage: String = "receive"
+    ) {
+        (self.id, self.title, lessonId, self.status, self.stage) = (id, title, lessonID, status, stage)
+    }
+
+    /// Nothing more will change, unless it is read again.
+    public var hasEnded: Bool { status != .processing }
+
+    /// What a change says of it.
+    mutating func apply(_ change: AppValue) {
+        if let status = change["status"]?.string.flatMap(Status.init(rawValue:)) { self.status = status }
+        if let stage = change["stage"]?.string { self.stage = stage }
+        if let pages = change["pages"]?.int { self.pages = pages }
+        if let done = change["pages_done"]?.int { pagesDone = done }
+        if let failed = change["pages_failed"]?.int { pagesFailed = failed }
+        if let reason = change["reason"]?.string { self.reason = reason }
+    }
+}
+
+/// The original, or a file that was made of it.
+public enum DocumentFileKind: String, Sendable, CaseIterable { case original, pdf, preview, report }
+
+/// A place in a document that fits a search.
+public struct DocumentMatch: Sendable, Hashable, Decodable {
+    /// Where.
+    public let document: UUID
+    /// The page.
+    public let number: Int
+    /// What people call it.
+    public let title: String?
+    /// The lesson that it belongs to.
+    public let lessonId: String?
+    /// The words that fit stand between ⟦ and ⟧.
+    public let highlight: String
+    /// Goes on behind this match.
+    public let next: String?
+}
+
+/// How far a deletion is.
+public struct DeleteProgress: Sendable, Hashable {
+    /// How many are gone.
+    public let done: Int
+    /// How many were to go.
+    public let total: Int
+}

@@ -1,0 +1,170 @@
+public import Foundation
+
+/// Checking in from time to time; contacts are told when that is missed.
+public protocol CheckInClient: Sendable {
+    /// Returns the new expiry. `at` is when it happened; the gateway's clock decides whether it counts.
+    func checkIn(at: Date) async throws -> Submission<Date>
+    func arm(_ watch: WatchSettings) async throws -> Submission<Date>
+    func setInterval(_ interval: Duration) async throws -> Submission<Date?>
+    func pause(until: Date) async throws -> Submission<Date>
+    /// False: it was disarmed before. An alarm that is open stays open.
+    func disarm(reason: String?) async throws -> Submission<Bool>
+    /// nil: there are neither a watch nor contacts nor alarms.
+    func state() async throws -> CheckInState?
+}
+
+extension CheckInClient {
+    /// Checks in now.
+    public func checkIn() async throws -> Submission<Date> { try await checkIn(at: Date()) }
+    /// Without a reason.
+    public func disarm() async throws -> Submission<Bool> { try await disarm(reason: nil) }
+}
+
+/// Contacts, calls for help, and answers to them.
+public protocol EmergencyClient: Sendable {
+    /// The contact is asked; returns how many of its addresses have agreed before.
+    func setContact(_ contact: EmergencyContact) async throws -> Int
+    func removeContact(_ contact: String) async throws -> Bool
+    /// As a contact: agrees to be told of this person's alarms, or does not.
+    func accept(_ person: String, agrees: Bool) async throws -> Int
+    /// Help, now.
+    func help(note: String?) async throws -> Submission<HelpAnswer>
+    /// As a contact, to an alarm; the person itself says `safe`. Returns the alarm's state.
+    func respond(to alarm: UUID, _ answer: AlarmAnswer) async throws -> Submission<String>
+    /// The whole chain, marked as a test.
+    func drill() async throws -> UUID
+    /// Alarms that concern the person who is signed in, its own and those that it is a contact for, from now on.
+    func alarmChanges() -> AsyncThrowingStream<FeedChange, any Error>
+}
+
+extension EmergencyClient {
+    /// Without a note.
+    public func help() async throws -> Submission<HelpAnswer> { try await help(note: nil) }
+}
+
+/// How a watch is kept.
+public struct WatchSettings: Sendable, Hashable {
+    /// How long after a check-in the next one is due.
+    public var every: Duration
+    /// The least time that is left after the interval was shortened.
+    public var grace: Duration
+    /// How long before the expiry the person is warned.
+    public var warnings: [Duration]
+    /// Where the person is, such as `Europe/Berlin`.
+    public var zone: String
+
+    /// From its parts.
+    public init(
+        every: Duration = .seconds(3600), grace: Duration = .seconds(300), warnings: [Duration] = [.seconds(600)],
+        zone: String = "UTC"
+    ) {
+        (self.every, self.grace, self.warnings, self.zone) = (every, grace, warnings, zone)
+    }
+}
+
+/// A watch with its contacts and open alarms.
+public struct CheckInState: Sendable, Hashable, Decodable {
+    /// Whose it is.
+    public let person: String
+    /// `armed`, `warned`, `paused`, `expired` or `disarmed`; nil: there is no watch.
+    public let state: String?
+    /// When the person was last known to be well.
+    public let lastCheckedIn: Date?
+    /// When the next check-in is due.
+    public let checkInExpiration: Date?
+    /// As text, such as `01:00:00`; see `interval`.
+    public let checkInInterval: String?
+    /// Until when it is paused.
+    public let pausedUntil: Date?
+    /// Who is told.
+    public let contacts: [Contact]
+    /// What is open.
+    public let alarms: [OpenAlarm]
+
+    /// How long after a check-in the next one is due.
+    public var interval: Duration? { checkInInterval.flatMap(SpanCoding.duration) }
+
+    /// Somebody who is told.
+    public struct Contact: Sendable, Hashable, Decodable {
+        /// Its person id or name.
+        public let contact: String
+        /// Its turn; 1 is told first.
+        public let step: Int
+        /// How it is reached.
+        public let channels: [Channel]?
+    }
+    /// One way to reach a contact.
+    public struct Channel: Sendable, Hashable, Decodable {
+        /// `mail`, `sms`, `voice` or `push`.
+        public let channel: String
+        /// nil for push.
+        public let address: String?
+        /// `given`, `asked`, `declined`, `held` or `none`.
+        public let consent: String
+    }
+    /// An alarm that nobody has ended.
+    public struct OpenAlarm: Sendable, Hashable, Identifiable, Decodable {
+        /// Names it for ever.
+        public let id: UUID
+        /// `open`, `acknowledged`, `unreachable` or `resolved`.
+        public let state: String
+        /// `expired`, `help` or `drill`.
+        public let cause: String
+        /// When it began.
+        public let raisedAt: Date
+        /// Who has been told.
+        public let told: [String]
+        /// Nobody can be told.
+        public let reachesNobody: Bool
+    }
+}
+
+/// A contact as the person names it.
+public struct EmergencyContact: Sendable, Hashable {
+    /// Its person id, if it has an account; else any name.
+    public var name: String
+    /// 1 is told first.
+    public var step: Int
+    /// A mail address.
+    public var mail: String?
+    /// A number with its country, such as +4915112345678.
+    public var sms: String?
+    /// A number that is called.
+    public var voice: String?
+    /// To its own devices, if it has an account.
+    public var push: Bool
+    /// How long the next step waits for an answer.
+    public var wait: Duration
+
+    /// From its parts.
+    public init(
+        _ name: String, step: Int = 1, mail: String? = nil, sms: String? = nil, voice: String? = nil,
+        push: Bool = false, wait: Duration = .seconds(300)
+    ) {
+        (self.name, self.step, self.mail, self.sms) = (name, step, mail, sms)
+        (self.voice, self.push, self.wait) = (voice, push, wait)
+    }
+}
+
+/// Who is told of a call for help.
+public struct HelpAnswer: Sendable, Hashable, Decodable {
+    /// Its id, for an answer.
+    public let alarm: UUID
+    /// `open`, `acknowledged`, `unreachable` or `resolved`.
+    public let state: String
+    /// Who has been told.
+    public let told: [String]
+    /// Whose turn is still to come.
+    public let toTell: [String]
+    /// Nobody can be told: say so to the person at once.
+    public let reachesNobody: Bool
+    /// The same for people.
+    public let sentence: String
+}
+
+/// What a contact says to an alarm.
+public enum AlarmAnswer: String, Sendable, CaseIterable {
+    case acknowledged
+    case onMyWay = "on_my_way"
+    case cannot, safe
+}

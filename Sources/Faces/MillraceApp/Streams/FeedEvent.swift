@@ -1,0 +1,55 @@
+public import Foundation
+
+/// What concerns the person who is signed in.
+public enum FeedTopic: String, Sendable, CaseIterable {
+    case documents
+    case checkIns = "check-ins"
+    case alarms, quests, moods, notices, mail
+}
+
+/// Something has changed.
+public struct FeedChange: Sendable, Hashable, Decodable {
+    /// The position of this change: grows, and is the place to go on from.
+    public let seq: Int64
+    /// When.
+    public let at: Date
+    /// One of `FeedTopic`, or of a later version.
+    public let topic: String
+    /// What has changed: a document's id, an alarm's, a person.
+    public let ref: String
+    /// How, such as `created`, `updated` or `deleted`.
+    public let change: String
+    /// What is known of it.
+    public let data: AppValue?
+
+    /// From its parts.
+    public init(seq: Int64, at: Date, topic: String, ref: String, change: String, data: AppValue? = nil) {
+        (self.seq, self.at, self.topic, self.ref, self.change, self.data) = (seq, at, topic, ref, change, data)
+    }
+}
+
+/// An event of a stream of changes.
+public enum FeedEvent: Sendable, Hashable {
+    /// The stream is open: what changes from here on will come. A state that is read after this misses nothing.
+    case ready(position: Int64)
+    case change(FeedChange)
+    /// Some changes are gone from the feed: read the state again. The stream goes on from here.
+    case reset(position: Int64)
+}
+
+/// The feed of changes. A stream connects again by itself, after pauses that grow, and goes on behind the last change that it gave.
+public protocol FeedClient: Sendable {
+    /// - Parameters:
+    ///   - topics: all, if there are none.
+    ///   - position: goes on behind this one; nil: from now on.
+    func changes(_ topics: Set<FeedTopic>, since position: Int64?) -> AsyncThrowingStream<FeedEvent, any Error>
+}
+
+extension FeedClient {
+    /// Of these topics; without any, of all.
+    public func changes(
+        _ topics: FeedTopic..., since position: Int64? = nil
+    ) -> AsyncThrowingStream<FeedEvent, any Error> {
+        changes(Set(topics), since: position)
+    }
+}
