@@ -120,6 +120,7 @@ public actor OfflineQueue {
         }
         guard let ended = awaited[operation.id] ?? nil else { return .queued(operation.id) }
         if let error = ended.error { throw error }
+        if ended.isSuperseded { return .superseded }
         return .done(try AppJSON.decode(Value.self, from: ended.result ?? .null))
     }
 

@@ -51,16 +51,23 @@ public struct OperationOutcome: Sendable, Hashable {
     }
 }
 
+extension OperationOutcome {
+    /// Something newer on the same thing is in force; nothing has changed.
+    public var isSuperseded: Bool { result?["superseded"] == .bool(true) }
+}
+
 /// What became of a call that can be made without a network.
 public enum Submission<Value: Sendable>: Sendable {
     case done(Value)
     /// It is on disk, and will be told when the gateway can be reached. The queue's outcomes say then what became of this operation.
     case queued(UUID)
+    /// It was told after something newer on the same thing, which stays in force.
+    case superseded
 
-    /// nil while it waits.
+    /// nil while it waits, and when something newer is in force.
     public var value: Value? { if case .done(let value) = self { value } else { nil } }
     /// Whether it waits.
-    public var isQueued: Bool { value == nil }
+    public var isQueued: Bool { if case .queued = self { true } else { false } }
 }
 
 extension Submission: Equatable where Value: Equatable {}
