@@ -28,6 +28,7 @@ import Testing
                 #expect(try await log.open().pending == [])
                 for operation in all { try await log.append([.added(operation)]) }
                 try await log.append([.ended(all[3].id), .ended(all[7].id)])
+                await log.close()
             }
             let log = try OperationLog(directory: directory)
             let found = try await log.open()
@@ -59,9 +60,11 @@ import Testing
                     let log = try OperationLog(directory: directory)
                     #expect(try await log.open().pending == Array(all.prefix(complete)), "cut at \(cut)")
                     try await log.append([.added(later)])
+                    await log.close()
                 }
                 let log = try OperationLog(directory: directory)
                 #expect(try await log.open().pending == Array(all.prefix(complete)) + [later], "cut at \(cut)")
+                await log.close()
             }
         }
     }
@@ -73,6 +76,7 @@ import Testing
                 let log = try OperationLog(directory: directory)
                 _ = try await log.open()
                 try await log.append(all.map { .added($0) })
+                await log.close()
             }
             // The other file was not whole yet.
             try Data("half of it".utf8).write(to: directory.appending(path: "operations.new"))
@@ -88,6 +92,7 @@ import Testing
                 let log = try OperationLog(directory: directory)
                 _ = try await log.open()
                 try await log.append(all.map { .added($0) })
+                await log.close()
             }
             let file = directory.appending(path: "operations")
             var bytes = try Data(contentsOf: file)
@@ -123,6 +128,9 @@ import Testing
                 _ = try await log.open()
                 let error = try #require(throws: AppError.self) { _ = try OperationLog(directory: directory) }
                 #expect(error.errorClass == .conflict && error.message.contains(directory.path))
+                await log.close()
+                let closed = try await failure(as: AppError.self) { try await log.append([]) }
+                #expect(closed?.message == "the queue is closed")
             }
             _ = try OperationLog(directory: directory)
         }

@@ -16,8 +16,7 @@ struct MemoryMoods: MoodService {
             }
             guard !old.isDeleted else { return false }
             state.moods[id]?.isDeleted = true
-            state.changed(
-                .moods, id.uuidString.lowercased(), "deleted", for: [person], ["person": .string(person)])
+            state.told(id, "deleted", [:], by: person, toFamily: old.mood.sharedAt <= state.now())
             return true
         }
     }
@@ -46,7 +45,7 @@ struct MemoryMoods: MoodService {
 
     func todaysLog() -> AsyncThrowingStream<[Mood], any Error> {
         memory.gateway.changes(for: memory.person, [.moods], since: nil).following {
-            $0.data?["person"]?.string == memory.person
+            $0.data?["person"] == nil  // the family's moods say whose they are
         } read: {
             let today = try await memory.gateway.ask { $0.today(of: memory.person) }
             return try await moods().filter { $0.day == today }
@@ -126,11 +125,20 @@ extension MemoryState {
             id: mood.id, day: day, color: mood.color, emoji: mood.emoji, at: at,
             sharedAt: at.addingTimeInterval((mood.buffer ?? .seconds(1800)).inSeconds))
         moods[mood.id] = StoredMood(person: person, family: family, given: mood, mood: stored)
-        changed(
-            .moods, mood.id.uuidString.lowercased(), "logged", for: [person],
-            ["person": .string(person), "color": .string(mood.color.rawValue)])
+        told(
+            mood.id, "logged", ["color": .string(mood.color.rawValue), "day": AppValue(day)], by: person,
+            toFamily: stored.sharedAt <= now())
         doQuest(of: "daily_mood", by: person, at: at)
         return mood.id
+    }
+
+    /// The person's own row, and the others', which say whose mood it is.
+    mutating func told(_ id: UUID, _ change: String, _ data: [String: AppValue], by person: String, toFamily: Bool) {
+        let ref = id.uuidString.lowercased()
+        changed(.moods, ref, change, for: [person], .object(data))
+        guard toFamily else { return }
+        let others = relatives(of: person).filter { $0 != person }
+        changed(.moods, ref, change, for: others, .object(data.merging(["person": .string(person)]) { $1 }))
     }
 
     // MARK: quests

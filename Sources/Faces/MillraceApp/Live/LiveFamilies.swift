@@ -28,17 +28,12 @@ struct LiveMoods: MoodService {
 
     func todaysLog() -> AsyncThrowingStream<[Mood], any Error> {
         context.events(.moods).following {
-            concerned($0)
+            $0.data?["person"] == nil  // the family's moods say whose they are
         } read: {
             let today = try await streak(of: nil).day
             return try await moods(of: nil, since: Date(timeIntervalSinceNow: -3 * 86400), after: nil)
                 .filter { $0.day == today }
         }
-    }
-
-    /// The family's moods are in the same topic; the log is the person's own.
-    private func concerned(_ change: FeedChange) -> Bool {
-        change.data?["person"]?.string.map { $0 == context.person } ?? true
     }
 
     func streak(of person: String?) async throws -> MoodStreak {

@@ -74,6 +74,12 @@ public actor OfflineQueue {
         return stream
     }
 
+    /// Gives the directory back, for signing out or another process. What waits stays on disk.
+    public func close() async {
+        for listener in listeners.values { listener.finish() }
+        await log.close()
+    }
+
     private func forget(_ listener: UUID) { listeners[listener] = nil }
 
     // MARK: adding

@@ -27,7 +27,7 @@ final class OperationLog: @unchecked Sendable {
 
     private let turn = DispatchQueue(label: "millrace.operations")
     private let directory: URL
-    private let lock: Int32
+    private var lock: Int32
     private var file: Int32 = -1
     private var length: Int64 = 0
     private var pending: [QueuedOperation] = []
@@ -51,9 +51,22 @@ final class OperationLog: @unchecked Sendable {
         }
     }
 
-    deinit {
+    deinit { release() }
+
+    /// Gives the directory back. Nothing can be added any more.
+    func close() async {
+        await withCheckedContinuation { continuation in
+            turn.async {
+                self.release()
+                continuation.resume()
+            }
+        }
+    }
+
+    private func release() {
         if file >= 0 { FileCalls.close(file) }
-        FileCalls.close(lock)
+        if lock >= 0 { FileCalls.close(lock) }
+        (file, lock) = (-1, -1)
     }
 
     func open() async throws -> Found {
@@ -145,7 +158,13 @@ final class OperationLog: @unchecked Sendable {
 
     private func onTurn<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
-            turn.async { continuation.resume(with: Result { try body() }) }
+            turn.async {
+                continuation.resume(
+                    with: Result {
+                        guard self.lock >= 0 else { throw AppError(.conflict, "the queue is closed") }
+                        return try body()
+                    })
+            }
         }
     }
 

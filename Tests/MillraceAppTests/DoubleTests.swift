@@ -1,0 +1,81 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import MillraceApp
+
+@Suite struct DoubleTests {
+    @Test(arguments: Promise.allCases)
+    func `the double keeps what the gateway promises`(_ promise: Promise) async throws {
+        let gateway = MemoryGateway()
+        await gateway.readDocuments(false)
+        try await promise.check(
+            People(
+                anna: gateway.client(for: "anna"), ben: gateway.client(for: "ben"), eve: gateway.client(for: "eve"),
+                family: "smith", agree: { await gateway.agree($0, of: $1) }))
+    }
+
+    @Test func `offline, what can wait is queued, and done once the gateway is back, check-ins first`() async throws {
+        let gateway = MemoryGateway()
+        let anna = gateway.client(for: "anna")
+        await gateway.goOffline()
+        let mood = NewMood(.happy)
+        #expect(try await anna.moods.log(mood).isQueued)
+        #expect(try await anna.emergency.help().isQueued)
+        let error = try await failure(as: AppError.self) { _ = try await anna.moods.moods() }
+        #expect(error?.kind == .unavailable)
+        await gateway.comeBack()
+        #expect(try await anna.moods.moods().map(\.id) == [mood.id])
+        #expect(try await anna.checkIns.state()?.alarms.count == 1)
+    }
+
+    @Test func `a test says which call fails, and only that one does`() async throws {
+        let gateway = MemoryGateway()
+        let anna = gateway.client(for: "anna")
+        await gateway.failNext(with: AppError(.quota, "full", quota: QuotaError(limit: 1, used: 1, resetDate: nil)))
+        let error = try await failure(as: AppError.self) { _ = try await anna.quests.points() }
+        #expect(error?.quota?.limit == 1)
+        #expect(try await anna.quests.points() == 0)
+    }
+
+    @Test func `a document of the double goes through its stages to its text`() async throws {
+        let anna = AppClient.mock()
+        let text = "Mountain railways\u{0C}Second page"
+        let id = try await anna.documents.upload(
+            DocumentFile(Data(text.utf8), name: "a.txt", mimeType: "text/plain"), DocumentDetails())
+        let document = try await anna.documents.document(id)
+        #expect(document.status == .completed && document.pages == 2 && document.pagesDone == 2)
+        #expect(try await anna.documents.text(id, pages: 2...2) == "Second page")
+        #expect(try await anna.documents.search("railways").map(\.highlight).first?.contains("⟦railways⟧") == true)
+    }
+
+    @Test func `a document whose reading a test steers is followed to its failure`() async throws {
+        let gateway = MemoryGateway()
+        await gateway.readDocuments(false)
+        let anna = gateway.client(for: "anna")
+        let id = try await anna.documents.upload(
+            DocumentFile(Data([1]), name: "a.pdf", mimeType: "application/pdf"), DocumentDetails())
+        var stages: [String] = []
+        for try await document in anna.documents.streamProcessingStatus(id) {
+            if stages.isEmpty { try await gateway.finish(document: id, text: nil) }
+            stages.append(document.stage)
+        }
+        #expect(stages == ["receive", "classify", "ocr", "failed"])
+    }
+
+    @Test func `the double for tests has a still clock and counted ids`() async throws {
+        let one = AppClient.test()
+        let other = AppClient.test()
+        let first = try await one.emergency.help()
+        let second = try await other.emergency.help()
+        #expect(first == second && first.value != nil)
+    }
+
+    @Test func `a preview shows something everywhere`() async throws {
+        let client = await AppClient.preview()
+        #expect(try await client.moods.moods().count == 7)
+        #expect(try await client.moods.streak().current == 7)
+        #expect(try await client.hobbies.cards(in: "home").count == 1)
+        #expect(try await client.documents.documents().map(\.status) == [.completed])
+    }
+}
