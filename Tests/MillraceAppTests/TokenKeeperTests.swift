@@ -23,7 +23,7 @@ import Testing
         #expect(asked.value == 1)
     }
 
-    @Test func `a refused token is replaced once, whoever was refused`() async throws {
+    @Test func `a refused token is replaced once, also when several callers were refused`() async throws {
         let rejected = Locked<[String?]>([])
         let keeper = TokenKeeper(
             TokenClosure { old in
