@@ -391,12 +391,17 @@ let package = Package(
             ], swiftSettings: strict),
         .testTarget(
             name: "MillraceAppTests",
-            dependencies: ["Composition", "Gateway", "Listeners", "MillraceApp", "Postgres", "TestSupport"],
+            dependencies: [
+                "AppExample", "Blobs", "Composition", "Gateway", "Listeners", "MillraceApp", "Postgres", "Queues",
+                "Signatures", "Supervision", "TestSupport",
+            ],
             swiftSettings: strict),
         // The examples have packages of their own; here they are built with everything else.
         .executableTarget(
             name: "ShopWorkerExample", dependencies: ["MillraceWorker"],
             path: "deploy/examples/shop/Sources/shop-worker"),
+        .executableTarget(
+            name: "AppExample", dependencies: ["MillraceApp"], path: "deploy/examples/app/Sources/app"),
         .testTarget(
             name: "MillraceWorkerTests",
             dependencies: ["MillraceWorker", "Postgres", "ShopWorkerExample", "TestSupport"],

@@ -13,7 +13,7 @@ import Foundation
 ///
 /// All of it runs on one serial dispatch queue, since it blocks. `@unchecked`: every stored variable is read and written on that queue only.
 final class OperationLog: @unchecked Sendable {
-    enum Record: Codable, Equatable {
+    enum Record: Equatable {
         case added(QueuedOperation)
         case ended(UUID)
     }
@@ -204,5 +204,27 @@ final class OperationLog: @unchecked Sendable {
             for _ in 0..<8 { sum = sum & 1 == 1 ? sum >> 1 ^ 0xEDB8_8320 : sum >> 1 }
         }
         return ~sum
+    }
+}
+
+/// As `{"added": {…}}` or `{"ended": "…"}`: files of earlier versions of an app must stay readable.
+extension OperationLog.Record: Codable {
+    private enum Key: String, CodingKey { case added, ended }
+
+    init(from decoder: any Decoder) throws {
+        let line = try decoder.container(keyedBy: Key.self)
+        if let operation = try line.decodeIfPresent(QueuedOperation.self, forKey: .added) {
+            self = .added(operation)
+        } else {
+            self = .ended(try line.decode(UUID.self, forKey: .ended))
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var line = encoder.container(keyedBy: Key.self)
+        switch self {
+        case .added(let operation): try line.encode(operation, forKey: .added)
+        case .ended(let id): try line.encode(id, forKey: .ended)
+        }
     }
 }

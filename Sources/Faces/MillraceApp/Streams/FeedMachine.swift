@@ -39,9 +39,10 @@ struct FeedMachine: Sendable {
     private var steps: [Step] = []
     private var rules: RetryRules
 
-    init(position: Int64?, rules: RetryRules) {
+    init(position: Int64?, rules: RetryRules, polls: Bool = false) {
         self.position = position
         self.rules = rules
+        if polls { mutes = Self.muteStreams }
     }
 
     mutating func next() -> Step {

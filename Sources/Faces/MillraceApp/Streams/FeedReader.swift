@@ -9,6 +9,8 @@ struct FeedReader: Sendable {
     let calls: AppCalls
     let path: String
     var topics: [String] = []
+    /// Polls from the beginning, as where streams do not come through.
+    var polls = false
 
     private static let pollSeconds = 30
     private static let waiting = 256
@@ -21,7 +23,7 @@ struct FeedReader: Sendable {
     private typealias Consumer = AsyncThrowingStream<FeedEvent, any Error>.Continuation
 
     private func run(_ position: Int64?, _ consumer: Consumer) async throws {
-        var machine = FeedMachine(position: position, rules: calls.configuration.retry)
+        var machine = FeedMachine(position: position, rules: calls.configuration.retry, polls: polls)
         var token = ""
         while true {
             try Task.checkCancellation()

@@ -1,0 +1,175 @@
+import Blobs
+import Composition
+import Foundation
+import Gateway
+import Glibc
+import Listeners
+import Postgres
+import Queues
+import Signatures
+import Supervision
+import TestSupport
+import Testing
+
+@testable import MillraceApp
+
+/// A database, and a gateway as `millrace gateway` composes it, which a test starts and stops at one address.
+struct AppWorld: Sendable {
+    /// Of the schema's owner.
+    let owner: Connection
+    let url: URL
+    private let composer: Composer
+
+    static let secret = "a secret of thirty-two bytes: tests"
+
+    static func with(_ body: @Sendable (AppWorld) async throws -> Void) async throws {
+        let office = try await TestCluster.office()
+        let (client, login) = (TestCluster.name("app_people"), TestCluster.name("app_login"))
+        try await office.run("create role \(client)")
+        try await office.run("create role \(login) login in role \(client)")
+        let outcome: Result<Void, any Error>
+        do {
+            try await withDatabase { database in
+                let owner = try await database.connect()
+                _ = try await Migrator(roles: [("client", client), ("worker", login), ("gateway", login)])
+                    .migrate(on: owner)
+                let world = try AppWorld(
+                    owner, client: client, database: database.url.replacing("//millrace@", with: "//\(login)@"))
+                try await world.prepareLinks()
+                try await body(world)
+                await owner.close()
+            }
+            outcome = .success(())
+        } catch {
+            outcome = .failure(error)
+        }
+        try await office.run("drop role \(login)")
+        try await office.run("drop role \(client)")
+        await office.close()
+        try outcome.get()
+    }
+
+    private init(_ owner: Connection, client: String, database: String) throws {
+        self.owner = owner
+        let address = "127.0.0.1:\(try Self.freePort())"
+        url = try #require(URL(string: "http://\(address)"))
+        var surroundings = Surroundings.live()
+        surroundings.environment = [
+            "MILLRACE_GATEWAY_LISTEN": address, "MILLRACE_PUBLIC_URL": "http://\(address)",
+            "MILLRACE_GATEWAY_JWT_SECRET": Self.secret, "MILLRACE_SECRET": "another secret of tests, for links",
+            "MILLRACE_ROLE_CLIENT": client, "MILLRACE_DRAIN_TIMEOUT": "1s", "MILLRACE_LOG_LEVEL": "error",
+            "MILLRACE_GATEWAY_RATES": "address=100000:100000", "MILLRACE_BLOBS_SWEEP": "off",
+        ]
+        let settings = Settings.load(surroundings: surroundings)
+        try #require(settings.problems.isEmpty, "\(settings.problems)")
+        composer = Composer(
+            settings: settings, surroundings: surroundings, database: ConnectionOptions(location: database), direct: nil
+        )
+    }
+
+    /// SQL makes links with the key that a worker writes.
+    private func prepareLinks() async throws {
+        let links = try #require(composer.settings.blobLinks)
+        let key = try #require(links.newestKey)
+        _ = try await owner.query(
+            "select millrace.link_key_set($1, $2, $3)",
+            [.bytea(key), .text(links.publicURL), .int8(Int64(composer.settings.largestDocument))]
+        ) { _ throws(PostgresError) in true }
+    }
+
+    /// A port that nothing listens at, also when the gateway is away.
+    private static func freePort() throws -> UInt16 {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let outcome = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length) == 0 ? getsockname(descriptor, $0, &length) : -1
+            }
+        }
+        try #require(outcome == 0)
+        return UInt16(bigEndian: address.sin_port)
+    }
+
+    /// Runs a gateway while `body` runs.
+    func serving<Value: Sendable>(_ body: @Sendable () async throws -> Value) async throws -> Value {
+        let hearing = NotificationHub(composer.database)
+        let supervisor = composer.supervisor(name: "gateway", hearing: hearing)
+        let gateway = try composer.gateway(supervisor: supervisor, hearing: hearing, version: "1.2.3")
+        return try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await supervisor.run() }
+            let serving = Task { try await gateway.run() }
+            let outcome: Result<Value, any Error>
+            do {
+                outcome = .success(try await body())
+            } catch {
+                outcome = .failure(error)
+            }
+            gateway.listener.stop()
+            try await serving.value
+            group.cancelAll()
+            return try outcome.get()
+        }
+    }
+
+    // MARK: clients
+
+    /// A token as Supabase issues them.
+    static func token(of person: String, seconds: Double = 3600) -> String {
+        let expiry = Int(Date(timeIntervalSinceNow: seconds).timeIntervalSince1970)
+        let text = [#"{"alg":"HS256","typ":"JWT"}"#, #"{"sub":"\#(person)","exp":\#(expiry)}"#]
+            .map { base64(Array($0.utf8)) }.joined(separator: ".")
+        return text + "." + base64(HMAC.sha256(Array(text.utf8), key: Array(secret.utf8)))
+    }
+
+    private static func base64(_ bytes: [UInt8]) -> String {
+        Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    }
+
+    /// Its pauses are short, and it gives up on nothing early.
+    func calls(
+        _ person: String, attempts: Int = 3,
+        token: (@Sendable (String?) async throws -> String)? = nil
+    ) -> AppCalls {
+        var configuration = AppConfiguration(url: url, token: token ?? { _ in Self.token(of: person) })
+        configuration.retry.attempts = attempts
+        configuration.retry.firstPause = .milliseconds(5)
+        configuration.retry.longestPause = .milliseconds(50)
+        configuration.patience = .ample
+        configuration.shortPatience = .ample
+        configuration.heartbeatPatience = .ample
+        return AppCalls(configuration, pauses: Pauses(sleep: { try await Task.sleep(for: min($0, .milliseconds(50))) }))
+    }
+
+    func client(_ person: String, _ queue: OfflineQueue? = nil) -> AppClient {
+        .live(calls(person), person, queue)
+    }
+
+    /// A client with a queue in a directory that is gone afterwards.
+    func withQueue(
+        _ person: String, _ calls: AppCalls? = nil, _ body: (AppClient, OfflineQueue, URL) async throws -> Void
+    ) async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "queue-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let calls = calls ?? self.calls(person)
+        let queue = try await OfflineQueue(directory: directory, person: person, calls: calls)
+        try await body(.live(calls, person, queue), queue, directory)
+        await queue.close()
+    }
+
+    /// Three people of whom nobody else knows.
+    func people(_ promise: Promise, _ make: (String) async throws -> AppClient) async rethrows -> People {
+        let owner = owner
+        return People(
+            anna: try await make("anna-\(promise)"), ben: try await make("ben-\(promise)"),
+            eve: try await make("eve-\(promise)"), family: "family-\(promise)"
+        ) { contact, person in
+            _ = try await owner.query("select millrace.check_in_confirm($1, $2)", [.text(person), .text(contact)]) {
+                _ throws(PostgresError) in true
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@testable import MillraceApp
+
+@Suite struct GatewayPromiseTests {
+    @Test func `the gateway keeps what the doubles promise`() async throws {
+        try await AppWorld.with { world in
+            try await world.serving {
+                for promise in Promise.allCases {
+                    await check(promise, await world.people(promise) { world.client($0) })
+                }
+            }
+        }
+    }
+
+    @Test func `through the queue on disk it keeps the same`() async throws {
+        try await AppWorld.with { world in
+            let directory = FileManager.default.temporaryDirectory.appending(path: "queues-\(UUID().uuidString)")
+            defer { try? FileManager.default.removeItem(at: directory) }
+            try await world.serving {
+                for promise in Promise.allCases {
+                    let people = try await world.people(promise) { person in
+                        let queue = try await OfflineQueue(
+                            directory: directory.appending(path: person), person: person, calls: world.calls(person))
+                        return world.client(person, queue)
+                    }
+                    await check(promise, people)
+                }
+            }
+        }
+    }
+
+    /// One that is broken does not hide the others.
+    private func check(_ promise: Promise, _ people: People) async {
+        do {
+            try await promise.check(people)
+        } catch {
+            Issue.record(error, "\(promise)")
+        }
+    }
+}
+
+@Suite struct SignInTests {
+    @Test func `a refused token is replaced once, and the call made again`() async throws {
+        try await AppWorld.with { world in
+            try await world.serving {
+                let given = Locked<[String?]>([])
+                let calls = world.calls("anna") { rejected in
+                    given.withLock { $0.append(rejected) }
+                    return AppWorld.token(of: "anna", seconds: rejected == nil ? -3600 : 3600)
+                }
+                let points = await withTaskGroup(of: Int?.self) { group in
+                    for _ in 0..<10 { group.addTask { try? await calls.ask("points", ["person": "anna"]) } }
+                    return await group.reduce(into: [Int?]()) { $0.append($1) }
+                }
+                #expect(points == Array(repeating: 0, count: 10))
+                #expect(given.value.count == 2 && given.value[0] == nil && given.value[1] != nil)
+            }
+        }
+    }
+
+    @Test func `a sign-in that stays refused is told as such, without more attempts`() async throws {
+        try await AppWorld.with { world in
+            try await world.serving {
+                let asked = Locked(0)
+                let calls = world.calls("anna") { _ in
+                    asked.add()
+                    return AppWorld.token(of: "anna", seconds: -3600)
+                }
+                let error = try await failure(as: AppError.self) {
+                    let _: Int = try await calls.ask("points", ["person": "anna"])
+                }
+                #expect(error?.kind == .unauthenticated && error?.status == 401 && error?.requestID != nil)
+                #expect(asked.value == 2)
+                let refused = try await failure(as: AppError.self) {
+                    for try await _ in AppClient.live(calls, "anna", nil).feed.changes() {}
+                }
+                #expect(refused?.kind == .unauthenticated)
+            }
+        }
+    }
+
+    @Test func `a call whose answer was lost is done once, however often it is repeated`() async throws {
+        try await AppWorld.with { world in
+            try await world.serving {
+                let calls = world.calls("anna")
+                var request = try calls.post(
+                    "v1/rpc/mood_log", ["person": "anna", "color": "happy"] as [String: AppValue])
+                request.headers["Idempotency-Key"] = "the same each time"
+                let first: UUID = try AppCalls.decoded(try await calls.send(request))
+                let again = try await calls.send(request)
+                #expect(try AppCalls.decoded(again) as UUID == first)
+                #expect(again.header("idempotent-replayed") == "true")
+                #expect(try await world.client("anna").moods.moods().map(\.id) == [first])
+            }
+        }
+    }
+
+    @Test func `a call that finds no gateway is made again until there is one`() async throws {
+        try await AppWorld.with { world in
+            let calls = world.calls("anna", attempts: 1000)
+            let points = Task { try await calls.ask("points", ["person": "anna"], as: Int.self) }
+            let once = try await failure(as: AppError.self) {
+                let _: Int = try await world.calls("anna").ask("points", ["person": "anna"])
+            }
+            #expect(once?.kind == .unavailable && once?.status == nil)
+            try await world.serving { #expect(try await points.value == 0) }
+        }
+    }
+}
+
+@Suite struct StreamTests {
+    /// Reads until it has so many changes; a gateway is started for each of the rounds, and mood are logged in each.
+    private func follow(polls: Bool) async throws {
+        try await AppWorld.with { world in
+            let calls = world.calls("anna")
+            let seen = Locked<[FeedChange]>([])
+            let readies = Locked(0)
+            var reader = FeedReader(calls: calls, path: "v1/me/events", topics: ["moods"])
+            reader.polls = polls
+            let events = reader.events(since: 0)
+            let reading = Task {
+                for try await event in events {
+                    switch event {
+                    case .ready: readies.add()
+                    case .change(let change): seen.withLock { $0.append(change) }
+                    case .reset: Issue.record("nothing was lost")
+                    }
+                }
+            }
+            var logged: [String] = []
+            for _ in 0..<3 {
+                logged += try await world.serving {
+                    var ids: [String] = []
+                    for _ in 0..<5 {
+                        let mood = NewMood(.calm)
+                        _ = try await world.client("anna").moods.log(mood)
+                        ids.append(mood.id.uuidString.lowercased())
+                    }
+                    return ids
+                }
+                // While the gateway is away, more happens.
+                let away = NewMood(.tired)
+                _ = try await world.owner.query(
+                    "select millrace.mood_log('anna', 'tired', id => $1::uuid, actor => 'anna')",
+                    [.text(away.id.uuidString)]
+                ) { _ throws(PostgresError) in true }
+                logged.append(away.id.uuidString.lowercased())
+            }
+            let wanted = logged
+            try await world.serving {
+                try await eventually("all changes have come") { seen.value.count >= wanted.count }
+            }
+            #expect(seen.value.map(\.ref) == wanted)
+            #expect(Set(seen.value.map(\.seq)).count == wanted.count)
+            #expect(polls ? readies.value == 1 : readies.value >= 1)
+            reading.cancel()
+            _ = try? await reading.value
+        }
+    }
+
+    @Test func `a stream gives each change once and in order, over restarts of the gateway`() async throws {
+        try await follow(polls: false)
+    }
+
+    @Test func `long polling gives the same where streams do not come through`() async throws {
+        try await follow(polls: true)
+    }
+
+    @Test func `a stream whose token is over goes on with another token`() async throws {
+        try await AppWorld.with { world in
+            try await world.serving {
+                let asked = Locked(0)
+                // Good for one second, and then for an hour; the leeway of the gateway is the 30 seconds before.
+                let calls = world.calls("anna") { rejected in
+                    asked.add()
+                    return AppWorld.token(of: "anna", seconds: rejected == nil ? -28 : 3600)
+                }
+                var events = AppClient.live(calls, "anna", nil).feed.changes().makeAsyncIterator()
+                var readies = 0
+                while readies < 2, case .ready = try await events.next() { readies += 1 }
+                #expect(readies == 2 && asked.value == 2)
+            }
+        }
+    }
+}

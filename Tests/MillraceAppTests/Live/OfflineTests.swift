@@ -1,0 +1,168 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@testable import MillraceApp
+
+@Suite struct OfflineTests {
+    /// Anna has a watch that Mum looks after.
+    private func arm(_ world: AppWorld) async throws {
+        try await world.owner.run(
+            """
+            select millrace.check_in_contact('anna', 'mum', 1, '{"mail": "mum@example.org"}', actor => 'anna');
+            select millrace.check_in_confirm('anna', 'mum');
+            select millrace.check_in_arm('anna', warnings => '{}', actor => 'anna')
+            """)
+    }
+
+    @Test func `what was done offline is there once when the gateway is back, check-ins first`() async throws {
+        try await AppWorld.with { world in
+            try await arm(world)
+            try await world.withQueue("anna") { anna, queue, directory in
+                let (first, second) = (NewMood(.happy), NewMood(.calm))
+                let checkedIn = Date()
+                #expect(try await anna.moods.log(first).isQueued)
+                #expect(try await anna.checkIns.checkIn(at: checkedIn).isQueued)
+                #expect(try await anna.moods.log(second).isQueued)
+                #expect(await queue.pending.map(\.op) == ["check_in", "mood_log", "mood_log"])
+                await queue.close()
+
+                // The app starts again.
+                let calls = world.calls("anna")
+                let again = try await OfflineQueue(directory: directory, person: "anna", calls: calls)
+                #expect(await again.pending.map(\.op) == ["check_in", "mood_log", "mood_log"])
+                var outcomes = await again.outcomes().makeAsyncIterator()
+                try await world.serving {
+                    #expect(try await again.drain() == OfflineQueue.Report(ended: 3, waiting: 0))
+                }
+                var words: [String] = []
+                for _ in 0..<3 {
+                    if let one = await outcomes.next() { words.append("\(one.operation.op) \(one.word)") }
+                }
+                #expect(words == ["check_in applied", "mood_log applied", "mood_log applied"])
+                #expect(await again.pending == [])
+                await again.close()
+                let moods = try await world.owner.value(
+                    "select string_agg(id::text, ' ' order by color) from millrace.mood where person = 'anna'")
+                #expect(moods == "\(second.id.uuidString.lowercased()) \(first.id.uuidString.lowercased())")
+                let seconds = try await world.owner.value(
+                    "select extract(epoch from last_checked_in)::text from millrace.watch where person = 'anna'")
+                #expect(abs(try #require(Double(seconds ?? "")) - checkedIn.timeIntervalSince1970) < 0.001)
+            }
+        }
+    }
+
+    @Test func `a drain whose answer was lost is repeated without a second effect`() async throws {
+        try await AppWorld.with { world in
+            try await world.withQueue("anna") { anna, queue, directory in
+                for _ in 0..<3 { _ = try await anna.moods.log(.happy) }
+                // A copy from before the drain is what a crash before its record leaves.
+                let file = directory.appending(path: "operations")
+                let before = try Data(contentsOf: file)
+                try await world.serving { #expect(try await queue.drain().ended == 3) }
+                await queue.close()
+                try before.write(to: file)
+                let again = try await OfflineQueue(directory: directory, person: "anna", calls: world.calls("anna"))
+                var outcomes = await again.outcomes().makeAsyncIterator()
+                try await world.serving { #expect(try await again.drain().ended == 3) }
+                for _ in 0..<3 { #expect(await outcomes.next()?.word == .same) }
+                await again.close()
+                #expect(try await world.owner.int("select count(*) from millrace.mood where person = 'anna'") == 3)
+            }
+        }
+    }
+
+    @Test func `a drain needs no sign-in once the device has its token`() async throws {
+        try await AppWorld.with { world in
+            let isSignedIn = Locked(true)
+            let calls = world.calls("anna") { _ in
+                guard isSignedIn.value else { throw AppError(.authentication, "nobody is signed in") }
+                return AppWorld.token(of: "anna")
+            }
+            try await world.withQueue("anna", calls) { anna, queue, _ in
+                try await world.serving { try await queue.register() }
+                isSignedIn.withLock { $0 = false }
+                let other = AppClient.live(
+                    world.calls("anna") { _ in throw AppError(.authentication, "nobody is signed in") }, "anna", queue)
+                #expect(try await other.moods.log(.sad).isQueued)
+                try await world.serving { #expect(try await queue.drain().ended == 1) }
+                #expect(try await world.owner.int("select count(*) from millrace.mood where person = 'anna'") == 1)
+                // Signing out gives the token back; that takes a sign-in.
+                isSignedIn.withLock { $0 = true }
+                try await world.serving { try await queue.unregister() }
+                #expect(try await world.owner.int("select count(*) from millrace.sync_device") == 0)
+                _ = anna
+            }
+        }
+    }
+
+    @Test func `one refused operation holds back no other, and says why`() async throws {
+        try await AppWorld.with { world in
+            try await world.withQueue("anna") { anna, queue, _ in
+                let strange = QueuedOperation("mood_log", ["person": "ben", "color": "happy"])
+                let unknown = QueuedOperation("no_such_door", [:])
+                try await queue.add(strange)
+                try await queue.add(unknown)
+                let mood = NewMood(.happy)
+                #expect(try await anna.moods.log(mood).isQueued)
+                var outcomes = await queue.outcomes().makeAsyncIterator()
+                try await world.serving {
+                    #expect(try await queue.drain() == OfflineQueue.Report(ended: 3, waiting: 0))
+                }
+                let (first, second, third) = (await outcomes.next(), await outcomes.next(), await outcomes.next())
+                #expect(first?.operation == strange && first?.word == .refused)
+                #expect(first?.error?.kind == .permissionDenied && first?.error?.userMessage.isEmpty == false)
+                #expect(second?.operation == unknown && second?.word == .refused && second?.error?.field == "op")
+                #expect(third?.operation.id == mood.id && third?.word == .applied)
+            }
+        }
+    }
+
+    @Test func `more than one batch is told in order`() async throws {
+        try await AppWorld.with { world in
+            try await world.withQueue("anna") { _, queue, _ in
+                let count = OfflineQueue.batch + 7
+                for number in 0..<count {
+                    try await queue.add(
+                        QueuedOperation(
+                            "person_profile", ["person": "anna", "display_name": .string("Anna \(number)")]))
+                }
+                try await world.serving { #expect(try await queue.drain().ended == count) }
+                #expect(
+                    try await world.owner.value("select name from millrace.profile where person = 'anna'")
+                        == "Anna \(count - 1)")
+                #expect(try await world.owner.int("select count(*) from millrace.sync_done") == count)
+            }
+        }
+    }
+
+    @Test func `a running queue tells by itself what was added, before and after the gateway was away`() async throws {
+        try await AppWorld.with { world in
+            try await world.withQueue("anna") { anna, queue, _ in
+                let running = Task { try await queue.run() }
+                _ = try await anna.moods.log(.tired)
+                try await world.serving {
+                    try await eventually("the queue is empty") { await queue.pending.isEmpty }
+                    try await queue.add(QueuedOperation("mood_log", ["person": "anna", "color": "calm"]))
+                    try await eventually("the queue is empty again") { await queue.pending.isEmpty }
+                }
+                running.cancel()
+                _ = try? await running.value
+                #expect(try await world.owner.int("select count(*) from millrace.mood where person = 'anna'") == 2)
+            }
+        }
+    }
+
+    @Test func `a directory of another person is refused`() async throws {
+        try await AppWorld.with { world in
+            try await world.withQueue("anna") { _, queue, directory in
+                await queue.close()
+                let error = try await failure(as: AppError.self) {
+                    _ = try await OfflineQueue(directory: directory, person: "ben", calls: world.calls("ben"))
+                }
+                #expect(error?.kind == .alreadyExists && error?.message.contains("another person") == true)
+            }
+        }
+    }
+}
