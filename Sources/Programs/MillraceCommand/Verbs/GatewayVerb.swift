@@ -1,5 +1,7 @@
 import Composition
+import Listeners
 import Postgres
+import Supervision
 import Threads
 import Workers
 
