@@ -1,5 +1,6 @@
 import CheckIns
 import Documents
+import Gateway
 import Mail
 import Notices
 import Quests
