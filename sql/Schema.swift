@@ -152,6 +152,7 @@ package enum Schema {
         Script(name: "feed", bytes: Embedded.feed),
         Script(name: "feed_rows", bytes: Embedded.feed_rows),
         Script(name: "feed_family", bytes: Embedded.feed_family),
+        Script(name: "door_sentences", bytes: Embedded.door_sentences),
         Script(name: "sync_operations", bytes: Embedded.sync_operations),
         Script(name: "sync", bytes: Embedded.sync),
         Script(name: "sync_devices", bytes: Embedded.sync_devices),

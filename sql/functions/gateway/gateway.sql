@@ -13,8 +13,9 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
            case when p.prorettype = 'void'::regtype then '{"kind": "void"}'
                 when c.columns is not null then jsonb_build_object('kind', case when p.proretset then 'rows' else 'row' end, 'columns', c.columns)
                 else jsonb_build_object('kind', case when p.proretset then 'rows' else 'scalar' end, 'type', format_type(p.prorettype, null)) end,
-           coalesce(obj_description(p.oid, 'pg_proc'), replace(p.proname, '_', ' '))
+           coalesce(s.sentence, obj_description(p.oid, 'pg_proc'), replace(p.proname, '_', ' ') || '.')
       from pg_proc p
+      left join millrace.door_sentences() s on s.name = p.proname
       left join lateral (
         select jsonb_agg(jsonb_build_object('name', x.name, 'type', format_type(x.type, null)) order by x.n) as columns
           from (select o.name, o.type, o.n from unnest(p.proargnames, p.proallargtypes, p.proargmodes) with ordinality o(name, type, mode, n)

@@ -138,8 +138,9 @@ begin
     else
         answer := millrace.sync_call(d.op, args || newer, sync_apply.caller);
     end if;
+    -- With no field to set: when this was done, all the same, so that it does not look like a change by somebody else.
     insert into millrace.sync_newest as n (person, target, field, at, id, value, applied_at)
-    select me, the_target, f, happened, the_id, case when f <> '' then args -> f end, millrace.now() from unnest(written) f
+    select me, the_target, f, happened, the_id, args -> f, millrace.now() from unnest(case when written = '{}' then '{.}' else written end) f
         on conflict (person, target, field) do update set at = excluded.at, id = excluded.id, value = excluded.value, applied_at = excluded.applied_at;
     return answer;
 end $$;
