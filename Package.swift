@@ -370,7 +370,7 @@ let package = Package(
             name: "CorporaTests",
             dependencies: [
                 "Calendars", "Gateway", "JSON", "Listeners", "MillraceCommand", "Postgres", "Signatures", "Telemetry",
-                "Templates",
+                "Templates", "TestSupport",
             ], swiftSettings: strict),
         .testTarget(name: "ModelTests", dependencies: ["Queues", "Threads", "Workers"], swiftSettings: strict),
         .testTarget(
@@ -414,7 +414,8 @@ let package = Package(
             name: "MillraceCommandTests",
             dependencies: [
                 "Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Encodings", "Encryption", "Faults",
-                "Jobs", "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices", "Postgres", "Queues",
+                "Gateway", "Jobs", "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices", "Postgres",
+                "Queues",
                 "Schema", "Signatures", "Supervision", "Telemetry", "TestSupport", "Workers",
             ], exclude: ["Recorded"],
             swiftSettings: strict),

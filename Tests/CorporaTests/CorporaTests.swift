@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct CorporaTests {
@@ -19,6 +20,28 @@ import Testing
         for file in files {
             let complaint = target.take(Array(try Data(contentsOf: file)))
             #expect(complaint == nil, "\(file.lastPathComponent)")
+        }
+    }
+
+    /// The fuzzer in short: what is signed, and the keys that check it.
+    @Test(arguments: [Target.token, .keyset]) func `a changed input is read without a crash, and is not believed`(
+        _ target: Target
+    ) throws {
+        let inputs = try Self.files(of: target).map { Array(try Data(contentsOf: $0)) }
+        var random = SeededRandom(39)
+        for _ in 0..<2000 {
+            var input = inputs[random.below(inputs.count)]
+            for _ in 0...random.below(4) where !input.isEmpty {
+                let place = random.below(input.count)
+                switch random.below(4) {
+                case 0: input[place] = UInt8(truncatingIfNeeded: random.next())
+                case 1: input.insert(contentsOf: input[place..<min(input.count, place + 9)], at: place)
+                case 2: input.removeSubrange(place..<min(input.count, place + random.below(9)))
+                default: input += inputs[random.below(inputs.count)].prefix(random.below(200))
+                }
+            }
+            let complaint = target.take(input)
+            #expect(complaint == nil, "\(String(decoding: input, as: UTF8.self))")
         }
     }
 

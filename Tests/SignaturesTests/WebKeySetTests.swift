@@ -10,7 +10,7 @@ import Testing
         {"kty":"RSA","kid":"rsa","n":"ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ","e":"AQAB"}
         """
     static let curve = """
-        {"kty":"EC","kid":"curve","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCSytikYjKIWI5a0"}
+        {"kty":"EC","kid":"curve","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}
         """
     static let edwards = """
         {"kty":"OKP","kid":"edwards","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
@@ -30,7 +30,8 @@ import Testing
 
     @Test func `the published keys are read, and check the published tokens`() throws {
         let set = try WebKeySet(Self.set(Self.rsa, Self.curve, Self.edwards))
-        #expect(set.unused.isEmpty && set.keys.map(\.id) == ["rsa", "curve", "edwards"])
+        #expect(set.unused.isEmpty, "\(set.unused)")
+        #expect(set.keys.map(\.id) == ["rsa", "curve", "edwards"])
         let rules = WebTokenRules(keys: set.keys)
         for token in [WebTokenTests.signedByRSA, WebTokenTests.signedByCurve] {
             #expect(throws: Never.self) { try rules.check(token, at: WebTokenTests.before) }
@@ -38,7 +39,7 @@ import Testing
         let message = Array("eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc".utf8)
         let signature = try #require(
             Base64URL.decode("hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg"))
-        #expect(set.keys[2].verifies(message, signature: signature))
+        #expect(try #require(set.keys.last).verifies(message, signature: signature))
     }
 
     @Test func `what no key set should have is left out, each with its reason`() throws {
@@ -50,12 +51,13 @@ import Testing
             (try without("alg", Self.rsa, "RS512"), "alg"), (try without("alg", Self.rsa, "PS256"), "alg"),
             (try without("alg", Self.edwards, "ES256"), "alg"), (try without("kid", Self.rsa, 7), "kid"),
             (try without("kid", Self.rsa, ""), "kid"), (try without("n", Self.rsa), "n is not"),
-            (try without("n", Self.rsa, "r0Q-OhHi1Zaoxo"), "2048"), (try without("e", Self.rsa, "AQ"), "numbers"),
+            (try without("n", Self.rsa, .string(String(repeating: "_", count: 172))), "2048"),
+            (try without("e", Self.rsa, "AQ"), "numbers"),
             (try without("e", Self.rsa, "AQAA"), "numbers"), (try without("e", Self.rsa, "AQAB="), "base64url"),
             (try without("crv", Self.curve, "P-384"), "crv"), (try without("crv", Self.curve, "secp256k1"), "crv"),
             (try without("crv", Self.edwards, "X25519"), "crv"),
-            (try without("y", Self.curve, "x_FEzRu9m36HLN_tue659LNpXW6pCSytikYjKIWI5a1"), "y is not"),
-            (try without("y", Self.curve, "x_FEzRu9m36HLN_tue659LNpXW6pCSytikYjKIWI5a4"), "no key"),
+            (try without("y", Self.curve, "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a1"), "y is not"),
+            (try without("y", Self.curve, "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a4"), "no key"),
             (try without("x", Self.edwards, "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcH"), "32 bytes"),
             (try without("kty", Self.rsa, "rsa"), "kty"), ("7", "object"), ("{}", "kty"),
             (try without("x", Self.edwards, .string(String(repeating: "A", count: 43))), "numbers"),

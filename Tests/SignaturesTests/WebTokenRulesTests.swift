@@ -145,7 +145,7 @@ import Testing
                 case 2: changed.remove(at: place)
                 default: changed.removeSubrange(place..<min(changed.count, place + random.below(40)))
                 }
-                if changed.isEmpty { changed = [0x2e] }
+                if changed.isEmpty { changed = [UInt8(ascii: ".")] }
             }
             guard changed != token else { continue }
             let text = String(decoding: changed, as: UTF8.self)

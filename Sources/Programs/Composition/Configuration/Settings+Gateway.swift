@@ -47,7 +47,7 @@ extension Setting {
         "gateway-tenant-claim",
         .custom(expects: "the name of a claim") { text in
             if !(1...128).contains(text.utf8.count) { return "takes the name of a claim, of 1 to 128 bytes" }
-            // Whoever is signed in may write there.
+            // Everybody who is signed in may write there.
             return text == "user_metadata" || text.hasPrefix("user_metadata.")
                 ? "must not be a claim that users write themselves; take app_metadata.tenant" : nil
         }, fallback: "tenant", valueName: "CLAIM",
@@ -63,7 +63,7 @@ extension Setting {
     /// As long as what HS256 makes (RFC 7518, 3.2).
     package static let leastSecret = 32
 
-    /// Over the network only with TLS: whoever can change the keys on their way can be anybody.
+    /// Over the network only with TLS: who can change the keys on their way can be anybody.
     private static func isKeySetAddress(_ text: String) -> Bool {
         guard text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }), !text.contains("@") else { return false }
         if text.hasPrefix("https://") { return text.utf8.count > 8 }
