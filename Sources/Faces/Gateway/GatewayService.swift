@@ -3,7 +3,6 @@ import Encodings
 import Faults
 package import Listeners
 package import Postgres
-import Synchronization
 package import Telemetry
 import Threads
 
@@ -20,12 +19,6 @@ package struct GatewayService: Sendable {
         /// Proxies whose `X-Forwarded-For` counts, besides this machine.
         package var proxies: [AddressRange] = []
         package var rates = GatewayRates()
-        package var streams: StreamRoutes?
-        /// How many streams are open, for `status`.
-        package var openStreams: @Sendable () async -> Int = { 0 }
-        /// The name of this process among the gateways, and where it listens.
-        package var name = ""
-        package var address = ""
         /// Time that only goes forward; tests move it.
         package var now: @Sendable () -> Duration = {
             GatewayService.start.duration(to: .now)
@@ -57,7 +50,6 @@ package struct GatewayService: Sendable {
     let cors: CrossOrigin
     let limits: GatewayLimits
     let addresses: ClientAddress
-    private let requests = RequestCount()
 
     fileprivate static let start = ContinuousClock.now
 
@@ -95,46 +87,24 @@ package struct GatewayService: Sendable {
         return routes + options.signedRoutes
     }
 
-    /// Says that it lives, and follows the schema's changes, until its task is cancelled.
+    /// Follows the schema's changes, until its task is cancelled.
     package func run() async {
         let signal = Signal()
-        var turn = 0
         while !Task.isCancelled {
             do {
-                if !options.name.isEmpty { try await beat() }
-                if turn % 3 == 0 { try await catalogue.refresh() }
+                try await catalogue.refresh()
             } catch {
-                log.warning("the gateway's own statements fail", [("error", "\(error)")])
+                if !Task.isCancelled {
+                    log.warning("the list of functions cannot be read", [("error", "\(error)")])
+                }
             }
-            turn += 1
-            await signal.wait(for: .seconds(5))
-        }
-        let (pool, name) = (pool, options.name)
-        guard !name.isEmpty else { return }
-        // Also when its task is cancelled: then the others need not wait until it counts as silent.
-        _ = try? await Task {
-            try await pool.withConnection { connection throws(PostgresError) in
-                try await connection.truth("select millrace.gateway_leave($1)", [.text(name)], deadline: .seconds(5))
-            }
-        }.value
-    }
-
-    private func beat() async throws {
-        let streams = await options.openStreams()
-        _ = try await pool.withConnection { connection throws(PostgresError) in
-            try await connection.execute(
-                "select millrace.gateway_beat($1, $2, $3, $4, $5)",
-                [
-                    .text(options.name), .text(options.address), .int4(Int32(clamping: streams)),
-                    .int8(requests.count), .text(options.version),
-                ], deadline: .seconds(5))
+            await signal.wait(for: .seconds(15))
         }
     }
 
     private func answer(_ request: Request, by route: GatewayRoute) async -> Response {
         let requestID = RequestID.of(request.headers)
         request.note("request", requestID)
-        requests.add()
         var response: Response
         do {
             response = try await handle(request, requestID, by: route)
@@ -142,7 +112,8 @@ package struct GatewayService: Sendable {
             let problem = GatewayProblem(error)
             if problem.class == .internal {
                 log.error(
-                    "a call failed", [("http.path", route.path), ("request", requestID), ("error", problem.cause ?? "\(error)")])
+                    "a call failed",
+                    [("http.path", route.path), ("request", requestID), ("error", problem.cause ?? "\(error)")])
             }
             response = problem.response(requestID: requestID)
         }
@@ -222,13 +193,4 @@ package struct GatewayService: Sendable {
     static func digest(_ subject: String) -> String {
         Hexadecimal.text(SHA256Digest.of(Array(subject.utf8)).prefix(6))
     }
-}
-
-/// How many requests this process has had.
-private final class RequestCount: Sendable {
-    private let state = Atomic<Int64>(0)
-
-    var count: Int64 { state.load(ordering: .relaxed) }
-
-    func add() { state.add(1, ordering: .relaxed) }
 }

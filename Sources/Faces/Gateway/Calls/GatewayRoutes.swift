@@ -74,7 +74,9 @@ extension GatewayService {
                             "select millrace.document_link(($1::text)::uuid, $2)", [.text(id), .text(kind)])
                     ], as: call.caller
                 ) { _, row throws(PostgresError) in try row.string(0) }
-                guard let link = links.first?.first else { throw PostgresError.undecodable(column: 0, expected: "a link") }
+                guard let link = links.first?.first else {
+                    throw PostgresError.undecodable(column: 0, expected: "a link")
+                }
                 return Response(status: 303, headers: [Header("Location", link)])
             }
         ]

@@ -37,7 +37,8 @@ package struct StreamRoutes: Sendable {
             route(
                 "/v1/me/events", "Streams what changes for the caller",
                 [parameter("topics", "Some topics, with commas between them.", ["type": "string"])], feed.mine),
-            route("/v1/documents/{id}/events", "Streams what changes in a document", [id("The document.")], feed.document),
+            route(
+                "/v1/documents/{id}/events", "Streams what changes in a document", [id("The document.")], feed.document),
             route("/v1/lessons/{id}/events", "Streams what changes in a lesson", [id("The lesson.")], feed.lesson),
             route("/v1/jobs/{id}/events", "Streams how a job of the caller goes on", [id("The job.")], jobs.job),
         ]

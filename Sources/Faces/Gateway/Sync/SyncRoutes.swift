@@ -39,7 +39,9 @@ package struct SyncRoutes: Sendable {
             answers: [
                 GatewayRoute.Answer(
                     200, "What became of each operation: applied, same, conflict or refused.",
-                    schema: ["type": "object", "properties": ["results": ["type": "array", "items": ["type": "object"]]]])
+                    schema: [
+                        "type": "object", "properties": ["results": ["type": "array", "items": ["type": "object"]]],
+                    ])
             ], limit: Self.mostOfPush
         ) { call in
             let members = try GatewayBody.object(try await GatewayBody.read(call.request))
@@ -180,7 +182,8 @@ package struct SyncRoutes: Sendable {
         guard let text else { return nil }
         guard let number = Int64(text), range.contains(number) else {
             throw GatewayProblem(
-                .invalid, "\(field) should be a whole number from \(range.lowerBound) to \(range.upperBound)", field: field)
+                .invalid, "\(field) should be a whole number from \(range.lowerBound) to \(range.upperBound)",
+                field: field)
         }
         return number
     }
