@@ -91,16 +91,39 @@ extension Connection {
     private func performTransaction<Element: Sendable>(
         of statements: [Statement], deadline: Duration?, decode: (Int, Row) throws(PostgresError) -> Element
     ) throws(FailedStatement) -> [[Element]] {
-        var rows = [[Element]](repeating: [], count: statements.count)
-        var failed: Int?
-        var first = 0
-        var all = statements
-        if setsIsolation, let handle, isIdle(handle) {
-            first = 1
-            all = [Statement("begin isolation level read committed")] + statements + [Statement("commit")]
+        guard setsIsolation, let handle, isIdle(handle) else {
+            do {
+                return try attempt(statements, deadline: deadline, prepare: preparing, decode: decode)
+            } catch {
+                // As in `read`: a pooler has given us another server's statements.
+                guard options.prepare == .auto, preparing, ["26000", "42P05"].contains(error.error.sqlState),
+                    let handle, PQtransactionStatus(handle.pointer) == PQTRANS_IDLE
+                else { throw error }
+                preparing = false
+                return try attempt(statements, deadline: deadline, prepare: false, decode: decode)
+            }
         }
+        let begin = Statement("begin isolation level read committed")
+        do {
+            return try attempt(
+                [begin] + statements + [Statement("commit")], from: 1, to: statements.count + 1, deadline: deadline,
+                prepare: false, decode: decode)
+        } catch {
+            rollback()
+            throw error
+        }
+    }
+
+    /// Sends them once; the statements from one place to another are the caller's.
+    private func attempt<Element: Sendable>(
+        _ statements: [Statement], from first: Int = 0, to last: Int? = nil, deadline: Duration?, prepare: Bool,
+        decode: (Int, Row) throws(PostgresError) -> Element
+    ) throws(FailedStatement) -> [[Element]] {
+        let count = (last ?? statements.count) - first
+        var rows = [[Element]](repeating: [], count: count)
+        var failed: Int?
         do throws(PostgresError) {
-            try performPipeline(all, deadline: deadline ?? options.statementDeadline) {
+            try performPipeline(statements, deadline: deadline ?? options.statementDeadline, prepare: prepare) {
                 (index, result) throws(PostgresError) in
                 let place = index - first
                 switch PQresultStatus(result) {
@@ -119,8 +142,7 @@ extension Connection {
             }
             return rows
         } catch {
-            if first == 1 { rollback() }
-            throw FailedStatement(index: min(max(failed ?? 0, 0), statements.count), error: error)
+            throw FailedStatement(index: min(max(failed ?? 0, 0), count), error: error)
         }
     }
 
@@ -227,7 +249,7 @@ extension Connection {
     ) throws(PostgresError) -> Answer<Element> {
         let handle = try live()
         if prepare, prepared[statement.sql.text] == nil {
-            let name = "\(statementPrefix)\(prepared.count)"
+            let name = nextStatementName()
             let types = statement.parameters.map(\.type)
             guard PQsendPrepare(handle.pointer, name, statement.sql.text, Int32(types.count), types) == 1 else {
                 throw broken(handle)
@@ -319,45 +341,5 @@ extension Connection {
             sqlState: field("C") ?? "08006", message: field("M") ?? "no reason given", detail: field("D"),
             hint: field("H"),
             context: field("W"), constraint: field("n"))
-    }
-
-    /// - Parameter take: gets each result with the number of its statement. What it throws fails the whole, after the rest has been read.
-    private func performPipeline(
-        _ statements: [Statement], deadline: Duration,
-        take: (Int, OpaquePointer) throws(PostgresError) -> Void = { _, _ throws(PostgresError) in }
-    ) throws(PostgresError) {
-        let handle = try live()
-        guard PQenterPipelineMode(handle.pointer) == 1 else { throw broken(handle) }
-        for statement in statements {
-            try send(statement, on: handle, prepare: false)
-        }
-        guard PQpipelineSync(handle.pointer) == 1 else { throw broken(handle) }
-        var reader = AnswerReader(
-            handle: handle, deadline: deadline, interrupt: interrupt, most: options.mostAnswerBytes)
-        var failure: PostgresError?
-        var synced = false
-        var index = 0
-        while !synced {
-            guard let result = try reader.next() else {
-                if reader.gaveUp { break }
-                index += 1  // the end of one statement's answers
-                continue
-            }
-            defer { PQclear(result) }
-            do throws(PostgresError) {
-                if failure == nil { try take(index, result) }
-            } catch {
-                failure = failure ?? error
-            }
-            switch PQresultStatus(result) {
-            case PGRES_PIPELINE_SYNC: synced = true
-            case PGRES_PIPELINE_ABORTED, PGRES_TUPLES_OK, PGRES_COMMAND_OK: break
-            default: failure = failure ?? .server(Self.serverError(result))
-            }
-        }
-        if let reason = reader.stopped, reader.gaveUp { throw reader.verdict(reason, failure: failure) }
-        guard PQexitPipelineMode(handle.pointer) == 1 else { throw broken(handle) }
-        if let reason = reader.stopped { throw reader.verdict(reason, failure: failure) }
-        if let failure { throw failure }
     }
 }

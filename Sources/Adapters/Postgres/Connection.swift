@@ -12,6 +12,7 @@ package actor Connection {
     var prepared: [String: String] = [:]
     /// A prefix of our prepared statements' names: behind a pooler other clients' may exist on the same server connection.
     let statementPrefix = "m\(String(UInt64.random(in: .min ... .max), radix: 36))_"
+    private var statementNames = 0
     var preparing: Bool
     var setsIsolation = false
     /// The server side is shared with others: nothing may be left on it, and it hears no notifications.
@@ -51,6 +52,11 @@ package actor Connection {
 
     package var isBroken: Bool {
         handle.map(\.isBad) ?? true
+    }
+
+    func nextStatementName() -> String {
+        statementNames += 1
+        return "\(statementPrefix)\(statementNames)"
     }
 
     package func close() {

@@ -19,6 +19,8 @@ package final class GatewayCatalogue: Sendable {
     /// Read at each call, so it stands behind a lock and not in an actor.
     private let known = Mutex<Contents?>(nil)
     private let reading: CatalogueReading
+    /// The description of this edition: everybody may ask for it, so it is made once.
+    private let described = Mutex<(edition: Int, text: String)?>(nil)
 
     package init(pool: Pool, role: String, log: Log) {
         self.pool = pool
@@ -33,6 +35,14 @@ package final class GatewayCatalogue: Sendable {
     }
 
     package func door(_ name: String) async throws -> GatewayDoor? { try await contents().doors[name] }
+
+    func description(_ describe: (Contents) -> String) async throws -> String {
+        let contents = try await contents()
+        if let known = described.withLock({ $0 }), known.edition == contents.edition { return known.text }
+        let text = describe(contents)
+        described.withLock { $0 = (contents.edition, text) }
+        return text
+    }
 
     /// A function that was listed is not there: the next call reads the list again.
     func forget() { known.withLock { $0?.isStale = true } }

@@ -88,8 +88,10 @@ extension GatewayService {
                 open: "/v1/openapi.json", "This description",
                 answers: [GatewayRoute.Answer(200, "An OpenAPI 3.1 document.", schema: ["type": "object"])]
             ) { _ in
-                let contents = try await catalogue.contents()
-                return .json(OpenAPI(table: table, doors: contents.doors, version: options.version).text)
+                .json(
+                    try await catalogue.description {
+                        OpenAPI(table: table, doors: $0.doors, version: options.version).text
+                    })
             }
         ]
     }
