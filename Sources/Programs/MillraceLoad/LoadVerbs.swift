@@ -34,6 +34,6 @@ enum LoadVerbs {
         .loadLedger,
         .loadUpgrade,
         .loadSupervisor, .loadMail,
-        .loadQuests, .loadPeople, .loadHostile, .loadCheckIns, .loadPush, .loadDocuments, .loadStalls,
+        .loadQuests, .loadPeople, .loadGatewayStreams, .loadHostile, .loadCheckIns, .loadPush, .loadDocuments, .loadStalls,
     ]
 }

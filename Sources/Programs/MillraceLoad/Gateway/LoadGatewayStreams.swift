@@ -1,0 +1,218 @@
+import Glibc
+import MillraceCommand
+import Postgres
+import Synchronization
+import Telemetry
+import Workers
+
+extension Command {
+    static let loadGatewayStreams = Command(
+        ["load", "gateway-streams"],
+        summary: "Open ten thousand streams of changes on one gateway, and see that each client gets each change once",
+        discussion: """
+            Starts a Postgres, a gateway and a worker of its own, opens streams for as many people, and commits changes at a steady rate \
+            while the worker works. It prints the gateway's memory, what open streams cost while nothing happens, and the time from a \
+            commit to the arrival at the client. With --faults the clients go through nginx, if it is installed; then the gateway is killed, Postgres \
+            crashes and starts again, and nginx reloads. The clients come back with the id of their last event. At the end every client must \
+            have seen what the database has for its person: all, once, in order. Needs two file descriptors for each stream.
+            """,
+        flags: [
+            .single(
+                "streams", "N", .integer(10...14_000), environment: .none, fallback: "10000", help: "Open streams."),
+            .single(
+                "rate", "N", .integer(1...5000), environment: .none, fallback: "200", help: "Changes a second."),
+            .single(
+                "jobs", "N", .integer(1...5000), environment: .none, fallback: "200",
+                help: "Jobs a second for the worker beside."),
+            .single(
+                "seconds", "N", .integer(2...86_400), environment: .none, fallback: "30",
+                help: "How long to measure, and how long after each fault."),
+            .toggle("faults", environment: .none, help: "Kill the gateway, restart Postgres, reload the proxy."),
+            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+        ],
+        examples: [
+            Example("millrace load gateway-streams", "ten thousand streams"),
+            Example("millrace load gateway-streams --streams 1000 --seconds 10 --faults", "a look, with faults"),
+        ]
+    ) { invocation in
+        do {
+            return try await GatewayStreamsScenario(invocation: invocation).run()
+        } catch let error as PostgresError {
+            throw DatabaseFailure(error)
+        }
+    }
+}
+
+private struct GatewayStreamsScenario: Sendable {
+    let invocation: Invocation
+
+    private var streams: Int { invocation.parsed.integer("streams") ?? 10_000 }
+    private var span: Duration { .seconds(invocation.parsed.integer("seconds") ?? 30) }
+    private var hasFaults: Bool { invocation.parsed.isOn("faults") }
+
+    func run() async throws -> ExitCode {
+        if hasFaults, StreamWorld.nginx == nil {
+            invocation.console.note("nginx is not installed: no proxy stands between, and none is reloaded")
+        }
+        let world = try StreamWorld(invocation, hasProxy: hasFaults && StreamWorld.nginx != nil)
+        do {
+            try await world.open()
+            let code = try await measure(world)
+            await world.close()
+            return code
+        } catch {
+            await world.close()
+            throw error
+        }
+    }
+
+    private func measure(_ world: StreamWorld) async throws -> ExitCode {
+        let live = invocation.console.live()
+        let connection = try await Connection.open(world.options, name: "load")
+        let workers = try await LoadWorkers.start(1, world.inside, arguments: ["--slots", "20"], on: connection)
+        await connection.close()
+        let before = try resident(world)
+        let fleet = StreamFleet(port: world.port) { world.token($0) }
+        let began = ContinuousClock.now
+        fleet.start(streams, threads: 2)
+        try await ready(fleet, live, within: .seconds(300))
+        let opening = began.duration(to: .now) / .seconds(1)
+        let open = try resident(world)
+        live.update(["\(Humane.count(streams)) streams are open; nothing happens for ten seconds"])
+        let idle = try await idleShare(world)
+        let isOver = Mutex(false)
+        async let committed = world.commit(
+            people: streams, perSecond: invocation.parsed.integer("rate") ?? 200,
+            jobsPerSecond: invocation.parsed.integer("jobs") ?? 200
+        ) { isOver.withLock { $0 } }
+        try await pass(span, fleet, live, "measuring")
+        let most = try resident(world)
+        fleet.endCalm()
+        var faults: [String] = []
+        if hasFaults { faults = try await cause(world, fleet, live) }
+        isOver.withLock { $0 = true }
+        let events = await committed
+        let (missed, expected, results) = try await judge(world, fleet, live)
+        live.update([])
+        try await workers.stop()
+        let told = [
+            "opened \(Humane.count(streams)) streams in \(Humane.decimal(opening, places: 1)) s; \(Humane.count(fleet.counts.connects)) connections, \(Humane.count(fleet.counts.refused)) refused, \(Humane.count(fleet.counts.ended)) ended",
+            "commit to arrival: \(results.calm.summary)" + (hasFaults ? "; with faults \(results.all.summary)" : ""),
+            "the gateway had \(Humane.decimal(before, places: 1)) MB before, \(Humane.decimal(open, places: 1)) MB with all streams, \(Humane.decimal(most, places: 1)) MB under load",
+        ]
+        for line in told { invocation.console.print(line) }
+        for fault in faults { invocation.console.print(fault) }
+        let each = max(0, open - before) * 1024 / Double(streams)
+        let bars: [Bar] = [
+            .atMost(
+                "memory of a gateway with \(Humane.count(streams)) streams", 600, measured: max(open, most), unit: "MB"),
+            .atMost("memory of one open stream", 60, measured: each, unit: "KB"),
+            .atMost(
+                "an event is there after its commit, p99", 200, measured: results.calm.milliseconds(at: 0.99),
+                unit: "ms"),
+            .atMost("processor of open streams while nothing happens", 10, measured: idle, unit: "% of a core"),
+            .atMost(
+                "clients that missed a change, or had one twice or out of order", 0, measured: Double(missed),
+                unit: "clients"),
+            .atLeast(
+                "changes that reached their client", Double(expected), measured: Double(fleet.counts.events),
+                unit: "changes"),
+        ]
+        return invocation.report(
+            "gateway-streams", bars,
+            figures: [
+                ("streams", .int(streams)), ("events", .int(events)), ("opening_s", .double(opening)),
+                ("connections", .int(fleet.counts.connects)), ("resets", .int(fleet.counts.resets)),
+                ("rss_before_mb", .double(before)), ("rss_open_mb", .double(open)), ("rss_most_mb", .double(most)),
+                ("arrival", results.calm.json), ("arrival_with_faults", results.all.json),
+            ])
+    }
+
+    private func resident(_ world: StreamWorld) throws -> Double {
+        guard let pid = world.kept.pid(of: "gateway") else { throw Failure("the gateway is gone") }
+        return Double(ProcessTable.resident(of: pid).now) / 1_048_576
+    }
+
+    private func ready(_ fleet: StreamFleet, _ live: LiveRegion, within limit: Duration) async throws {
+        let deadline = ContinuousClock.now + limit
+        while fleet.counts.ready < streams {
+            guard ContinuousClock.now < deadline else {
+                let counts = fleet.counts
+                throw Failure(
+                    "only \(counts.ready) of \(streams) streams are open after \(Humane.duration(limit)); \(counts.refused) were refused, \(counts.ended) ended"
+                )
+            }
+            live.update(["\(Humane.count(fleet.counts.ready)) of \(Humane.count(streams)) streams are open"])
+            try await Task.sleep(for: .milliseconds(50))
+        }
+    }
+
+    private func pass(_ span: Duration, _ fleet: StreamFleet, _ live: LiveRegion, _ what: String) async throws {
+        let end = ContinuousClock.now + span
+        while ContinuousClock.now < end {
+            live.update([
+                "\(what): \(Humane.count(fleet.counts.events)) events, \(Humane.count(fleet.counts.ready)) streams"
+            ])
+            try await Task.sleep(for: .milliseconds(250))
+        }
+    }
+
+    /// Of one core.
+    private func idleShare(_ world: StreamWorld) async throws -> Double {
+        guard let pid = world.kept.pid(of: "gateway"), let before = ProcessTable.ticks(of: pid) else { return 0 }
+        try await Task.sleep(for: .seconds(10))
+        guard let after = ProcessTable.ticks(of: pid) else { return 0 }
+        return (after.own - before.own) / ProcessTable.ticksPerSecond / 10 * 100
+    }
+
+    private func cause(_ world: StreamWorld, _ fleet: StreamFleet, _ live: LiveRegion) async throws -> [String] {
+        var told: [String] = []
+        func fault(_ name: String, _ strike: () async throws -> Void) async throws {
+            let connects = fleet.counts.connects
+            let began = ContinuousClock.now
+            try await strike()
+            // Until streams have ended, or the fault has ended none.
+            let patience = ContinuousClock.now + .seconds(3)
+            while fleet.counts.ready == streams, ContinuousClock.now < patience {
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            try await ready(fleet, live, within: .seconds(120))
+            let took = began.duration(to: .now) / .seconds(1)
+            told.append(
+                "\(name): \(Humane.count(fleet.counts.connects - connects)) connections again, all streams open after \(Humane.decimal(took, places: 1)) s"
+            )
+            try await pass(span, fleet, live, "after: \(name)")
+        }
+        try await fault("the gateway was killed") { world.killGateway() }
+        try await fault("Postgres crashed and started again") { try await world.restartPostgres() }
+        if world.port != world.gatewayPort { try await fault("nginx reloaded") { world.reloadProxy() } }
+        return told
+    }
+
+    /// Compares what each client has seen with the database: how many clients are wrong, how many changes there were.
+    private func judge(
+        _ world: StreamWorld, _ fleet: StreamFleet, _ live: LiveRegion
+    ) async throws -> (Int, Int, StreamFleet.Results) {
+        live.update(["waiting for the last changes"])
+        let connection = try await Connection.open(world.options, name: "load")
+        _ = try await connection.query("select seq from millrace.feed_new(0, 1)") { _ throws(PostgresError) in true }
+        let rows = try await connection.query(
+            "select split_part(person, '-', 2)::int, seq from millrace.feed where person like 'person-%' and seq is not null order by seq",
+            deadline: .seconds(120)
+        ) { row throws(PostgresError) in (person: Int(try row.int(0)), seq: try row.int(1)) }
+        await connection.close()
+        let deadline = ContinuousClock.now + .seconds(30)
+        while fleet.counts.events < rows.count, ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        let results = try await fleet.stop()
+        var of: [Int: [Int64]] = [:]
+        for row in rows { of[row.person, default: []].append(row.seq) }
+        var missed = 0
+        for seen in results.seen {
+            let wanted = (of[seen.person] ?? []).filter { $0 > (seen.start ?? .max) }
+            if seen.start == nil || seen.seqs != wanted { missed += 1 }
+        }
+        return (missed, rows.count, results)
+    }
+}
