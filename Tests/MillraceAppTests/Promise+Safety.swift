@@ -223,6 +223,10 @@ extension Promise {
             if again.count == 2 { break }
         }
         #expect(again == Array(seen.dropFirst()))
+
+        let page = try await anna.feed.pull(since: seen[0].seq)
+        #expect(page.events.filter { $0.topic == "moods" } == Array(seen.dropFirst()) && !page.more && !page.reset)
+        #expect(try await anna.feed.pull(since: page.position).events == [])
     }
 
     func mail(_ people: People) async throws {

@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 
 extension AppClient {
     /// Keeps all in memory, and begins with nothing. For several people, or to go offline, make a `MemoryGateway`.
@@ -52,13 +52,5 @@ private final class IDCounter: @unchecked Sendable {
         var bytes = [UInt8](repeating: 0, count: 16)
         for index in 0..<8 { bytes[15 - index] = UInt8(truncatingIfNeeded: number >> (8 * UInt64(index))) }
         return bytes.withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
-    }
-}
-
-extension MailProgress {
-    /// For `MemoryGateway.put`.
-    public init(id: UUID, status: String, userMessage: String? = nil) {
-        (self.id, self.status, self.userMessage) = (id, status, userMessage)
-        (kind, service, sentAt, scheduledAt, attempts, errorClass) = (nil, nil, nil, nil, nil, nil)
     }
 }

@@ -160,4 +160,14 @@ struct MemoryFeed: FeedClient {
     func changes(_ topics: Set<FeedTopic>, since position: Int64?) -> AsyncThrowingStream<FeedEvent, any Error> {
         memory.gateway.changes(for: memory.person, topics, since: position)
     }
+
+    func pull(since position: Int64) async throws -> FeedPage {
+        try await memory.gateway.ask { state in
+            let all = state.feed.filter { $0.person == memory.person && $0.change.seq > position }.map(\.change)
+            let page = Array(all.prefix(500))
+            let hasMore = all.count > page.count
+            return FeedPage(
+                events: page, position: hasMore ? page.last?.seq ?? position : Int64(state.feed.count), more: hasMore)
+        }
+    }
 }

@@ -47,4 +47,10 @@ struct LiveFeed: FeedClient {
     func changes(_ topics: Set<FeedTopic>, since position: Int64?) -> AsyncThrowingStream<FeedEvent, any Error> {
         FeedReader(calls: calls, path: "v1/me/events", topics: topics.map(\.rawValue).sorted()).events(since: position)
     }
+
+    func pull(since position: Int64) async throws -> FeedPage {
+        let request = AppCalls.Request(
+            url: calls.address("v1/sync", [URLQueryItem(name: "since", value: String(position))]))
+        return try AppCalls.decoded(try await calls.send(request))
+    }
 }

@@ -176,6 +176,19 @@ public struct DocumentMatch: Sendable, Hashable, Decodable {
     public let highlight: String
     /// Goes on behind this match.
     public let next: String?
+
+    /// For doubles of your own.
+    public init(
+        document: UUID, number: Int, title: String? = nil, lessonId: String? = nil, highlight: String,
+        next: String? = nil
+    ) {
+        self.document = document
+        self.number = number
+        self.title = title
+        self.lessonId = lessonId
+        self.highlight = highlight
+        self.next = next
+    }
 }
 
 /// How far a deletion is.
@@ -184,4 +197,12 @@ public struct DeleteProgress: Sendable, Hashable {
     public let done: Int
     /// How many were to go.
     public let total: Int
+
+    /// For doubles of your own.
+    public init(
+        done: Int, total: Int
+    ) {
+        self.done = done
+        self.total = total
+    }
 }

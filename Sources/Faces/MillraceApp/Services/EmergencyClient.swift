@@ -81,6 +81,21 @@ public struct CheckInState: Sendable, Hashable, Decodable {
     /// What is open.
     public let alarms: [OpenAlarm]
 
+    /// For doubles of your own.
+    public init(
+        person: String, state: String? = nil, lastCheckedIn: Date? = nil, checkInExpiration: Date? = nil,
+        checkInInterval: String? = nil, pausedUntil: Date? = nil, contacts: [Contact], alarms: [OpenAlarm]
+    ) {
+        self.person = person
+        self.state = state
+        self.lastCheckedIn = lastCheckedIn
+        self.checkInExpiration = checkInExpiration
+        self.checkInInterval = checkInInterval
+        self.pausedUntil = pausedUntil
+        self.contacts = contacts
+        self.alarms = alarms
+    }
+
     /// How long after a check-in the next one is due.
     public var interval: Duration? { checkInInterval.flatMap(SpanCoding.duration) }
 
@@ -92,6 +107,15 @@ public struct CheckInState: Sendable, Hashable, Decodable {
         public let step: Int
         /// How it is reached.
         public let channels: [Channel]?
+
+        /// For doubles of your own.
+        public init(
+            contact: String, step: Int, channels: [Channel]? = nil
+        ) {
+            self.contact = contact
+            self.step = step
+            self.channels = channels
+        }
     }
     /// One way to reach a contact.
     public struct Channel: Sendable, Hashable, Decodable {
@@ -101,6 +125,15 @@ public struct CheckInState: Sendable, Hashable, Decodable {
         public let address: String?
         /// `given`, `asked`, `declined`, `held` or `none`.
         public let consent: String
+
+        /// For doubles of your own.
+        public init(
+            channel: String, address: String? = nil, consent: String
+        ) {
+            self.channel = channel
+            self.address = address
+            self.consent = consent
+        }
     }
     /// An alarm that nobody has ended.
     public struct OpenAlarm: Sendable, Hashable, Identifiable, Decodable {
@@ -116,6 +149,18 @@ public struct CheckInState: Sendable, Hashable, Decodable {
         public let told: [String]
         /// Nobody can be told.
         public let reachesNobody: Bool
+
+        /// For doubles of your own.
+        public init(
+            id: UUID, state: String, cause: String, raisedAt: Date, told: [String], reachesNobody: Bool
+        ) {
+            self.id = id
+            self.state = state
+            self.cause = cause
+            self.raisedAt = raisedAt
+            self.told = told
+            self.reachesNobody = reachesNobody
+        }
     }
 }
 
@@ -160,6 +205,18 @@ public struct HelpAnswer: Sendable, Hashable, Decodable {
     public let reachesNobody: Bool
     /// The same for people.
     public let sentence: String
+
+    /// For doubles of your own.
+    public init(
+        alarm: UUID, state: String, told: [String], toTell: [String], reachesNobody: Bool, sentence: String
+    ) {
+        self.alarm = alarm
+        self.state = state
+        self.told = told
+        self.toTell = toTell
+        self.reachesNobody = reachesNobody
+        self.sentence = sentence
+    }
 }
 
 /// What a contact says to an alarm.

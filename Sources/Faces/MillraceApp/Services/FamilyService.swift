@@ -28,4 +28,15 @@ public struct Invitation: Sendable, Hashable, Decodable {
     public let invitedBy: String?
     /// Until when it is good.
     public let expiresAt: Date
+
+    /// For doubles of your own.
+    public init(
+        family: String, person: String, role: FamilyRole, invitedBy: String? = nil, expiresAt: Date
+    ) {
+        self.family = family
+        self.person = person
+        self.role = role
+        self.invitedBy = invitedBy
+        self.expiresAt = expiresAt
+    }
 }

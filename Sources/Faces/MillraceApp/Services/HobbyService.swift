@@ -54,6 +54,18 @@ public struct Hobby: Sendable, Hashable, Identifiable, Decodable {
     public let at: Date
     /// Who of the family has seen it.
     public let seenBy: [String]
+
+    /// For doubles of your own.
+    public init(
+        id: UUID, person: String, name: String, fact: String, at: Date, seenBy: [String]
+    ) {
+        self.id = id
+        self.person = person
+        self.name = name
+        self.fact = fact
+        self.at = at
+        self.seenBy = seenBy
+    }
 }
 
 /// A question of the family quiz: whose fact is this, and what is it about?
@@ -68,6 +80,17 @@ public struct FlashCard: Sendable, Hashable, Identifiable, Decodable {
     public let at: Date
     /// By the person who asks.
     public let answered: Bool
+
+    /// For doubles of your own.
+    public init(
+        id: UUID, person: String, fact: String, at: Date, answered: Bool
+    ) {
+        self.id = id
+        self.person = person
+        self.fact = fact
+        self.at = at
+        self.answered = answered
+    }
 }
 
 /// What an answer came to.
@@ -80,4 +103,14 @@ public struct CardAnswer: Sendable, Hashable, Decodable {
     public let total: Int
     /// What the right answer is.
     public let name: String
+
+    /// For doubles of your own.
+    public init(
+        right: Bool, awarded: Int, total: Int, name: String
+    ) {
+        self.right = right
+        self.awarded = awarded
+        self.total = total
+        self.name = name
+    }
 }

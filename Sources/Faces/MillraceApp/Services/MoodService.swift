@@ -67,6 +67,18 @@ public struct Mood: Sendable, Hashable, Identifiable, Decodable {
     public let at: Date
     /// From when the family sees it.
     public let sharedAt: Date
+
+    /// For doubles of your own.
+    public init(
+        id: UUID, day: AppDay, color: MoodColor, emoji: String? = nil, at: Date, sharedAt: Date
+    ) {
+        self.id = id
+        self.day = day
+        self.color = color
+        self.emoji = emoji
+        self.at = at
+        self.sharedAt = sharedAt
+    }
 }
 
 /// Days in a row with a mood.
@@ -83,6 +95,18 @@ public struct MoodStreak: Sendable, Hashable, Decodable {
     public let freezes: Int
     /// How many moods today has.
     public let moodsToday: Int
+
+    /// For doubles of your own.
+    public init(
+        person: String, day: AppDay, current: Int, best: Int, freezes: Int, moodsToday: Int
+    ) {
+        self.person = person
+        self.day = day
+        self.current = current
+        self.best = best
+        self.freezes = freezes
+        self.moodsToday = moodsToday
+    }
 }
 
 /// A week's numbers.
@@ -107,4 +131,21 @@ public struct WeeklyStats: Sendable, Hashable, Decodable {
     public let cards: Int
     /// Points that were given.
     public let points: Int
+
+    /// For doubles of your own.
+    public init(
+        person: String, from: AppDay, to: AppDay, moods: Int, moodDays: Int, colors: [String: Int], quests: Int,
+        hobbies: Int, cards: Int, points: Int
+    ) {
+        self.person = person
+        self.from = from
+        self.to = to
+        self.moods = moods
+        self.moodDays = moodDays
+        self.colors = colors
+        self.quests = quests
+        self.hobbies = hobbies
+        self.cards = cards
+        self.points = points
+    }
 }

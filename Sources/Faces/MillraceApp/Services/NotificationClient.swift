@@ -106,4 +106,20 @@ public struct MailProgress: Sendable, Hashable, Identifiable, Decodable {
     public let errorClass: String?
     /// For the app's user, when it failed.
     public let userMessage: String?
+
+    /// For doubles of your own.
+    public init(
+        id: UUID, kind: String? = nil, status: String, service: String? = nil, sentAt: Date? = nil,
+        scheduledAt: Date? = nil, attempts: Int? = nil, errorClass: String? = nil, userMessage: String? = nil
+    ) {
+        self.id = id
+        self.kind = kind
+        self.status = status
+        self.service = service
+        self.sentAt = sentAt
+        self.scheduledAt = scheduledAt
+        self.attempts = attempts
+        self.errorClass = errorClass
+        self.userMessage = userMessage
+    }
 }

@@ -53,6 +53,25 @@ public struct Quest: Sendable, Hashable, Identifiable, Decodable {
     public let completedBy: [String]
     /// By the person who asks.
     public let completed: Bool
+
+    /// For doubles of your own.
+    public init(
+        id: String? = nil, title: String, description: String? = nil, kind: String, family: String, day: AppDay,
+        state: String, endsAt: Date, streak: Int, freezes: Int, completedBy: [String], completed: Bool
+    ) {
+        self.id = id
+        self.title = title
+        self.description = description
+        self.kind = kind
+        self.family = family
+        self.day = day
+        self.state = state
+        self.endsAt = endsAt
+        self.streak = streak
+        self.freezes = freezes
+        self.completedBy = completedBy
+        self.completed = completed
+    }
 }
 
 /// What completing or undoing it came to.
@@ -63,6 +82,15 @@ public struct QuestResult: Sendable, Hashable, Decodable {
     public let total: Int
     /// The day, on the family's calendar.
     public let day: AppDay
+
+    /// For doubles of your own.
+    public init(
+        awarded: Int, total: Int, day: AppDay
+    ) {
+        self.awarded = awarded
+        self.total = total
+        self.day = day
+    }
 }
 
 /// A quest of the past.
@@ -85,4 +113,20 @@ public struct QuestDay: Sendable, Hashable, Decodable {
     public let id: String?
     /// More about it.
     public let description: String?
+
+    /// For doubles of your own.
+    public init(
+        day: AppDay, kind: String, title: String, state: String, completed: Bool, at: Date? = nil, late: Bool,
+        id: String? = nil, description: String? = nil
+    ) {
+        self.day = day
+        self.kind = kind
+        self.title = title
+        self.state = state
+        self.completed = completed
+        self.at = at
+        self.late = late
+        self.id = id
+        self.description = description
+    }
 }

@@ -37,12 +37,31 @@ public enum FeedEvent: Sendable, Hashable {
     case reset(position: Int64)
 }
 
+/// Up to 500 changes.
+public struct FeedPage: Sendable, Hashable, Decodable {
+    /// The oldest first.
+    public let events: [FeedChange]
+    /// Where the next pull begins.
+    public let position: Int64
+    /// There are more: pull again.
+    public let more: Bool
+    /// Some changes are gone from the feed: read the state again.
+    public let reset: Bool
+
+    /// For doubles of your own.
+    public init(events: [FeedChange], position: Int64, more: Bool = false, reset: Bool = false) {
+        (self.events, self.position, self.more, self.reset) = (events, position, more, reset)
+    }
+}
+
 /// The feed of changes. A stream connects again by itself, after pauses that grow, and goes on behind the last change that it gave.
 public protocol FeedClient: Sendable {
     /// - Parameters:
     ///   - topics: all, if there are none.
     ///   - position: goes on behind this one; nil: from now on.
     func changes(_ topics: Set<FeedTopic>, since position: Int64?) -> AsyncThrowingStream<FeedEvent, any Error>
+    /// What has changed since a position, once: for an app that the system wakes for a moment. 0: all that is kept.
+    func pull(since position: Int64) async throws -> FeedPage
 }
 
 extension FeedClient {
