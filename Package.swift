@@ -11,6 +11,7 @@ let strict: [SwiftSetting] = [
 
 let package = Package(
     name: "millrace",
+    platforms: [.iOS(.v16), .macOS(.v13)],  // for MillraceApp; everything else runs on Linux
     products: [
         .library(name: "Millrace", targets: ["Millrace"]),
         .library(name: "MillraceMail", targets: ["MillraceMail"]),

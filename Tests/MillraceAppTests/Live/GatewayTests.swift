@@ -170,6 +170,29 @@ import Testing
         try await follow(polls: true)
     }
 
+    @Test func `polling from now on begins with the position of now`() async throws {
+        try await AppWorld.with { world in
+            try await world.serving {
+                let anna = world.client("anna")
+                _ = try await anna.moods.log(.sad)
+                var reader = FeedReader(calls: world.calls("anna"), path: "v1/me/events", topics: ["moods"])
+                reader.polls = true
+                var events = reader.events(since: nil).makeAsyncIterator()
+                guard case .ready = try await events.next() else {
+                    Issue.record("it did not begin with ready")
+                    return
+                }
+                let mood = NewMood(.calm)
+                _ = try await anna.moods.log(mood)
+                guard case .change(let change) = try await events.next() else {
+                    Issue.record("no change came")
+                    return
+                }
+                #expect(change.ref == mood.id.uuidString.lowercased())
+            }
+        }
+    }
+
     @Test func `a stream whose token is over goes on with another token`() async throws {
         try await AppWorld.with { world in
             try await world.serving {

@@ -10,7 +10,7 @@ struct LiveContext: Sendable {
     /// Something that can wait for the network: by the queue where there is one, else at once.
     /// - Parameters:
     ///   - at: when it happened, for a door that takes it.
-    ///   - id: the operation's, which is also the thing's where the door takes one.
+    ///   - id: the operation's, where the same thing said again is the same operation.
     func submit<Value: Decodable & Sendable>(
         _ door: String, _ arguments: [String: AppValue], at: Date? = nil, id: UUID = UUID(),
         as type: Value.Type = Value.self

@@ -55,8 +55,7 @@ struct LiveHobbies: HobbyService {
     func save(_ hobby: NewHobby) async throws -> Submission<UUID> {
         try await context.submit(
             "hobby_save",
-            ["person": me, "name": .string(hobby.name), "fact": .string(hobby.fact), "id": AppValue(hobby.id)],
-            id: hobby.id)
+            ["person": me, "name": .string(hobby.name), "fact": .string(hobby.fact), "id": AppValue(hobby.id)])
     }
 
     func hobbies(in family: String?, after: UUID?) async throws -> [Hobby] {

@@ -84,9 +84,16 @@ public actor OfflineQueue {
 
     // MARK: adding
 
-    /// Returns when the operation is on the disk. The same id again changes nothing.
+    /// Returns when the operation is on the disk. The same one again changes nothing.
     public func add(_ operation: QueuedOperation) async throws {
-        guard !waiting.contains(where: { $0.id == operation.id }) else { return }
+        if let known = waiting.first(where: { $0.id == operation.id }) {
+            guard known == operation else {
+                throw AppError(
+                    .conflict, "an operation with this id waits already, with other content", field: "id",
+                    hint: "Give another operation another id.")
+            }
+            return
+        }
         guard waiting.count < Self.most else {
             throw AppError(
                 .quota, "\(waiting.count) operations wait already",

@@ -35,8 +35,8 @@ struct FeedReader: Sendable {
                 await attempt(&machine) { _ in token = try await calls.tokens.token(insteadOf: token) }
             case .findPosition:
                 await attempt(&machine) { machine in
-                    let found: FeedPosition = try await calls.ask("feed_position")
-                    machine.found(found.newest)
+                    let found = try await calls.ask("feed_position", as: OneRow<FeedPosition>.self)
+                    machine.found(found.row.newest)
                 }
             case .poll(let after):
                 await attempt(&machine) { machine in try await poll(after, &machine, consumer) }
