@@ -65,7 +65,10 @@ final class OperationLog: @unchecked Sendable {
 
     private func release() {
         if file >= 0 { FileCalls.close(file) }
-        if lock >= 0 { FileCalls.close(lock) }
+        if lock >= 0 {
+            flock(lock, LOCK_UN)  // also for a child that was forked and has not closed its copy yet
+            FileCalls.close(lock)
+        }
         (file, lock) = (-1, -1)
     }
 
