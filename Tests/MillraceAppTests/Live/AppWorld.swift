@@ -115,6 +115,11 @@ struct AppWorld: Sendable {
         }
     }
 
+    /// Drains a queue while a gateway runs.
+    func drain(_ queue: OfflineQueue) async throws -> OfflineQueue.Report {
+        try await serving { try await queue.drain() }
+    }
+
     // MARK: clients
 
     /// A token as Supabase issues them.

@@ -33,9 +33,7 @@ import Testing
                 let again = try await OfflineQueue(directory: directory, person: "anna", calls: calls)
                 #expect(await again.pending.map(\.op) == ["check_in", "mood_log", "mood_log"])
                 var outcomes = await again.outcomes().makeAsyncIterator()
-                try await world.serving {
-                    #expect(try await again.drain() == OfflineQueue.Report(ended: 3, waiting: 0))
-                }
+                #expect(try await world.drain(again) == OfflineQueue.Report(ended: 3, waiting: 0))
                 var words: [String] = []
                 for _ in 0..<3 {
                     if let one = await outcomes.next() { words.append("\(one.operation.op) \(one.word)") }
@@ -60,12 +58,12 @@ import Testing
                 // A copy from before the drain is what a crash before its record leaves.
                 let file = directory.appending(path: "operations")
                 let before = try Data(contentsOf: file)
-                try await world.serving { #expect(try await queue.drain().ended == 3) }
+                #expect(try await world.drain(queue).ended == 3)
                 await queue.close()
                 try before.write(to: file)
                 let again = try await OfflineQueue(directory: directory, person: "anna", calls: world.calls("anna"))
                 var outcomes = await again.outcomes().makeAsyncIterator()
-                try await world.serving { #expect(try await again.drain().ended == 3) }
+                #expect(try await world.drain(again).ended == 3)
                 for _ in 0..<3 { #expect(await outcomes.next()?.word == .same) }
                 await again.close()
                 #expect(try await world.owner.int("select count(*) from millrace.mood where person = 'anna'") == 3)
@@ -86,7 +84,7 @@ import Testing
                 let other = AppClient.live(
                     world.calls("anna") { _ in throw AppError(.authentication, "nobody is signed in") }, "anna", queue)
                 #expect(try await other.moods.log(.sad).isQueued)
-                try await world.serving { #expect(try await queue.drain().ended == 1) }
+                #expect(try await world.drain(queue).ended == 1)
                 #expect(try await world.owner.int("select count(*) from millrace.mood where person = 'anna'") == 1)
                 // Signing out gives the token back; that takes a sign-in.
                 isSignedIn.withLock { $0 = true }
@@ -107,9 +105,7 @@ import Testing
                 let mood = NewMood(.happy)
                 #expect(try await anna.moods.log(mood).isQueued)
                 var outcomes = await queue.outcomes().makeAsyncIterator()
-                try await world.serving {
-                    #expect(try await queue.drain() == OfflineQueue.Report(ended: 3, waiting: 0))
-                }
+                #expect(try await world.drain(queue) == OfflineQueue.Report(ended: 3, waiting: 0))
                 let (first, second, third) = (await outcomes.next(), await outcomes.next(), await outcomes.next())
                 #expect(first?.operation == strange && first?.word == .refused)
                 #expect(first?.error?.kind == .permissionDenied && first?.error?.userMessage.isEmpty == false)
@@ -128,7 +124,7 @@ import Testing
                         QueuedOperation(
                             "person_profile", ["person": "anna", "display_name": .string("Anna \(number)")]))
                 }
-                try await world.serving { #expect(try await queue.drain().ended == count) }
+                #expect(try await world.drain(queue).ended == count)
                 #expect(
                     try await world.owner.value("select name from millrace.profile where person = 'anna'")
                         == "Anna \(count - 1)")
