@@ -35,6 +35,7 @@ struct AppWorld: Sendable {
                     .migrate(on: owner)
                 let world = try AppWorld(
                     owner, client: client, database: database.url.replacing("//millrace@", with: "//\(login)@"))
+                try await owner.run("select millrace.grant_enqueue('\(client)', 'document.receive', 'documents')")
                 try await world.prepareLinks()
                 try await body(world)
                 await owner.close()

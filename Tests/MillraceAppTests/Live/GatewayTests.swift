@@ -89,7 +89,7 @@ import Testing
                 let calls = world.calls("anna")
                 var request = try calls.post(
                     "v1/rpc/mood_log", ["person": "anna", "color": "happy"] as [String: AppValue])
-                request.headers["Idempotency-Key"] = "the same each time"
+                request.headers["Idempotency-Key"] = "the-same-each-time"
                 let first: UUID = try AppCalls.decoded(try await calls.send(request))
                 let again = try await calls.send(request)
                 #expect(try AppCalls.decoded(again) as UUID == first)

@@ -126,7 +126,7 @@ import Testing
                 }
                 #expect(try await world.drain(queue).ended == count)
                 #expect(
-                    try await world.owner.value("select name from millrace.profile where person = 'anna'")
+                    try await world.owner.value("select display_name from millrace.profile where person = 'anna'")
                         == "Anna \(count - 1)")
                 #expect(try await world.owner.int("select count(*) from millrace.sync_done") == count)
             }

@@ -70,7 +70,8 @@ struct MemoryNotifications: NotificationClient {
             if let hour, !(0...23).contains(hour) {
                 throw AppError(.invalid, "the hour is out of range", field: "reminder_hour")
             }
-            return state.changeProfile(of: person) { $0.reminderHour = hour }
+            state.profiles[person, default: MemoryState.Profile()].reminderHour = hour
+            return true
         }
     }
 }
@@ -84,11 +85,12 @@ struct MemoryUser: UserClient {
             if let zone, !zone.isEmpty, TimeZone(identifier: zone) == nil {
                 throw AppError(.invalid, "the zone is unknown", field: "zone")
             }
-            return state.changeProfile(of: person) { profile in
-                if let displayName { profile.displayName = displayName.isEmpty ? nil : displayName }
-                if let locale { profile.locale = locale.isEmpty ? nil : locale }
-                if let zone { profile.zone = zone.isEmpty ? nil : zone }
-            }
+            var profile = state.profiles[person] ?? MemoryState.Profile()
+            if let displayName { profile.displayName = displayName.isEmpty ? nil : displayName }
+            if let locale { profile.locale = locale.isEmpty ? nil : locale }
+            if let zone { profile.zone = zone.isEmpty ? nil : zone }
+            state.profiles[person] = profile
+            return true
         }
     }
 
@@ -106,16 +108,6 @@ struct MemoryUser: UserClient {
             (state.points[person], state.watches[person], state.contacts[person]) = (nil, nil, nil)
             (state.profiles[person], state.preferences[person], state.notices[person]) = (nil, nil, nil)
         }
-    }
-}
-
-extension MemoryState {
-    /// Whether that made a difference.
-    mutating func changeProfile(of person: String, _ body: (inout Profile) -> Void) -> Bool {
-        var profile = profiles[person] ?? Profile()
-        body(&profile)
-        defer { profiles[person] = profile }
-        return profile != profiles[person]
     }
 }
 

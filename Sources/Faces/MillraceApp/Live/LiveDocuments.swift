@@ -59,12 +59,13 @@ struct LiveDocuments: DocumentService {
     }
 
     func documents(_ filter: DocumentFilter) async throws -> [Document] {
-        try await calls.ask(
+        let found: [Document] = try await calls.ask(
             "document_list",
             [
                 "status": AppValue(filter.status?.rawValue), "lesson_id": AppValue(filter.lessonID),
                 "after": AppValue(filter.after), "page": AppValue(filter.limit),
             ])
+        return filter.status == nil ? found.filter { $0.status != .deleted } : found
     }
 
     func streamProcessingStatus(_ id: UUID) -> AsyncThrowingStream<Document, any Error> {

@@ -206,23 +206,25 @@ public actor OfflineQueue {
                 }
                 continue
             }
-            var byID: [UUID: SyncCalls.Answer] = [:]
-            for answer in answers { byID[answer.id] = answer }
-            var outcomes: [OperationOutcome] = []
-            for operation in batch {
-                guard let answer = byID[operation.id], let word = OperationOutcome.Word(rawValue: answer.outcome),
-                    answer.error?.mayRetry != true, answer.error?.errorClass != .throttled
-                else {
-                    held.insert(operation.id)
-                    continue
-                }
-                outcomes.append(OperationOutcome(operation, word, error: answer.error, result: answer.result))
-            }
+            let outcomes = Self.outcomes(of: batch, answers)
+            // The gateway stops a push that takes long, and answers the rest as not now: that rest comes next, as long as something is done.
+            if outcomes.isEmpty { held.formUnion(batch.map(\.id)) }
             try await settle(outcomes)
             report.ended += outcomes.count
         }
         report.waiting = waiting.count
         return report
+    }
+
+    /// What has ended; the others are to be told again.
+    private static func outcomes(of batch: [QueuedOperation], _ answers: [SyncCalls.Answer]) -> [OperationOutcome] {
+        let byID = Dictionary(answers.map { ($0.id, $0) }) { first, _ in first }
+        return batch.compactMap { operation in
+            guard let answer = byID[operation.id], let word = OperationOutcome.Word(rawValue: answer.outcome),
+                answer.error?.mayRetry != true, answer.error?.errorClass != .throttled
+            else { return nil }
+            return OperationOutcome(operation, word, error: answer.error, result: answer.result)
+        }
     }
 
     private func nextBatch(_ most: Int, without held: Set<UUID>) -> [QueuedOperation] {

@@ -7,7 +7,7 @@ public protocol DocumentService: Sendable {
     /// Registers what lies elsewhere: an `https` address, or what an upload returned.
     func register(storageURL: String, _ details: DocumentDetails) async throws -> UUID
     func document(_ id: UUID) async throws -> Document
-    /// The newest first.
+    /// The newest first; without deleted ones, unless the filter asks for them.
     func documents(_ filter: DocumentFilter) async throws -> [Document]
     /// How far it is, now and after each change, until it is completed, failed or deleted.
     func streamProcessingStatus(_ id: UUID) -> AsyncThrowingStream<Document, any Error>

@@ -53,7 +53,6 @@ struct FeedMachine: Sendable {
             (polls, mutes) = (0, Self.muteStreams - 1)
             return .stream(after: position)
         }
-        polls += 1
         return .poll(after: position)
     }
 
@@ -91,6 +90,7 @@ struct FeedMachine: Sendable {
     /// A poll came back; with nothing new its position is the one that it began at.
     mutating func polled(_ at: Int64) {
         (failures, wasRefused) = (0, false)
+        polls += 1
         position = max(position ?? at, at)
     }
 
