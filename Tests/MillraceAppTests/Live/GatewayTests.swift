@@ -114,7 +114,7 @@ import Testing
 }
 
 @Suite struct StreamTests {
-    /// Reads until it has so many changes; a gateway is started for each of the rounds, and mood are logged in each.
+    /// Follows the moods of three rounds: in each a gateway runs for some of them, and is away for one.
     private func follow(polls: Bool) async throws {
         try await AppWorld.with { world in
             let calls = world.calls("anna")

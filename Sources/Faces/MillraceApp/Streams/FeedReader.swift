@@ -72,7 +72,7 @@ struct FeedReader: Sendable {
         let id = UUID().uuidString.lowercased()
         let connection = StreamConnection(calls.made(request, token: token, id: id))
         defer { connection.close() }
-        var parser = EventParser()
+        var parser = ServerEventParser()
         var isReady = false
         do {
             for try await part in connection.parts {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceApp
 
-@Suite struct EventParserTests {
+@Suite struct ServerEventParserTests {
     private static let stream =
         "\u{FEFF}retry: 2000\nid: 7\nevent: ready\ndata: {\"position\": 7}\n\n: alive\nid: 8\r\nevent: change\r\n"
         + "data: one\r\ndata:two\r\ndata\r\n\r\n: alive\n\nid: 9\rdata: ü€😀\r\revent: lost\nid: 10\n\ndata: after\n\n"
@@ -19,25 +19,25 @@ import Testing
     @Test func `events are the same wherever the bytes are cut`() throws {
         let bytes = Data(Self.stream.utf8)
         for cut in 0...bytes.count {
-            var parser = EventParser()
+            var parser = ServerEventParser()
             let read = try parser.read(bytes.prefix(cut)) + parser.read(bytes.dropFirst(cut))
             #expect(read == Self.events, "cut at \(cut)")
             #expect(parser.retry == .milliseconds(2000))
         }
-        var parser = EventParser()
+        var parser = ServerEventParser()
         var read: [ServerEvent] = []
         for byte in bytes { read += try parser.read(Data([byte])) }
         #expect(read == Self.events)
     }
 
     @Test func `an event without its empty line is not an event`() throws {
-        var parser = EventParser()
+        var parser = ServerEventParser()
         #expect(try parser.read(Data("id: 1\ndata: half\n".utf8)) == [])
     }
 
     @Test func `a line without an end does not fill the memory`() throws {
-        var parser = EventParser()
-        let piece = Data(repeating: 0x61, count: EventParser.longestLine)
+        var parser = ServerEventParser()
+        let piece = Data(repeating: 0x61, count: ServerEventParser.longestLine)
         #expect(try parser.read(piece) == [])
         #expect(throws: AppError.self) { _ = try parser.read(Data("b".utf8)) }
     }

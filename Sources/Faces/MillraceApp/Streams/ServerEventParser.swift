@@ -8,7 +8,7 @@ struct ServerEvent: Sendable, Hashable {
 }
 
 /// Reads `text/event-stream`, however its bytes are cut.
-struct EventParser: Sendable {
+struct ServerEventParser: Sendable {
     /// A line may be longer than any change that the gateway sends, and no longer: a server that never ends a line must not fill the memory.
     static let longestLine = 1 << 20
 
