@@ -21,6 +21,9 @@ extension Command {
                 "seed", "N", .integer(0...1_000_000_000), environment: .none, fallback: "1",
                 help: "Of the marks and of the choices."),
             .single(
+                "doors", "N", .integer(0...1_000_000), environment: .none, fallback: "1000000",
+                help: "The most names to try that are no doors."),
+            .single(
                 "break", "NAME", .choice(IsolationBreak.allCases.map(\.rawValue)), environment: .none,
                 help: "Remove this safeguard in the scenario's database; the search must notice it."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
@@ -55,8 +58,8 @@ struct GatewayIsolationScenario: Sendable {
         invocation.console.note("seed \(seed); planting for \(Humane.count(users)) people")
         try await world.plant(on: connection)
         await connection.close()
-        invocation.console.note("trying \(Humane.count(world.closed.count, "name")) that are no doors for apps")
-        let doors = await world.tryDoors()
+        invocation.console.note("there are \(Humane.count(world.closed.count)) names that are no doors for apps")
+        let doors = await world.tryDoors(most: invocation.parsed.integer("doors") ?? 1_000_000)
         let began = ContinuousClock.now
         let played = await world.play(calls: calls)
         let seconds = began.duration(to: .now) / .seconds(1)
