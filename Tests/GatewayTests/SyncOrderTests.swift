@@ -93,6 +93,37 @@ import Testing
         }
     }
 
+    @Test func `two pushes that wait for each other both end, and what was broken off is done the next time`()
+        async throws
+    {
+        try await SyncWorld.with { world in
+            func add(_ token: String, _ person: String) -> SyncOp {
+                SyncOp("device_add", #"{"person": "\#(person)", "platform": "fcm", "token": "token-\#(token)"}"#)
+            }
+            let (ada, bob) = (try await world.phone(of: "ada"), try await world.phone(of: "bob"))
+            try await ada.run("begin")
+            try await bob.run("begin")
+            #expect(try await world.push([add("one", "ada")], on: ada) == ["applied"])
+            #expect(try await world.push([add("two", "bob")], on: bob) == ["applied"])
+            let process = try await ada.process()
+            let last = [add("two", "ada"), add("one", "bob")]
+            async let adas = world.push([last[0]], on: ada)
+            try await waitUntilBlocked(process, seenBy: world.owner)
+            let bobs = try await world.push([last[1]], on: bob)
+            #expect(bobs == ["refused transient"])
+            try await bob.run("commit")
+            #expect(["applied", "refused transient"].contains(try await adas.first))
+            try await ada.run("commit")
+            #expect(try await world.push([last[0]], on: ada).first.map { ["applied", "same"].contains($0) } == true)
+            #expect(try await world.push([last[1]], on: bob) == ["applied"])
+            #expect(
+                try await world.owner.records("select token, person from millrace.device order by token")
+                    == ["(token-one,bob)", "(token-two,ada)"])
+            await ada.close()
+            await bob.close()
+        }
+    }
+
     /// Once by itself in the middle of a statement, once by another before the commit.
     @Test(arguments: [true, false])
     func `a connection killed in the middle leaves nothing, and the push again does it once`(isWithin: Bool)

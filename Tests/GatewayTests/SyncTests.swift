@@ -102,6 +102,37 @@ import Testing
         }
     }
 
+    @Test func `an operation that jsonb cannot hold is refused by itself`() async throws {
+        try await SyncWorld.with { world in
+            let phone = try await world.phone(of: "ada")
+            let good = SyncOp("mood_log", Self.mood).json(base: world.base)
+            let id = "00000000-0000-4000-8000-000000000001"
+            let bad = [
+                #"{"id": "\#(id)", "op": "mood_log", "args": {"person": "ada", "color": "sad\u0000"}}"#,
+                #"{"id": "\#(id)", "op": "mood_log", "args": {"person": "ada", "color": "\ud800"}}"#,
+                #"{"id": "\#(id)", "op": "mood_log", "args": {"person": 1e999999}}"#, #"{"id": "\u0000"}"#,
+                #""\u0000""#,
+            ]
+            let text = "[\(bad.joined(separator: ", ")), \(good)]"
+            let outcomes = try await phone.column(
+                "select concat_ws(' ', outcome, class, field, id) from millrace.sync_push_text('phone', '\(text)')")
+            #expect(
+                outcomes.dropLast() == [
+                    "refused invalid args \(id)", "refused invalid args \(id)", "refused invalid args \(id)",
+                    "refused invalid args", "refused invalid args",
+                ])
+            #expect(outcomes.last?.hasPrefix("applied") == true)
+            #expect(try await phone.refusal(of: "select millrace.sync_push('phone', '\(text)')")?.sqlState == "22P05")
+            for text in ["", "{", "5", "[", #"{"a": 1}"#, "[1"] {
+                #expect(
+                    try await phone.refusal(of: "select millrace.sync_push_text('phone', '\(text)')")?.sqlState
+                        == "22023",
+                    "\(text)")
+            }
+            await phone.close()
+        }
+    }
+
     @Test func `every operation is a door of clients, and a push gives nobody a right`() async throws {
         let office = try await TestCluster.office()
         let (login, role) = (TestCluster.name("gateway"), TestCluster.name("client"))

@@ -86,6 +86,7 @@ language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
         ('sync_devices', 'The person''s devices that have a token.'),
         ('sync_pull', 'Everything that has changed for the person since a position.'),
         ('sync_push', 'Hands in what a device did while it was offline.'),
+        ('sync_push_text', 'The same as sync_push, with the operations as a text of JSON.'),
         ('template_render', 'Fills in a template.'),
         ('weekly_stats', 'A week of the person in numbers.'),
         ('why', 'Why a job is not running.')

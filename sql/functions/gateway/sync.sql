@@ -239,3 +239,48 @@ begin
                a.answer ->> 'hint', a.answer ->> 'user_message', a.answer -> 'result'
           from unnest(answers) with ordinality a(answer, n) order by a.n;
 end $$;
+
+-- Operations as jsonb. What jsonb cannot hold, such as a character 0, a half of a surrogate pair or a number with a million digits, is left
+-- out of its operation only, which is then refused by itself.
+create or replace function millrace.sync_readable(ops text) returns jsonb
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+declare
+    answer jsonb[] := '{}';
+    one json;
+    read jsonb;
+begin
+    begin
+        return ops::jsonb;
+    exception when data_exception then
+        null;
+    end;
+    for one in select e from json_array_elements(ops::json) e loop
+        begin
+            read := one::jsonb;
+        exception when data_exception then
+            begin
+                read := jsonb_build_object('unreadable', true, 'id',
+                    regexp_replace(one::text, E'\\\\u(0000|d[89a-f][0-9a-f]{2})|[e][+-]?[0-9]{4,}', '', 'gi')::jsonb -> 'id');
+            exception when data_exception then
+                read := '{"unreadable": true}';
+            end;
+        end;
+        answer := answer || read;
+    end loop;
+    return to_jsonb(answer);
+exception when data_exception or statement_too_complex then
+    perform millrace.refuse('ops is not a JSON array', 'ops', 'Give [{"id": …, "op": …, "at": …, "args": {…}}].');
+end $$;
+
+-- The same as sync_push, with the operations as text, as a gateway receives them: one that jsonb cannot hold does not hold back the others.
+create or replace function millrace.sync_push_text(device text, ops text, caller millrace.caller_name default current_user)
+returns table (id uuid, outcome text, class text, field text, message text, hint text, user_message text, result jsonb)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+    perform millrace.sync_person(sync_push_text.caller);
+    if octet_length(sync_push_text.ops) > millrace.most('sync_bytes') then
+        perform millrace.refuse('ops takes more than the 4 MiB allowed', 'ops', 'Send it in several calls.', '53400', 'too_large');
+    end if;
+    return query select * from millrace.sync_push(sync_push_text.device, millrace.sync_readable(sync_push_text.ops), caller => sync_push_text.caller);
+end $$;
