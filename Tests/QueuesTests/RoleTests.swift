@@ -134,7 +134,8 @@ import Testing
         "sync_push", "sync_device_add", "sync_device_remove", "sync_devices", "gateway_begin", "gateway_end",
         "check_in_respond", "check_in_show", "feed_mine", "feed_position", "sync_pull",
         "check_in_respond", "check_in_show",
-        "sync_push", "sync_push_text", "sync_device_add", "sync_device_remove", "sync_devices", "gateway_begin", "gateway_end",
+        "sync_push", "sync_push_text", "sync_device_add", "sync_device_remove", "sync_devices", "gateway_begin",
+        "gateway_end",
     ]
 
     /// Calls every function, and tries every table, view and sequence, including those that are added later.
