@@ -126,7 +126,7 @@ final class StreamWorld: Sendable {
         }
         """.write(toFile: "\(directory)/nginx.conf", atomically: true, encoding: .utf8)
         let log = Glibc.open("\(directory)/nginx.out", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-        defer { close(log) }
+        defer { Glibc.close(log) }
         guard
             let pid = OwnProgram.spawn(
                 ["-c", "\(directory)/nginx.conf", "-p", directory, "-e", "\(directory)/nginx.log"],
