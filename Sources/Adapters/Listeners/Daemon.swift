@@ -38,11 +38,11 @@ final class Daemon: Sendable {
     var exchanges: [Exchange] { live.withLock { Array($0.values) } }
 
     /// The daemon owns the socket from then on. False: it does not start, and the socket is still the caller's.
-    func start(on socket: Int32, connections: Int) -> Bool {
+    func start(on socket: Int32, connections: Int, memory: Int) -> Bool {
         // Itself held by the library until `stop`.
         let context = Unmanaged.passRetained(self)
         let started = millrace_mhd_start(
-            socket, UInt32(connections), 65_536, Self.admits, Self.visits, Self.completes, Self.names, Self.handles,
+            socket, UInt32(connections), memory, Self.admits, Self.visits, Self.completes, Self.names, Self.handles,
             context.toOpaque())
         guard let started else {
             context.release()

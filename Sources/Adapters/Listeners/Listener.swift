@@ -15,6 +15,8 @@ package final class Listener: Sendable {
         package var connections = 1000
         /// At once from one address that is not this machine.
         package var perAddress = 100
+        /// What the library may use for a connection, in bytes; it touches half of it at once. A head of 16 KiB needs 32,768.
+        package var connectionMemory = 65_536
         /// How long requests may continue when it stops.
         package var grace = Duration.seconds(10)
         package var headPatience = Duration.seconds(15)
@@ -80,7 +82,7 @@ package final class Listener: Sendable {
 
     /// Answers until `stop`, or until its task is cancelled; then lets requests end, and cuts those that do not.
     package func run() async throws(ListenerError) {
-        guard daemon.start(on: socket, connections: connections + 16) else {
+        guard daemon.start(on: socket, connections: connections + 16, memory: options.connectionMemory) else {
             Glibc.close(socket)
             throw .refusedByLibrary(address.description)
         }

@@ -28,6 +28,9 @@ extension Command {
                 "seconds", "N", .integer(2...86_400), environment: .none, fallback: "30",
                 help: "How long to measure, and how long after each fault."),
             .toggle("faults", environment: .none, help: "Kill the gateway, restart Postgres, reload the proxy."),
+            .single(
+                "client", "FILE", environment: .none, hidden: true,
+                help: "A program that follows some streams, too; see deploy/check-streams."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
         examples: [
@@ -80,6 +83,7 @@ private struct GatewayStreamsScenario: Sendable {
         let open = try resident(world)
         live.update(["\(Humane.count(streams)) streams are open; nothing happens for ten seconds"])
         let idle = try await idleShare(world)
+        let other = try invocation.parsed.string("client").map { try OtherClient($0, world, people: min(streams, 50)) }
         let isOver = Mutex(false)
         async let committed = world.commit(
             people: streams, perSecond: invocation.parsed.integer("rate") ?? 200,
@@ -88,11 +92,12 @@ private struct GatewayStreamsScenario: Sendable {
         try await pass(span, fleet, live, "measuring")
         let most = try resident(world)
         fleet.endCalm()
+        try await pass(.seconds(2), fleet, live, "measured")
         var faults: [String] = []
         if hasFaults { faults = try await cause(world, fleet, live) }
         isOver.withLock { $0 = true }
         let events = await committed
-        let (missed, expected, results) = try await judge(world, fleet, live)
+        let (missed, expected, results) = try await judge(world, fleet, other, live)
         live.update([])
         try await workers.stop()
         let told = [
@@ -191,7 +196,7 @@ private struct GatewayStreamsScenario: Sendable {
 
     /// Compares what each client has seen with the database: how many clients are wrong, how many changes there were.
     private func judge(
-        _ world: StreamWorld, _ fleet: StreamFleet, _ live: LiveRegion
+        _ world: StreamWorld, _ fleet: StreamFleet, _ other: OtherClient?, _ live: LiveRegion
     ) async throws -> (Int, Int, StreamFleet.Results) {
         live.update(["waiting for the last changes"])
         let connection = try await Connection.open(world.options, name: "load")
@@ -209,7 +214,9 @@ private struct GatewayStreamsScenario: Sendable {
         var of: [Int: [Int64]] = [:]
         for row in rows { of[row.person, default: []].append(row.seq) }
         var missed = 0
-        for seen in results.seen {
+        let others = try await other?.stop() ?? []
+        if other != nil { invocation.console.print("\(others.count) streams were followed by another client, too") }
+        for seen in results.seen + others {
             let wanted = (of[seen.person] ?? []).filter { $0 > (seen.start ?? .max) }
             if seen.start == nil || seen.seqs != wanted { missed += 1 }
         }
