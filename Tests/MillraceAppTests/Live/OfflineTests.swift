@@ -115,6 +115,28 @@ import Testing
         }
     }
 
+    @Test func `a quota that is used up is told with its numbers, also later`() async throws {
+        try await AppWorld.with { world in
+            try await world.owner.run(
+                """
+                select millrace.own_notice_schedule('anna', 'water', 'w-' || n, now() + interval '1 day', actor => 'anna')
+                  from generate_series(1, 50) n
+                """)
+            try await world.withQueue("anna") { anna, queue, _ in
+                let notice = OwnNotice("water", key: "one more", at: Date(timeIntervalSinceNow: 7200))
+                #expect(try await anna.notifications.schedule(notice).isQueued)
+                var outcomes = await queue.outcomes().makeAsyncIterator()
+                let report = try await world.drain(queue)
+                #expect(report.ended == 1)
+                let outcome = await outcomes.next()
+                #expect(outcome?.word == .refused && outcome?.error?.kind == .resourceExhausted)
+                #expect(outcome?.error?.quota?.limit == 50)
+                let reset = outcome?.error?.quota?.resetDate
+                #expect((reset ?? .distantPast) > Date())
+            }
+        }
+    }
+
     @Test func `more than one batch is told in order`() async throws {
         try await AppWorld.with { world in
             try await world.withQueue("anna") { _, queue, _ in

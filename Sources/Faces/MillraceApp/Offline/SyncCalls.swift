@@ -43,7 +43,13 @@ struct SyncCalls: Sendable {
             let known = self.class.flatMap(AppError.ErrorClass.init(rawValue:))
             return AppError(
                 known ?? .conflict, message ?? "the operation was not done",
-                userMessage: userMessage, field: field, hint: hint)
+                userMessage: userMessage, field: field, hint: hint, quota: quota)
+        }
+
+        private var quota: QuotaError? {
+            guard let limit = result?["limit"]?.int, let used = result?["used"]?.int else { return nil }
+            return QuotaError(
+                limit: limit, used: used, resetDate: result?["reset_date"]?.string.flatMap(InstantCoding.date))
         }
     }
 
