@@ -120,7 +120,7 @@ final class NginxBeforeGateways: @unchecked Sendable {  // used by one test at a
         gateways = try ports[..<2].map { port in
             try MillraceProcess(
                 ["gateway", "--listen", "127.0.0.1:\(port)"], database: login,
-                environment: ["MILLRACE_GATEWAY_JWT_SECRET": Self.secret])
+                environment: ["MILLRACE_GATEWAY_JWT_SECRET": Self.secret, "MILLRACE_ROLE_CLIENT": "\(roles)_client"])
         }
         for (gateway, port) in zip(gateways, ports) {
             try await eventually("a gateway is ready; it says: \(gateway.output)") {

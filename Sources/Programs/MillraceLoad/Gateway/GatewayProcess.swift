@@ -28,9 +28,12 @@ final class GatewayProcess: Sendable {
         port = try Loopback.freePort()
         directory = try Scratch.directory(
             "gateway", in: getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp", isOpen: false)
-        self.arguments = ["gateway", "--listen", "127.0.0.1:\(port)", "--log-level", "warning", "--parent", "\(getpid())"] + arguments
+        self.arguments =
+            ["gateway", "--listen", "127.0.0.1:\(port)", "--log-level", "warning", "--parent", "\(getpid())"]
+            + arguments
         var variables = ground.invocation.environment
         variables["DATABASE_URL"] = ground.location
+        variables["MILLRACE_ROLE_CLIENT"] = ground.role
         variables["MILLRACE_GATEWAY_JWT_SECRET"] = ground.secret
         variables.merge(more) { $1 }
         environment = variables

@@ -102,7 +102,7 @@ struct GatewayOfflineScenario: Sendable {
             [
                 .atMost("batches that ended otherwise in disorder", 0, measured: Double(differing.count), unit: ""),
                 .atMost(
-                    "operations with an answer that is not allowed", 0, measured: Double(tally.faults.count), unit: ""),
+                    "operations with an answer that is not allowed", 0, measured: Double(tally.wrong), unit: ""),
                 .atLeast("kills of the gateway", Double(kills), measured: Double(times), unit: ""),
             ],
             figures: [

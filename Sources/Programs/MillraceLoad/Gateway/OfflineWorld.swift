@@ -13,9 +13,17 @@ struct OfflineWorld: Sendable {
         var repeated = 0
         /// Requests that got no answer because the gateway was killed, and were sent again.
         var lost = 0
-        var faults: [String] = []
+        private(set) var wrong = 0
+        /// The first of them.
+        private(set) var faults: [String] = []
+
+        mutating func fault(_ what: String) {
+            wrong += 1
+            if faults.count < 20 { faults.append(what) }
+        }
 
         mutating func add(_ other: Tally) {
+            wrong += other.wrong
             runs += other.runs
             operations += other.operations
             refused += other.refused
@@ -110,7 +118,7 @@ struct OfflineWorld: Sendable {
                     usleep(50_000)
                     continue
                 }
-                tally.faults.append("\(person): the batch was answered \(answer.status): \(answer.text.prefix(500))")
+                tally.fault("\(person): the batch was answered \(answer.status): \(answer.text.prefix(500))")
                 return
             }
             var again: [OfflineBatch.Operation] = []
@@ -124,7 +132,7 @@ struct OfflineWorld: Sendable {
             left = again
             if !left.isEmpty { usleep(20_000) }
         }
-        if !left.isEmpty { tally.faults.append("\(person): \(left.count) operations got no final answer") }
+        if !left.isEmpty { tally.fault("\(person): \(left.count) operations got no final answer") }
     }
 
     private func judge(
@@ -134,16 +142,16 @@ struct OfflineWorld: Sendable {
         let outcome = result["outcome"]?.text ?? "none"
         let allowed: Set<String> = operation.isRefused ? ["refused"] : isRepeated ? ["same"] : ["applied", "same"]
         if !allowed.contains(outcome) {
-            tally.faults.append(
+            tally.fault(
                 "\(person): \(batchLine(operation)) was \(outcome), not \(allowed.sorted().joined(separator: " or ")): \(result.compact)"
             )
         }
         if outcome == "refused", result["class"]?.text == nil || result["message"]?.text == nil {
-            tally.faults.append("\(person): a refusal without class or message: \(result.compact)")
+            tally.fault("\(person): a refusal without class or message: \(result.compact)")
         }
         let id = OfflineBatch.id(operation.number, of: person)
         if result["id"]?.text?.lowercased() != id {
-            tally.faults.append("\(person): answers are not in the order given")
+            tally.fault("\(person): answers are not in the order given")
         }
         tally.refused += outcome == "refused" ? 1 : 0
         tally.repeated += outcome == "same" ? 1 : 0
