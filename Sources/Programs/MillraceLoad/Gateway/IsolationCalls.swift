@@ -122,7 +122,7 @@ struct IsolationChoices {
             .rpc(
                 "own_notice_schedule",
                 [
-                    ("person", name), ("kind", "reminder"), ("key", "again"), ("at", "2099-01-01T00:00:00Z"),
+                    ("person", name), ("kind", "reminder"), ("key", "again"), ("at", .string(IsolationPeople.later)),
                     ("data", ["note": .string(people.mark(.notice, me))]),
                 ]),
             sync(on: me, .own),
@@ -222,7 +222,7 @@ struct IsolationChoices {
         let mood: [(String, JSONValue)] = [("color", "sad"), ("emoji", .string(people.mark(.mood, me)))]
         let calls: [IsolationCall] = [
             .rpc("check_in", person), .rpc("check_in", person + [("actor", name)]), .rpc("check_in_disarm", person),
-            .rpc("check_in_pause", person + [("until", "2099-01-01T00:00:00Z")]), .rpc("check_in_help", person),
+            .rpc("check_in_pause", person + [("until", .string(IsolationPeople.later))]), .rpc("check_in_help", person),
             .rpc("check_in_alarm", person), .rpc("check_in_set_interval", person + [("every", "1 day")]),
             .rpc("check_in_contact", person + [("contact", "me"), ("step", 1), ("channels", ["push": true])]),
             .rpc("check_in_contact_remove", person + [("contact", .string(people.name(people.contact(of: other))))]),
@@ -255,9 +255,9 @@ struct IsolationChoices {
             .rpc("device_remove", [("token", .string(people.mark(.device, other)))]),
             .rpc(
                 "own_notice_schedule",
-                person + [("kind", "reminder"), ("key", "theirs"), ("at", "2099-01-01T00:00:00Z")]),
+                person + [("kind", "reminder"), ("key", "theirs"), ("at", .string(IsolationPeople.later))]),
             .rpc("own_notice_cancel", person + [("key", "planted")]),
-            .rpc("own_notice_move", person + [("key", "planted"), ("at", "2098-01-01T00:00:00Z")]),
+            .rpc("own_notice_move", person + [("key", "planted"), ("at", .string(IsolationPeople.later))]),
             .rpc("document_delete", [("ids", .array([document]))]), .rpc("document_retry", [("id", document)]),
             .rpc("cancel", [("id", job)]), .rpc("flow_cancel", [("id", job)]),
             .rpc("mail_cancel", [("id", .string(any(one.letters) ?? id()))]),

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import MillraceCommand
 
 /// Who belongs to whom, and the marks by which everything planted tells its owner. Pure.
@@ -24,6 +25,9 @@ struct IsolationPeople: Sendable {
     /// In a group everybody names the next as contact; the first six are a family.
     static let groupSize = 10
     static let familySize = 6
+
+    /// Some months ahead, for what is due then.
+    static let later = Date(timeIntervalSinceNow: 100 * 86_400).formatted(.iso8601)
 
     let count: Int
     let seed: UInt64

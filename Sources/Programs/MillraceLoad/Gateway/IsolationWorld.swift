@@ -124,7 +124,7 @@ struct IsolationWorld: Sendable {
         let notice = call(
             "own_notice_schedule",
             [
-                "person": name, "kind": "reminder", "key": "planted", "at": "2099-01-01T00:00:00Z",
+                "person": name, "kind": "reminder", "key": "planted", "at": .string(IsolationPeople.later),
                 "data": ["note": mark(.notice)],
             ])
         things.notices += [notice?.text].compactMap(\.self)

@@ -21,6 +21,7 @@ struct OfflineBatch: Sendable {
     /// - Parameter now: in seconds since 1970; everything happened within the six hours before.
     init(seed: UInt64, now: Int) {
         var random = LedgerRandom(seed: seed)
+        later = (now / 86_400 + 100) * 86_400
         let count = Int.random(in: 6...30, using: &random)
         // Each at a time of its own, so that which one is newest is never a toss.
         let times = Array(0..<21_000).shuffled(using: &random).prefix(count + 2).map { now - 60 - $0 }
@@ -37,6 +38,8 @@ struct OfflineBatch: Sendable {
     }
 
     private var latest: Int?
+    /// A midnight some months ahead, from which notices are due.
+    private let later: Int
 
     private mutating func addCheckIn(_ number: Int, at: Int, place: Int) {
         operations.insert(Operation(number: number, op: "check_in", at: Self.time(at), args: []), at: place)
@@ -71,7 +74,7 @@ struct OfflineBatch: Sendable {
                 "own_notice_schedule",
                 [
                     ("kind", "reminder"), ("key", any(["a", "b"])),
-                    ("at", .string("2099-01-\(10 + number % 18)T00:00:00Z")),
+                    ("at", .string(Self.time(later + number % 18 * 86_400))),
                     ("data", ["n": .int(number)]),
                 ])
         case ..<18: operation("own_notice_cancel", [("key", any(["a", "b"]))])

@@ -140,7 +140,11 @@ struct OfflineWorld: Sendable {
         isRepeated: Bool
     ) {
         let outcome = result["outcome"]?.text ?? "none"
-        let allowed: Set<String> = operation.isRefused ? ["refused"] : isRepeated ? ["same"] : ["applied", "same"]
+        // Of an operation that is older than what is in force nothing is carried out, be it good or bad.
+        let isPast = result["result"]?["superseded"] == .bool(true) && !operation.args.contains { $0.0 == "person" }
+        let allowed: Set<String> =
+            operation.isRefused && isPast
+            ? ["applied", "same"] : operation.isRefused ? ["refused"] : isRepeated ? ["same"] : ["applied", "same"]
         if !allowed.contains(outcome) {
             tally.fault(
                 "\(person): \(batchLine(operation)) was \(outcome), not \(allowed.sorted().joined(separator: " or ")): \(result.compact)"
