@@ -10,6 +10,8 @@ struct IsolationCall: Sendable {
         /// A function that is not for apps.
         case noDoor
         case noToken
+        /// A good token, for something else.
+        case refused
     }
 
     enum Way: Sendable {
@@ -305,6 +307,7 @@ struct IsolationChoices {
         case 4: call.token = GatewayToken.signed(claims, secret: ground.secret, header: ["alg": "RS256", "typ": "JWT"])
         default:
             // A device token is good for the offline intake alone.
+            call.expectation = .refused
             call.token = things[me].deviceToken.map { "Device \($0)" } ?? "Device none"
         }
         return call

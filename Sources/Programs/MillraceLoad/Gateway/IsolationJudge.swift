@@ -67,8 +67,15 @@ struct IsolationJudge: Sendable {
             if answer.isGood || answer.status == 303, !Self.isNothing(answer) {
                 fault("acted", "a stranger's call was answered")
             }
-        case .noDoor: if answer.status != 404 { fault("door", "a function that is not for apps was not 404") }
+        case .noDoor:
+            // A name that cannot be decoded is no name.
+            let isName = !call.path.contains("%00")
+            if answer.status != 404, isName || answer.status != 400 {
+                fault("door", "a function that is not for apps was not 404")
+            }
         case .noToken: if answer.status != 401 { fault("token", "a forged token was not refused") }
+        case .refused:
+            if answer.status != 401, answer.status != 403 { fault("token", "a token for something else was taken") }
         }
     }
 

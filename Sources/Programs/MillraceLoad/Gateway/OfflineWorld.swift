@@ -167,7 +167,8 @@ struct OfflineWorld: Sendable {
 
     // MARK: the end
 
-    /// What must be the same, whatever the order: ids and times of writing are each person's own.
+    /// What must be the same, whatever the order: ids and times of writing are each person's own. So are points for the day's quest, for
+    /// each family has another.
     func compare(_ number: Int, _ batch: OfflineBatch, on connection: Connection) async throws -> [String] {
         let states = try await connection.query(
             """
@@ -179,7 +180,7 @@ struct OfflineWorld: Sendable {
                        'preferences', (select to_jsonb(f) - array['person', 'changed_at'] from millrace.notice_preference f where f.person = p),
                        'notices', (select jsonb_agg(jsonb_build_array(n.key, n.due_at, n.data) order by n.key) from millrace.notice n
                                     where n.person = p and n.kind = 'reminder' and n.status not in ('cancelled')),
-                       'points', (select sum(x.delta) from millrace.points_ledger x where x.person = p))::text,
+                       'points', (select sum(x.delta) from millrace.points_ledger x where x.person = p and x.reason <> 'quest'))::text,
                    (select w.last_checked_in = $3::timestamptz from millrace.watch w where w.person = p),
                    (select count(*) from millrace.mood m where m.person = p)
               from unnest(array[$1, $2]) with ordinality o(p, n) order by o.n
