@@ -95,7 +95,7 @@ extension Settings {
     /// Somebody has said whose tokens are taken.
     package var knowsTokens: Bool {
         let keys = [Setting.gatewaySecret, .gatewayKeys, .gatewayKeySets]
-        return keys.contains { text($0) != nil }
+        return keys.contains { text($0) != nil } || isOn(.gatewayOn)
     }
 
     /// The key sets, issuers and audiences as they were configured.
