@@ -110,6 +110,9 @@ let package = Package(
             name: "CTesseract", path: "Sources/System/CTesseract",
             linkerSettings: [.linkedLibrary("tesseract"), .linkedLibrary("lept")]),
         .systemLibrary(name: "CLeptonica", path: "Sources/System/CLeptonica"),
+        .target(
+            name: "CPictures", path: "Sources/System/CPictures",
+            linkerSettings: [.linkedLibrary("tiff"), .linkedLibrary("png16")]),
         .systemLibrary(name: "CHEIF", path: "Sources/System/CHEIF"),
         .systemLibrary(
             name: "CPango", path: "Sources/System/CPango", pkgConfig: "pangocairo",
@@ -129,7 +132,7 @@ let package = Package(
             path: "Sources/Programs/Children/Report",
             swiftSettings: strict),
         .executableTarget(
-            name: "PictureChild", dependencies: ["CLeptonica", "ChildSandbox", "ChildProtocol", "Pages"],
+            name: "PictureChild", dependencies: ["CLeptonica", "CPictures", "ChildSandbox", "ChildProtocol", "Pages"],
             path: "Sources/Programs/Children/Picture", swiftSettings: strict),
         .executableTarget(
             name: "AssembleChild", dependencies: ["CLinux", "CQPDF", "ChildSandbox", "ChildProtocol", "Pages"],

@@ -32,7 +32,7 @@ extension Kind {
     package static func of(_ bytes: Bytes) -> Kind? {
         if bytes.number(0, 4) == 0x8950_4e47, bytes.number(4, 4) == 0x0d0a_1a0a { return .png }
         if bytes.number(0, 3) == 0xffd8ff { return .jpeg }
-        if bytes.starts(with: "II*\0") || bytes.starts(with: "MM\0*") { return .tiff }
+        if ["II*\0", "MM\0*", "II+\0", "MM\0+"].contains(where: { bytes.starts(with: $0) }) { return .tiff }
         if bytes.starts(with: "ftyp", at: 4) {
             let brands = ["heic", "heix", "heim", "heis", "hevc", "mif1", "msf1"]
             return brands.contains { bytes.starts(with: $0, at: 8) } ? .heic : nil

@@ -37,6 +37,8 @@ package struct Inspection: Codable, Sendable, Equatable {
         package var bottom = 0.0
         /// The rotation that the file states, clockwise.
         package var rotation = 0
+        /// An image whose left and right are exchanged after it has been turned.
+        package var isMirrored: Bool?
         /// For PDF the resolution of its largest picture, if one may fill the page; for an image the one it states. It can be any number.
         package var dpi: Double?
         package var pictures = 0

@@ -3,16 +3,22 @@ package struct PictureHeader: Codable, Sendable, Equatable {
     package var width: Int
     package var height: Int
     package var dpi: Double?
-    /// In the numbers of EXIF: 1 is upright, 3 upside down, 6 must be turned clockwise, 8 counterclockwise.
+    /// In the numbers of EXIF: 1 is upright, 3 upside down, 6 must be turned clockwise, 8 counterclockwise. 2, 4, 5 and 7 are mirrored,
+    /// too. Decoders deliver a picture as it is stored; only `rotation` and `isMirrored` say how it is shown.
     package var orientation = 1
     package var components = 1
     package var bits = 8
+    /// Where the directory of a TIFF's frame begins.
+    package var directory = 0
+    /// A PNG in which one colour is transparent.
+    package var hasColorKey = false
 
     package init(width: Int, height: Int) {
         self.width = width
         self.height = height
     }
 
+    /// How far it must be turned clockwise.
     package var rotation: Int {
         switch orientation {
         case 3, 4: 180
@@ -21,6 +27,9 @@ package struct PictureHeader: Codable, Sendable, Equatable {
         default: 0
         }
     }
+
+    /// Left and right are exchanged after it has been turned.
+    package var isMirrored: Bool { [2, 4, 5, 7].contains(orientation) }
 
     package static func png(_ bytes: Bytes) throws(DocumentRefusal) -> PictureHeader {
         guard bytes.starts(with: "IHDR", at: 12), let width = bytes.number(16, 4), let height = bytes.number(20, 4),
@@ -35,6 +44,8 @@ package struct PictureHeader: Codable, Sendable, Equatable {
             guard let length = bytes.number(at, 4), !bytes.starts(with: "IDAT", at: at + 4) else { break }
             if bytes.starts(with: "pHYs", at: at + 4), let x = bytes.number(at + 8, 4), bytes.number(at + 16, 1) == 1 {
                 header.dpi = believable(Double(x) * 0.0254)
+            } else if bytes.starts(with: "tRNS", at: at + 4) {
+                header.hasColorKey = color == 0 || color == 2
             }
             at += 12 + length
         }
@@ -44,8 +55,9 @@ package struct PictureHeader: Codable, Sendable, Equatable {
     package static func jpeg(_ bytes: Bytes) throws(DocumentRefusal) -> PictureHeader {
         var (at, dpi, orientation) = (2, Double?.none, 1)
         for _ in 0..<4096 {
-            while bytes.number(at, 2) == 0xffff { at += 1 }
-            guard let marker = bytes.number(at, 2), marker >> 8 == 0xff else { break }
+            // As decoders do, past bytes that are no marker: some writers leave a few between two segments.
+            while let two = bytes.number(at, 2), two >> 8 != 0xff || two == 0xff00 || two == 0xffff { at += 1 }
+            guard let marker = bytes.number(at, 2) else { break }
             if marker == 0xffd8 || marker == 0xff01 || (0xffd0...0xffd7).contains(marker) {
                 at += 2
                 continue
@@ -75,55 +87,6 @@ package struct PictureHeader: Codable, Sendable, Equatable {
             at += 2 + length
         }
         throw DocumentRefusal(.malformed, "the JPEG has no size")
-    }
-
-    /// All frames. A chain that returns to an earlier frame ends there, and a chain longer than `most` is refused.
-    package static func tiff(_ bytes: Bytes, most: Int, isWhole: Bool = true) throws(DocumentRefusal) -> [PictureHeader]
-    {
-        let isBig = bytes.starts(with: "MM")
-        func number(_ at: Int, _ size: Int) -> Int? { bytes.number(at, size, bigEndian: isBig) }
-        var frames: [PictureHeader] = []
-        var seen: Set<Int> = []
-        guard var at = number(4, 4) else { throw DocumentRefusal(.malformed, "the TIFF has no directory") }
-        while at != 0 {
-            guard seen.insert(at).inserted else { break }
-            guard let entries = number(at, 2) else {
-                if frames.isEmpty { throw DocumentRefusal(.malformed, "the TIFF's directory is outside of it") }
-                break
-            }
-            guard frames.count < most else {
-                if !isWhole { break }
-                throw DocumentRefusal(.tooManyPages, "the TIFF has more than \(most) frames")
-            }
-            var frame = PictureHeader(width: 0, height: 0)
-            var (x, unit) = (Double?.none, 2)
-            for entry in 0..<entries {
-                let field = at + 2 + 12 * entry
-                guard let tag = number(field, 2), let type = number(field + 2, 2) else { break }
-                let value = number(field + 8, type == 3 ? 2 : type == 1 ? 1 : 4) ?? 0
-                switch tag {
-                case 256: frame.width = value
-                case 257: frame.height = value
-                case 258: frame.bits = (number(field + 4, 4) ?? 1) > 2 ? number(value, 2) ?? 8 : value
-                case 274: frame.orientation = (1...8).contains(value) ? value : 1
-                case 277: frame.components = value
-                case 282:
-                    if let above = number(value, 4), let below = number(value + 4, 4), below > 0 {
-                        x = Double(above) / Double(below)
-                    }
-                case 296: unit = value
-                default: break
-                }
-            }
-            if let x, unit == 2 || unit == 3 { frame.dpi = believable(x * (unit == 3 ? 2.54 : 1)) }
-            if isWhole, frame.width <= 0 || frame.height <= 0 {
-                throw DocumentRefusal(.malformed, "frame \(frames.count + 1) of the TIFF has no size")
-            }
-            frames.append(frame)
-            at = number(at + 2 + 12 * entries, 4) ?? 0
-        }
-        guard !frames.isEmpty else { throw DocumentRefusal(.malformed, "the TIFF has no frames") }
-        return frames
     }
 
     /// The largest picture among the boxes of an HEIC file; the file's own picture is one of them.
@@ -173,7 +136,7 @@ package struct PictureHeader: Codable, Sendable, Equatable {
         return header
     }
 
-    private static func believable(_ dpi: Double) -> Double? {
+    static func believable(_ dpi: Double) -> Double? {
         dpi >= 30 && dpi <= 2400 ? dpi : nil
     }
 }

@@ -6,7 +6,7 @@ extension PDF {
     func addImages(of file: Bytes, _ request: AssemblyRequest, _ pixels: ArraySlice<UInt8>) throws(DocumentRefusal) {
         var rest = pixels
         for (index, place) in request.inspection.pages.enumerated() {
-            var picture: (object: Object, isTurned: Bool)?
+            var picture: Object?
             if let given = request.pictures.first(where: { $0.page == index + 1 }) {
                 let (pixels, overflow) = given.raster.width.multipliedReportingOverflow(by: given.raster.height)
                 guard !overflow, pixels > 0, pixels * given.raster.components <= rest.count else {
@@ -15,34 +15,44 @@ extension PDF {
                 let bytes = rest.prefix(pixels * given.raster.components)
                 rest = rest.dropFirst(bytes.count)
                 let space = given.raster.components == 3 ? "/DeviceRGB" : "/DeviceGray"
-                picture = (image(bytes, given.raster.width, given.raster.height, space), true)
+                picture = image(bytes, given.raster.width, given.raster.height, space)
             } else if request.kind == .jpeg {
-                picture = (try jpeg(file), false)
+                picture = try jpeg(file)
             } else if request.kind == .png {
-                picture = try png(file).map { ($0, false) }
+                picture = try png(file)
             }
             guard let picture else {
                 throw DocumentRefusal(.internal, "page \(index + 1) has no picture to be put into a PDF")
             }
             let dpi = Raster.dpi(ofImage: place)
             // The picture is embedded unchanged, so the viewer may have to rotate it.
-            let rotation = picture.isTurned ? 0 : place.rotation
-            let isAcross = rotation % 180 != 0
+            let isAcross = place.rotation % 180 != 0
             let (width, height) = (
                 (isAcross ? place.height : place.width) * 72 / dpi, (isAcross ? place.width : place.height) * 72 / dpi
             )
             let page = qpdf_make_indirect_object(
                 handle,
                 parse(
-                    "<< /Type /Page /MediaBox [0 0 \(round(width)) \(round(height))] /Rotate \(rotation)"
+                    "<< /Type /Page /MediaBox [0 0 \(round(width)) \(round(height))] /Rotate \(place.rotation)"
                         + " /Resources << /XObject << >> >> >>"))
             let objects = qpdf_oh_get_key(handle, qpdf_oh_get_key(handle, page, "/Resources"), "/XObject")
-            set(objects, "/Picture", picture.object)
-            set(page, "/Contents", stream("q \(round(width)) 0 0 \(round(height)) 0 0 cm /Picture Do Q\n".utf8))
+            set(objects, "/Picture", picture)
+            let drawing = drawing(width, height, isMirrored: place.isMirrored == true, isAcross: isAcross)
+            set(page, "/Contents", stream(drawing.utf8))
             guard qpdf_add_page(handle, handle, page, QPDF_FALSE) & 2 == 0 else {
                 throw DocumentRefusal(.internal, "page \(index + 1) could not be added")
             }
         }
+    }
+
+    /// The viewer turns the page after this, so a picture that lies across is mirrored from top to bottom.
+    private func drawing(_ width: Double, _ height: Double, isMirrored: Bool, isAcross: Bool) -> String {
+        let (width, height) = (round(width), round(height))
+        let matrix =
+            !isMirrored
+            ? "\(width) 0 0 \(height) 0 0"
+            : isAcross ? "\(width) 0 0 -\(height) 0 \(height)" : "-\(width) 0 0 \(height) \(width) 0"
+        return "q \(matrix) cm /Picture Do Q\n"
     }
 
     private func round(_ value: Double) -> String { String((value * 100).rounded() / 100) }

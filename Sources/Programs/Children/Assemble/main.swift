@@ -12,7 +12,12 @@ _ = mallopt(M_MMAP_THRESHOLD, 1 << 20)
 ChildSandbox().enter()
 
 func assemble(_ bytes: [UInt8]) throws(DocumentRefusal) -> Assembled {
-    let (request, pixels) = try FramePayload.open(bytes, as: AssemblyRequest.self)
+    var (request, pixels) = try FramePayload.open(bytes, as: AssemblyRequest.self)
+    // These pictures come as they are shown. What their files say of turning is done.
+    for picture in request.pictures where request.inspection.pages.indices.contains(picture.page - 1) {
+        request.inspection.pages[picture.page - 1].rotation = 0
+        request.inspection.pages[picture.page - 1].isMirrored = nil
+    }
     let file = try File(ChildSandbox.Descriptor.files)
     let pdf = request.kind == .pdf ? try PDF(file.bytes, password: request.password) : try PDF()
     if request.kind != .pdf { try pdf.addImages(of: file.bytes, request, pixels) }

@@ -36,6 +36,7 @@ func page(_ header: PictureHeader, _ quotas: Quotas) throws(DocumentRefusal) -> 
     var page = Inspection.Page(
         width: Double(isTurned ? header.height : header.width), height: Double(isTurned ? header.width : header.height))
     page.rotation = header.rotation
+    page.isMirrored = header.isMirrored ? true : nil
     page.dpi = header.dpi
     page.pictures = 1
     let (pixels, overflow) = header.width.multipliedReportingOverflow(by: header.height)
