@@ -16,6 +16,8 @@ package struct DocumentPrograms: Sendable {
     package var mostPixels = 36_000_000
     /// The engines' nice value. At 20 they get CPU time only when nothing else wants it; EnginePriority raises them when they starve.
     package var niceness = 20
+    /// The folder of poppler-data, which has the tables of Chinese, Japanese and Korean characters.
+    package var characterTables = usualCharacterTables
     /// An engine is replaced after this many pages, so that memory it leaked is freed.
     package var enginePages = 200
 
@@ -27,6 +29,8 @@ package struct DocumentPrograms: Sendable {
 
     /// Debian's directory for the models.
     package static let usualModels = "/usr/share/tesseract-ocr/5/tessdata"
+
+    package static let usualCharacterTables = "/usr/share/poppler"
 
     /// From `MILLRACE_CHILDREN` and `MILLRACE_TESSDATA`; without them the programs are beside this one, and the models where Debian has
     /// them.
@@ -42,22 +46,26 @@ package struct DocumentPrograms: Sendable {
     }
 
     package func program(_ stage: Stage, _ arguments: [String] = []) -> SandboxedChild.Program {
-        SandboxedChild.Program("\(children)/millrace-\(stage.rawValue)", arguments)
+        let isElsewhere = stage == .raster && characterTables != Self.usualCharacterTables
+        return SandboxedChild.Program(
+            "\(children)/millrace-\(stage.rawValue)", arguments + (isElsewhere ? ["data=\(characterTables)"] : []))
     }
 
     package func limits(_ stage: Stage) -> SandboxedChild.Limits {
         var limits = SandboxedChild.Limits()
         limits.fileSize = 0
         limits.wall = pageCPU * 2 + .seconds(30)
+        // For files larger than usual, which are mapped into memory.
+        let room = max(0, min(quotas.bytes, 1 << 30) - Quotas().bytes)
         switch stage {
         case .probe:
             // A document that takes longer to inspect is refused early.
-            limits.memory = 768 << 20
+            limits.memory = (768 << 20) + room
             limits.cpu = .seconds(10)
             limits.wall = .seconds(20)
             limits.answer = 4 << 20
         case .raster, .picture, .heic:
-            limits.memory = 1 << 30
+            limits.memory = (1 << 30) + room
             limits.cpu = min(pageCPU, .seconds(20))
             limits.wall = .seconds(40)
             limits.answer = mostPixels * 3 + 4096

@@ -57,6 +57,12 @@ package struct Inspection: Codable, Sendable, Equatable {
     package var isSigned = false
     /// The file had to be repaired.
     package var isDamaged = false
+    /// It could not even be opened without a repair.
+    package var isRepaired: Bool?
+    /// The file states another number of pages than there are, so programs that believe it do not find them all.
+    package var hasWrongCount: Bool?
+    /// Only the program that draws can open it. Its copy is made of drawn pages.
+    package var isOnlyDrawn: Bool?
     /// Its active elements: javascript, launch, embedded_files, xfa, open_action.
     package var active: [String] = []
 

@@ -28,6 +28,8 @@ package struct Raster: Sendable, Equatable {
         package var dpi: Double
         /// Bytes a pixel: 1 or 3.
         package var components: Int
+        /// How often the program that drew it complained about the file.
+        package var errors: Int?
 
         package init(width: Int, height: Int, dpi: Double, components: Int = 1) {
             self.width = width
@@ -50,6 +52,13 @@ package struct Raster: Sendable, Equatable {
         else { throw DocumentRefusal(.internal, "the picture's size is not what was asked for") }
         self.head = head
         self.pixels = pixels
+    }
+
+    /// A white pixel.
+    package static let white = Raster(head: Head(width: 1, height: 1, dpi: 72), unchecked: [255])
+
+    private init(head: Head, unchecked pixels: [UInt8]) {
+        (self.head, self.pixels) = (head, pixels[...])
     }
 
     package static let caps = (low: 72.0, usual: 200.0, high: 300.0)

@@ -3,6 +3,8 @@ package enum DrawingRequest: Codable, Sendable {
     case draw(RasterRequest)
     /// Reads the text that pages contain; one note for each.
     case read(pages: [Int], password: String?)
+    /// Counts and measures the pages, as a second opinion of what the file is.
+    case inspect(Quotas, password: String?)
 }
 
 package struct OwnText: Sendable, Equatable {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later; see include/CPoppler.h. */
 #include "CPoppler.h"
 
+#include <cstring>
 #include <iconv.h>
 #include <memory>
 #include <new>
@@ -15,9 +16,38 @@ struct millrace_document {
     std::unique_ptr<poppler::document> document;
 };
 
-static void say_nothing(const std::string &, void *) {}
+static struct millrace_complaints complaints;
 
-void millrace_document_prepare(void) {
+// The name in quotes that ends before `end`, if a message has both.
+static void note_collection(const std::string &message, const char *before, const char *start) {
+    if (message.find(before) == std::string::npos) return;
+    auto at = message.rfind(start);
+    if (at == std::string::npos) return;
+    at += std::strlen(start);
+    auto end = message.find('\'', at);
+    if (end == std::string::npos || end - at >= sizeof complaints.collection) return;
+    std::memcpy(complaints.collection, message.data() + at, end - at);
+    complaints.collection[end - at] = 0;
+}
+
+// A document decides what is in these messages, so none is passed on.
+static void hear(const std::string &message, void *) {
+    if (complaints.errors < 1'000'000) complaints.errors++;
+    note_collection(message, "Couldn't find '", "CMap file for '");
+    note_collection(message, "Missing language pack for '", "language pack for '");
+    note_collection(message, "Unknown CMap '", "character collection '");
+    note_collection(message, "Unknown character collection '", "character collection '");
+}
+
+const struct millrace_complaints *millrace_document_complaints(void) { return &complaints; }
+
+static std::unique_ptr<poppler::page> begin(millrace_document_ref document, int index) {
+    complaints = {};
+    return std::unique_ptr<poppler::page>(document->document->create_page(index));
+}
+
+void millrace_document_prepare(const char *data) {
+    if (data) poppler::set_data_dir(data);
     // Held, so that the conversion stays loaded.
     static iconv_t held = iconv_open("UTF-16", "UTF-8");
     (void)held;
@@ -27,7 +57,7 @@ void millrace_document_prepare(void) {
 millrace_document_ref millrace_document_open(const void *bytes, size_t count, const char *password, bool *locked) {
     *locked = false;
     try {
-        poppler::set_debug_error_function(say_nothing, nullptr);
+        poppler::set_debug_error_function(hear, nullptr);
         if (count > 0x7fffffff) return nullptr;
         std::string word = password ? password : "";
         std::unique_ptr<poppler::document> document(
@@ -47,19 +77,35 @@ millrace_document_ref millrace_document_open(const void *bytes, size_t count, co
 
 int millrace_document_pages(millrace_document_ref document) { return document->document->pages(); }
 
-bool millrace_document_draw(millrace_document_ref document, int index, double dpi, struct millrace_picture *picture) {
+bool millrace_document_page(millrace_document_ref document, int index, struct millrace_page *about) {
+    const auto page = begin(document, index);
+    if (!page) return false;
+    const auto area = page->page_rect(poppler::crop_box);
+    *about = {area.left(), area.top(), area.width(), area.height(), 0};
+    switch (page->orientation()) {
+    case poppler::page::landscape: about->rotation = 90; break;
+    case poppler::page::upside_down: about->rotation = 180; break;
+    case poppler::page::seascape: about->rotation = 270; break;
+    default: break;
+    }
+    return true;
+}
+
+bool millrace_document_draw(millrace_document_ref document, int index, double dpi, bool keeps_color, struct millrace_picture *picture) {
     *picture = {};
-    std::unique_ptr<poppler::page> page(document->document->create_page(index));
+    const auto page = begin(document, index);
     if (!page) return false;
     poppler::page_renderer renderer;
-    renderer.set_image_format(poppler::image::format_gray8);
+    const auto format = keeps_color ? poppler::image::format_rgb24 : poppler::image::format_gray8;
+    renderer.set_image_format(format);
     renderer.set_render_hint(poppler::page_renderer::antialiasing, true);
     renderer.set_render_hint(poppler::page_renderer::text_antialiasing, true);
     auto image = std::make_unique<poppler::image>(renderer.render_page(page.get(), dpi, dpi));
-    if (!image->is_valid() || image->format() != poppler::image::format_gray8) return false;
+    if (!image->is_valid() || image->format() != format) return false;
     picture->width = image->width();
     picture->height = image->height();
     picture->stride = image->bytes_per_row();
+    picture->components = keeps_color ? 3 : 1;
     picture->pixels = reinterpret_cast<const uint8_t *>(image->const_data());
     picture->owner = image.release();
     return true;
@@ -71,7 +117,7 @@ void millrace_picture_free(struct millrace_picture *picture) {
 }
 
 int millrace_document_words(millrace_document_ref document, int index, int most, void (*each)(void *, const struct millrace_word *), void *context) {
-    std::unique_ptr<poppler::page> page(document->document->create_page(index));
+    const auto page = begin(document, index);
     if (!page) return -1;
     int count = 0;
     for (const auto &box : page->text_list()) {
@@ -79,7 +125,12 @@ int millrace_document_words(millrace_document_ref document, int index, int most,
         const auto bytes = box.text().to_utf8();
         const std::string text(bytes.begin(), bytes.end());
         const auto place = box.bbox();
-        const struct millrace_word word = {text.c_str(), place.left(), place.top(), place.right(), place.bottom(), box.rotation()};
+        size_t letters = 0;
+        for (const char byte : text) letters += (byte & 0xc0) != 0x80;
+        // Each letter has a box of its own, also those that are not in the text.
+        const auto next = box.char_bbox(letters);
+        const bool is_cut = next.width() > 0 && next.height() > 0;
+        const struct millrace_word word = {text.c_str(), is_cut, place.left(), place.top(), place.right(), place.bottom(), box.rotation()};
         each(context, &word);
         count++;
     }

@@ -2,6 +2,7 @@
 import CPoppler
 import ChildProtocol
 import ChildSandbox
+import Glibc
 import Pages
 
 // Draws a page of a PDF, or reports its own text. Fonts that the file does not contain are read from the system.
@@ -12,8 +13,45 @@ sandbox.readable = [
     "/usr/share/ghostscript",
     "/etc/fonts", "/var/cache/fontconfig",
 ]
-millrace_document_prepare()
+/// Another folder of poppler-data than poppler's own.
+let data = CommandLine.arguments.first { $0.hasPrefix("data=") }.map { String($0.dropFirst(5)) }
+if let data { sandbox.readable.append(data) }
+millrace_document_prepare(data)
 sandbox.enter()
+
+/// Which characters a text in these collections means, and how they look, is in tables that are a package of their own. Without them the
+/// text is lost, and nothing on the page shows that.
+func refuseWithoutTables(_ page: Int) throws(DocumentRefusal) {
+    let name = withUnsafeBytes(of: millrace_document_complaints().pointee.collection) { bytes in
+        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    }
+    let known = ["Adobe-CNS1", "Adobe-GB1", "Adobe-Japan1", "Adobe-Japan2", "Adobe-Korea1", "Adobe-KR"]
+    guard known.contains(name), access("\(data ?? "/usr/share/poppler")/cMap/\(name)", R_OK) != 0 else { return }
+    throw DocumentRefusal(
+        .engine, "page \(page) needs the tables of the characters of \(name): install the package poppler-data")
+}
+
+func inspect(_ quotas: Quotas, _ password: String?) throws(DocumentRefusal) -> Inspection {
+    let document = try open(password)
+    var inspection = Inspection(.pdf)
+    let count = Int(millrace_document_pages(document))
+    guard count > 0 else { throw DocumentRefusal(.malformed, "the PDF has no pages") }
+    guard count <= quotas.pages else {
+        throw DocumentRefusal(.tooManyPages, "the PDF has more than \(quotas.pages) pages")
+    }
+    for index in 0..<count {
+        var about = millrace_page()
+        guard millrace_document_page(document, Int32(index), &about) else {
+            throw DocumentRefusal(.malformed, "the PDF's page \(index + 1) can not be found")
+        }
+        let isTurned = about.rotation % 180 != 0
+        var page = Inspection.Page(
+            width: isTurned ? about.height : about.width, height: isTurned ? about.width : about.height)
+        (page.left, page.bottom, page.rotation) = (about.left, about.bottom, Int(about.rotation))
+        inspection.pages.append(page)
+    }
+    return inspection
+}
 
 func open(_ password: String?) throws(DocumentRefusal) -> millrace_document_ref {
     let file = try File(ChildSandbox.Descriptor.files)
@@ -33,27 +71,33 @@ func draw(_ request: RasterRequest) throws(DocumentRefusal) {
         throw DocumentRefusal(.malformed, "the PDF has no page \(request.page) to draw")
     }
     var picture = millrace_picture()
-    guard millrace_document_draw(document, Int32(request.page - 1), request.dpi, &picture), let pixels = picture.pixels
+    guard
+        millrace_document_draw(document, Int32(request.page - 1), request.dpi, request.keepsColor, &picture),
+        let pixels = picture.pixels
     else { throw DocumentRefusal(.malformed, "page \(request.page) can not be drawn") }
     defer { millrace_picture_free(&picture) }
+    try refuseWithoutTables(request.page)
+    let components = Int(picture.components)
     let (width, height, stride) = (Int(picture.width), Int(picture.height), Int(picture.stride))
     guard width * height <= request.mostPixels else {
         throw DocumentRefusal(.tooManyPixels, "page \(request.page) is \(width) × \(height) when drawn")
     }
-    let all = [UInt8](unsafeUninitializedCapacity: width * height) { buffer, count in
+    let all = [UInt8](unsafeUninitializedCapacity: width * height * components) { buffer, count in
         for row in 0..<height {
             guard let base = buffer.baseAddress else { return }
-            (base + row * width).initialize(from: pixels + row * stride, count: width)
+            (base + row * width * components).initialize(from: pixels + row * stride, count: width * components)
         }
-        count = width * height
+        count = width * height * components
     }
-    ChildSandbox.answer(
-        .result, try FramePayload.make(Raster.Head(width: width, height: height, dpi: request.dpi), all))
+    var head = Raster.Head(width: width, height: height, dpi: request.dpi, components: components)
+    head.errors = Int(millrace_document_complaints().pointee.errors)
+    ChildSandbox.answer(.result, try FramePayload.make(head, all))
 }
 
 final class Taken {
     var words: [Word] = []
     var text = ""
+    var isCut = false
 }
 
 func read(_ document: millrace_document_ref, page: Int) throws(DocumentRefusal) -> PageText? {
@@ -66,8 +110,10 @@ func read(_ document: millrace_document_ref, page: Int) throws(DocumentRefusal) 
             let box = Box(
                 min(word.left, word.right), min(word.top, word.bottom), max(word.left, word.right),
                 max(word.top, word.bottom))
-            taken.words.append(Word(String(cString: word.text), box))
+            taken.isCut = taken.isCut || word.is_cut
+            taken.words.append(Word(String(cString: word.text) + (word.is_cut ? "\u{FFFD}" : ""), box))
         }, Unmanaged.passUnretained(taken).toOpaque())
+    try refuseWithoutTables(page)
     guard count <= PageText.mostWords else { throw DocumentRefusal(.quota, "page \(page) has too many words") }
     guard count > 0 else { return nil }
     let isTaken = millrace_document_text(
@@ -82,7 +128,8 @@ func read(_ document: millrace_document_ref, page: Int) throws(DocumentRefusal) 
     let extent = taken.words.reduce(Box(0, 0, 1, 1)) { $0.union($1.box) }
     var text = PageText(origin: .own, width: extent.right, height: extent.bottom, dpi: 72, blocks: [Block(blocks)])
     while taken.text.last?.isWhitespace == true { taken.text.removeLast() }
-    text.flow = taken.text
+    // It would end at the first U+0000. The words do not.
+    if !taken.isCut { text.flow = taken.text }
     return text
 }
 
@@ -97,6 +144,8 @@ func answer(_ bytes: [UInt8]) throws(DocumentRefusal) {
             ChildSandbox.answer(.note, OwnText(page: page, text: try read(document, page: page)).packed())
         }
         ChildSandbox.answer(.result)
+    case .inspect(let quotas, let password):
+        ChildSandbox.answer(.result, try FramePayload.make(try inspect(quotas, password)))
     }
 }
 

@@ -74,6 +74,9 @@ extension DocumentPrograms {
         return missing
     }
 
+    /// Without them, pages with Chinese, Japanese or Korean text in predefined encodings fail.
+    package var lacksCharacterTables: Bool { access("\(characterTables)/cMap", R_OK) != 0 }
+
     package var lacksPrograms: Bool { Stage.allCases.contains { access(program($0).path, X_OK) != 0 } }
 }
 
@@ -97,6 +100,11 @@ extension Composer {
                 workshop.lacksPrograms
                     ? "documents are not read here: programs are missing" : "documents are read here without a model",
                 [("missing", missing.joined(separator: " "))])
+        }
+        if !workshop.lacksPrograms, workshop.lacksCharacterTables {
+            log.warning(
+                "pages with Chinese, Japanese or Korean text may fail here: the package poppler-data is missing",
+                [("missing", "\(workshop.characterTables)/cMap")])
         }
         return workshop.lacksPrograms
             ? nil

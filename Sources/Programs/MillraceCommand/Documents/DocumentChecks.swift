@@ -12,6 +12,11 @@ extension Doctor {
         if programs.allSatisfy({ access($0, X_OK) != 0 }) {
             return .ok("none are read on this machine: no programs in \(workshop.children)")
         }
+        if missing.isEmpty, workshop.lacksCharacterTables {
+            return .warning(
+                "not here: \(workshop.characterTables)/cMap, the tables of Chinese, Japanese and Korean characters",
+                advice: "install poppler-data, then retry the pages that failed with the reason engine")
+        }
         return missing.isEmpty
             ? .ok("programs in \(workshop.children), models in \(workshop.models)")
             : .warning(

@@ -19,25 +19,41 @@ struct millrace_picture {
     int width;
     int height;
     int stride;
-    const uint8_t *_Nullable pixels;  ///< a byte each
+    int components;  ///< bytes a pixel: 1 is grey, 3 is red, green and blue
+    const uint8_t *_Nullable pixels;
     void *_Nullable owner;
 };
 
 struct millrace_word {
     const char *_Nonnull text;  ///< UTF-8
+    bool is_cut;  ///< poppler hands over only what stands before a U+0000
     double left, top, right, bottom;  ///< in points, from the upper left corner of the page as it is shown
     int rotation;  ///< in quarters of a turn
 };
 
-/// What poppler would otherwise look for when it needs it, and files can not be opened any more.
-void millrace_document_prepare(void);
+struct millrace_page {
+    double left, bottom, width, height;  ///< the shown area in points, before it is turned
+    int rotation;  ///< clockwise, in degrees
+};
+
+/// What poppler complained about since the last page was begun.
+struct millrace_complaints {
+    int errors;
+    char collection[64];  ///< a collection of characters for which a table was not found; empty: none
+};
+
+/// What poppler would otherwise look for when it needs it, and files can not be opened any more. `data` is another folder of poppler-data.
+void millrace_document_prepare(const char *_Nullable data);
+const struct millrace_complaints *_Nonnull millrace_document_complaints(void);
 
 /// NULL if it can not be opened; `locked` says whether for want of its password. The bytes must outlive it.
 millrace_document_ref _Nullable millrace_document_open(const void *_Nonnull bytes, size_t count, const char *_Nullable password, bool *_Nonnull locked);
 int millrace_document_pages(millrace_document_ref _Nonnull document);
 
-/// Draws a page in grey; false if it can not. `page` is from 0.
-bool millrace_document_draw(millrace_document_ref _Nonnull document, int page, double dpi, struct millrace_picture *_Nonnull picture);
+bool millrace_document_page(millrace_document_ref _Nonnull document, int page, struct millrace_page *_Nonnull about);
+
+/// Draws a page, in grey or in colours; false if it can not. `page` is from 0.
+bool millrace_document_draw(millrace_document_ref _Nonnull document, int page, double dpi, bool keeps_color, struct millrace_picture *_Nonnull picture);
 void millrace_picture_free(struct millrace_picture *_Nonnull picture);
 
 /// The page's words in the order of reading, at most `most`; returns their number, or -1.
