@@ -7,7 +7,40 @@ extension DocumentPrograms {
     package func probe(_ file: Int32, password: String? = nil) async throws(DocumentFailure) -> Worked<Inspection> {
         let (inspection, _, usage, refused) = try await ask(
             .probe, ProbeRequest(quotas, password: password), files: [file], as: Inspection.self)
+        guard inspection.isOnlyDrawn != true else {
+            return try await drawnOnly(file, password: password).adding(to: usage)
+        }
         try Self.checked(usage) { () throws(DocumentRefusal) in try inspection.check(quotas) }
+        return Worked(inspection, usage, refusedLayers: refused)
+    }
+
+    /// What the program that draws finds in a PDF that no other program opens.
+    private func drawnOnly(_ file: Int32, password: String?) async throws(DocumentFailure) -> Worked<Inspection> {
+        var found: Worked<Inspection>
+        do throws(DocumentFailure) {
+            found = try await pagesToDraw(file, password: password)
+        } catch {
+            guard error.reason == .malformed else { throw error }
+            let refusal = DocumentRefusal(.malformed, "the PDF can not be read, nor repaired, nor drawn")
+            throw DocumentFailure(refusal, usage: error.usage)
+        }
+        found.value.isOnlyDrawn = true
+        found.value.isDamaged = true
+        for index in found.value.pages.indices {
+            let page = found.value.pages[index]
+            if page.width <= 0 || page.height <= 0 || max(page.width, page.height) > Inspection.longestPoints {
+                found.value.pages[index].refusal = DocumentRefusal(.tooLarge, "the page has no area, or too much")
+            }
+        }
+        let inspection = found.value
+        try Self.checked(found.usage) { () throws(DocumentRefusal) in try inspection.check(quotas) }
+        return found
+    }
+
+    /// The pages of a PDF, as the program that draws counts them.
+    func pagesToDraw(_ file: Int32, password: String? = nil) async throws(DocumentFailure) -> Worked<Inspection> {
+        let (inspection, _, usage, refused) = try await ask(
+            .raster, DrawingRequest.inspect(quotas, password: password), files: [file], as: Inspection.self)
         return Worked(inspection, usage, refusedLayers: refused)
     }
 
@@ -122,46 +155,6 @@ extension DocumentPrograms {
             Remainder.of(drawn.value, own, on: place).raster, drawn.adding(seen.usage),
             refusedLayers: drawn.refusedLayers)
     }
-
-    /// Writes a searchable PDF to another file than its source.
-    package func assemble(
-        _ file: Int32, _ inspection: Inspection, texts: [Int: PageText], into output: Int32, password: String? = nil
-    ) async throws(DocumentFailure) -> Worked<Assembled> {
-        var request = AssemblyRequest(
-            kind: inspection.kind, password: password,
-            pages: texts.sorted { $0.key < $1.key }.compactMap { page, text in
-                text.layer.map { .init(page: page, text: $0) }
-            },
-            inspection: inspection)
-        var spent = Usage()
-        var body: [UInt8] = []
-        func add(_ page: Int) async throws(DocumentFailure) {
-            let raster = try await raster(file, inspection, page: page, keepsColor: true)
-            spent = Worked((), spent).adding(raster.usage)
-            request.pictures.append(.init(page: page, raster: raster.value.head))
-            body += raster.value.pixels
-        }
-        if inspection.kind == .tiff || inspection.kind == .heic {
-            for page in 1...inspection.pages.count { try await add(page) }
-        }
-        let outcome: (head: Assembled, body: ArraySlice<UInt8>, usage: Usage, refusedLayers: UInt32)
-        do throws(DocumentFailure) {
-            outcome = try await ask(.assemble, request, body, files: [file, output], as: Assembled.self)
-        } catch {
-            // A PDF cannot hold this PNG unchanged.
-            guard inspection.kind == .png, error.reason == .internal, !error.mayGoWell, body.isEmpty else {
-                throw error
-            }
-            try await add(1)
-            outcome = try await ask(.assemble, request, body, files: [file, output], as: Assembled.self)
-        }
-        try Self.checked(outcome.usage) { () throws(DocumentRefusal) in
-            guard outcome.head.pages == inspection.pages.count, outcome.head.bytes > 0, outcome.head.removed >= 0 else {
-                throw DocumentRefusal(.crash, "the PDF has not as many pages as its original")
-            }
-        }
-        return Worked(outcome.head, Worked((), spent).adding(outcome.usage), refusedLayers: outcome.refusedLayers)
-    }
 }
 
 extension Worked {
@@ -173,15 +166,10 @@ extension Worked {
         sum.peak = max(sum.peak, more.peak)
         return sum
     }
-}
 
-extension DocumentPrograms {
-    /// A report as a PDF.
-    package func report(_ report: Report, into output: Int32) async throws(DocumentFailure) -> Worked<Reported> {
-        let (reported, _, usage, refused) = try await ask(.report, report, files: [output], as: Reported.self)
-        try Self.checked(usage) { () throws(DocumentRefusal) in
-            guard reported.bytes > 0, reported.pages > 0 else { throw DocumentRefusal(.crash, "the report is empty") }
-        }
-        return Worked(reported, usage, refusedLayers: refused)
+    func adding(to usage: Usage) -> Worked {
+        var worked = self
+        worked.add(usage)
+        return worked
     }
 }

@@ -19,6 +19,8 @@ package struct AssemblyRequest: Codable, Sendable {
     package var inspection: Inspection
     /// Pictures of an image's frames that a PDF cannot hold unchanged, in the order of their bytes after the head.
     package var pictures: [Picture] = []
+    /// Of a PDF, only its pages are taken into a new document.
+    package var takesPagesOnly: Bool?
 
     package struct Picture: Codable, Sendable {
         package var page: Int

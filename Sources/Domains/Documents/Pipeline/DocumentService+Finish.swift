@@ -22,6 +22,7 @@ extension DocumentService {
         let inspection = try JSONDecoder().decode(Inspection.self, from: Data(json))
         let sheet = if let here { here } else { try await fileCache.sheet(blob, from: store) }
         let own = workshop(for: document)
+        let drawable = try await drawable(sheet, blob, inspection, own, password: document.password)
         var outputs: [Output] = []
         var trouble: DocumentFailure?
         var spent = Duration.zero
@@ -32,7 +33,7 @@ extension DocumentService {
                 let made: (output: Output, cpu: Duration)
                 switch kind {
                 case "pdf": made = try await searchable(sheet, inspection, document, own, job)
-                case "preview": made = try await preview(sheet, inspection, document, own)
+                case "preview": made = try await preview(drawable, inspection, document, own)
                 default: made = try await report(inspection, document, own, blob, job)
                 }
                 outputs.append(made.output)

@@ -18,8 +18,9 @@ extension DocumentService {
             return try await put(job, PageResult(page, error, cpu: .zero), cpu: .zero)
         }
         let inspection = try JSONDecoder().decode(Inspection.self, from: Data(json))
-        let sheet = try await fileCache.sheet(blob, from: store)
+        let original = try await fileCache.sheet(blob, from: store)
         var own = workshop(for: document)
+        let sheet = try await drawable(original, blob, inspection, own, password: document.password)
         // A page that was too much for an engine may succeed at a lower resolution.
         if document.tries > 0 { own.dpiCap = min(own.dpiCap, 150) }
         job.context.progress(0, stage: "raster")

@@ -48,7 +48,8 @@ extension DocumentService {
             if let verdict = try await judged(answer, of: "pages", job) { return verdict }
         }
         job.context.progress(0.3, stage: "classify")
-        guard try await takeOwnTexts(sheet, inspection, document, own, job) else { return .done }
+        let drawable = try await drawable(sheet, blob, inspection, own, password: document.password)
+        guard try await takeOwnTexts(drawable, inspection, document, own, job) else { return .done }
         // A document whose pages all have their own text needs no further job.
         if inspection.pages.allSatisfy({ $0.refusal == nil }), try await table.waiting(job).isEmpty {
             return try await finish(job, sheet)

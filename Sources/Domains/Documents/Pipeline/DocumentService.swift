@@ -145,6 +145,17 @@ package actor DocumentService {
         return own
     }
 
+    /// The file that pages are drawn from: the original, but for one whose page count is wrong.
+    nonisolated func drawable(
+        _ sheet: SharedFile, _ blob: BlobID, _ inspection: Inspection, _ own: DocumentPrograms, password: String?
+    ) async throws -> SharedFile {
+        guard inspection.hasWrongCount == true else { return sheet }
+        return try await fileCache.rewritten(blob) { output in
+            _ = try await own.assemble(
+                sheet.descriptor, inspection, texts: [:], into: output.descriptor, password: password, ways: [.pages])
+        }
+    }
+
     private static func sentence(_ error: any Error) -> String {
         switch error {
         case let error as BlobError: error.description

@@ -19,7 +19,11 @@ package actor FileCache {
     private let thread = ThreadExecutor(name: "file-cache")
     private let directory: String
     private let most: Int
-    private var kept: [(id: BlobID, sheet: SharedFile)] = []
+    private struct Key: Equatable {
+        var id: BlobID
+        var isRewritten = false
+    }
+    private var kept: [(key: Key, sheet: SharedFile)] = []
     package nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
 
     package init(directory: String, most: Int = 8) {
@@ -31,17 +35,36 @@ package actor FileCache {
 
     /// Two callers that want the same file at once may both fetch it; the later copy is kept.
     package func sheet(_ id: BlobID, from store: any BlobStore) async throws -> SharedFile {
-        if let at = kept.firstIndex(where: { $0.id == id }) {
-            let found = kept.remove(at: at)
-            kept.append(found)
-            return found.sheet
-        }
+        if let found = found(Key(id: id)) { return found }
         let sheet = try blank()
         try await store.read(id, range: nil) { piece in try await self.append(piece, to: sheet) }
-        kept.removeAll { $0.id == id }
-        kept.append((id, sheet))
-        if kept.count > most { kept.removeFirst() }
+        keep(sheet, Key(id: id))
         return sheet
+    }
+
+    /// A document written once more, because programs that draw do not find all pages of the original. It is kept as that is.
+    package func rewritten(
+        _ id: BlobID, make: @Sendable (SharedFile) async throws -> Void
+    ) async throws -> SharedFile {
+        let key = Key(id: id, isRewritten: true)
+        if let found = found(key) { return found }
+        let sheet = try blank()
+        try await make(sheet)
+        keep(sheet, key)
+        return sheet
+    }
+
+    private func found(_ key: Key) -> SharedFile? {
+        guard let at = kept.firstIndex(where: { $0.key == key }) else { return nil }
+        let found = kept.remove(at: at)
+        kept.append(found)
+        return found.sheet
+    }
+
+    private func keep(_ sheet: SharedFile, _ key: Key) {
+        kept.removeAll { $0.key == key }
+        kept.append((key, sheet))
+        if kept.count > most { kept.removeFirst() }
     }
 
     package func blank() throws(BlobError) -> SharedFile {

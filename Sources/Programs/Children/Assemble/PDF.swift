@@ -35,6 +35,29 @@ final class PDF {
         }
     }
 
+    /// The pages of another document, which must stay until this one is written.
+    convenience init(pagesOf other: PDF) throws(DocumentRefusal) {
+        try self.init()
+        for index in 0..<other.pageCount {
+            guard qpdf_add_page(handle, other.handle, other.page(index), QPDF_FALSE) & 2 == 0 else {
+                throw DocumentRefusal(.malformed, "page \(index + 1) could not be taken into a new PDF")
+            }
+        }
+    }
+
+    /// One flat list of pages and its true length, whatever the file said of them.
+    func countPages() throws(DocumentRefusal) {
+        let count = pageCount
+        guard count > 0, let pages = value(root, "/Pages"), isDictionary(pages) else {
+            throw DocumentRefusal(.malformed, "the PDF has no pages")
+        }
+        set(pages, "/Count", parse("\(count)"))
+        // Looking for a page makes the list flat.
+        guard qpdf_find_page_by_oh(handle, page(0)) == 0, qpdf_has_error(handle) == 0 else {
+            throw DocumentRefusal(.malformed, "the PDF's pages could not be counted")
+        }
+    }
+
     deinit {
         var handle: qpdf_data? = handle
         qpdf_cleanup(&handle)

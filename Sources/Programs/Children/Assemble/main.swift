@@ -19,8 +19,15 @@ func assemble(_ bytes: [UInt8]) throws(DocumentRefusal) -> Assembled {
         request.inspection.pages[picture.page - 1].isMirrored = nil
     }
     let file = try File(ChildSandbox.Descriptor.files)
-    let pdf = request.kind == .pdf ? try PDF(file.bytes, password: request.password) : try PDF()
-    if request.kind != .pdf { try pdf.addImages(of: file.bytes, request, pixels) }
+    let original = request.kind == .pdf ? try PDF(file.bytes, password: request.password) : nil
+    let pdf: PDF
+    if let original {
+        pdf = request.takesPagesOnly == true ? try PDF(pagesOf: original) : original
+    } else {
+        pdf = try PDF()
+        try pdf.addImages(of: file.bytes, request, pixels)
+    }
+    try pdf.countPages()
     let removed = try Scrubber(pdf).scrub()
     try pdf.addLayer(request)
     let written = try pdf.written(from: file)
@@ -31,6 +38,7 @@ func assemble(_ bytes: [UInt8]) throws(DocumentRefusal) -> Assembled {
         guard count > 0 || errno == EINTR else { throw DocumentRefusal(.internal, "the PDF could not be written") }
         done += max(0, count)
     }
+    withExtendedLifetime(original) {}
     return Assembled(bytes: written.count, pages: pdf.pageCount, removed: removed)
 }
 

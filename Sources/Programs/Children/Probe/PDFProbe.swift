@@ -26,14 +26,23 @@ struct PDFProbe: ~Copyable {
         let start = bytes.memory.bindMemory(to: CChar.self).baseAddress
         let code = qpdf_read_memory(pdf, "document", start, UInt64(bytes.count), request.password)
         inspection.isDamaged = qpdf_more_warnings(pdf) != 0
-        if code & 2 != 0 || qpdf_has_error(pdf) != 0 { throw refusal() }
+        if inspection.isDamaged { inspection.isRepaired = true }
+        if code & 2 != 0 || qpdf_has_error(pdf) != 0 {
+            let refusal = refusal()
+            guard refusal.reason == .malformed else { throw refusal }
+            inspection.isOnlyDrawn = true  // if it can be drawn
+            return
+        }
         inspection.isEncrypted = qpdf_is_encrypted(pdf) != 0
         let root = qpdf_get_root(pdf)
         guard qpdf_oh_is_dictionary(pdf, root) != 0 else {
-            throw DocumentRefusal(.malformed, "the PDF has no catalogue")
+            inspection.isOnlyDrawn = true
+            return
         }
         activity(root, &inspection)
-        try walk(qpdf_oh_get_key(pdf, root, "/Pages"), &inspection)
+        let pages = qpdf_oh_get_key(pdf, root, "/Pages")
+        try walk(pages, &inspection)
+        if number(pages, "/Count") != Double(inspection.pages.count) { inspection.hasWrongCount = true }
         inspection.isDamaged = inspection.isDamaged || qpdf_more_warnings(pdf) != 0
     }
 
