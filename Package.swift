@@ -427,7 +427,7 @@ let package = Package(
             name: "SystemTests",
             dependencies: [
                 "Clusters", "Fakes", "Faults", "Jobs", "Listeners", "MillraceCommand", "MillraceLoad", "MillraceMain",
-                "Postgres", "Queues", "Supervision", "Telemetry", "TestSupport", "Workers",
+                "Postgres", "Queues", "Signatures", "Supervision", "Telemetry", "TestSupport", "Workers",
             ],
             swiftSettings: strict),
     ],

@@ -131,9 +131,7 @@ import Testing
         "check_in", "check_in_arm", "check_in_disarm", "check_in_set_interval", "check_in_pause", "check_in_alarm",
         "check_in_help",
         "check_in_drill", "check_in_contact", "check_in_contact_remove", "check_in_consent_ask", "check_in_accept",
-        "sync_push", "sync_device_add", "sync_device_remove", "sync_devices", "gateway_begin", "gateway_end",
         "check_in_respond", "check_in_show", "feed_mine", "feed_position", "sync_pull",
-        "check_in_respond", "check_in_show",
         "sync_push", "sync_push_text", "sync_device_add", "sync_device_remove", "sync_devices", "gateway_begin",
         "gateway_end",
     ]

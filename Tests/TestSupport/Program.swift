@@ -14,6 +14,10 @@ package enum Program {
 
     package struct Failed: Error, CustomStringConvertible {
         package let description: String
+
+        package init(description: String) {
+            self.description = description
+        }
     }
 
     /// What it printed, and how it ended. `errors` says whether what it says of them is part of what it printed.

@@ -98,7 +98,7 @@ private actor CatalogueReading {
         _ read: @escaping @Sendable () async throws -> [String: GatewayDoor]
     ) async throws -> [String: GatewayDoor] {
         if let task { return try await task.value }
-        let task = Task { try await read() }  // it ends with the reading, whoever of those that wait has gone
+        let task = Task { try await read() }  // it ends with the reading, also when those that wait have gone
         self.task = task
         defer { self.task = nil }
         return try await task.value

@@ -78,7 +78,7 @@ extension GatewayProblem {
         return problem
     }
 
-    /// What Postgres or the app's own triggers say. Their sentences are for whoever wrote the trigger, but the names of tables and
+    /// What Postgres or the app's own triggers say. Their sentences are for who wrote the trigger, but the names of tables and
     /// constraints are for nobody outside.
     private static func meaning(of error: PostgresError.ServerError) -> GatewayProblem? {
         switch error.sqlState {

@@ -50,7 +50,7 @@ struct RateLeases: Sendable {
     private var leases: [String: Lease] = [:]
     private var most = 1024
 
-    /// Tokens that were taken and not used are given up after this: then the fleet's sum holds, whoever took them.
+    /// Tokens that were taken and not used are given up after this: then the fleet's sum holds.
     static let lifetime = Duration.seconds(10)
 
     /// Uses the tokens of all, or of none.

@@ -52,14 +52,15 @@ package struct SyncRoutes: Sendable {
             }
             let body = JSONValue.object(members)
             let device = try Self.device(body["device"])
+            // As text: an operation that jsonb cannot hold is refused alone, and holds nothing back.
             return try await one(
                 Statement(
                     """
                     select jsonb_build_object('results', coalesce(jsonb_agg(
                                jsonb_strip_nulls(to_jsonb(s) - 'result' - 'n') || case when s.result is null then '{}' else jsonb_build_object('result', s.result) end
                                order by s.n), '[]'))::text
-                      from millrace.sync_push($1, $2) with ordinality s(id, outcome, class, field, message, hint, user_message, result, n)
-                    """, [.text(device), .json((body["ops"] ?? .null).compact)]), call)
+                      from millrace.sync_push_text($1, $2) with ordinality s(id, outcome, class, field, message, hint, user_message, result, n)
+                    """, [.text(device), .text((body["ops"] ?? .null).compact)]), call)
         }
     }
 
