@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `whoever joins beside writers gets each change once and in order`() async throws {
+    @Test func `a reader that joins beside writers gets each change once and in order`() async throws {
         var options = FeedHub.Options()
         options.perPerson = 10_000  // a client that has gone counts until that is noticed
         try await StreamKit.with(options: options) { kit in

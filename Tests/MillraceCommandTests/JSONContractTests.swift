@@ -72,6 +72,7 @@ import Testing
         select id, 0, id, now(), now(), kind, queue, 1, 3, 1, 0, 'refused' from millrace.job;
         select millrace.enqueue('mail.welcome', queue => 'mail', tags => '{a}', limit_key => 'k');
         select millrace.pause('empty');
+        select millrace.gateway_beat('host:1', '127.0.0.1:8490', 3, 20, '1.0');
         select millrace.provider_force('resend', 'observe', 'test');
         select millrace.flag_set('new-sender', 5);
         select millrace.schedule_set('nightly', '0 2 * * *', 'mail.send');

@@ -20,7 +20,7 @@ package struct StreamRoutes: Sendable {
             GatewayRoute.Parameter("Last-Event-ID", .header, "The id of the last event that was processed."),
             parameter("since", "The same, where no header can be set.", ["type": "integer", "minimum": 0]),
             parameter(
-                "wait", "Long polling: waits so many seconds for an event, and answers with JSON.",
+                "wait", "Long polling: waits for an event for this number of seconds, and answers with JSON.",
                 ["type": "integer", "minimum": 1, "maximum": 60]),
         ]
         let answers = [GatewayRoute.Answer(200, "Server-sent events.", type: "text/event-stream")]

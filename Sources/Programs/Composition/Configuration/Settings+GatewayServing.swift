@@ -34,7 +34,8 @@ extension Setting {
         "gateway-rates",
         .custom(expects: "rates such as subject=20:100,address=200:1000") { text in
             Settings.gatewayRates(in: text) != nil
-                ? nil : "takes names with calls a second and a burst, such as subject=20:100,address=200:1000,check_in=5:10"
+                ? nil
+                : "takes names with calls a second and a burst, such as subject=20:100,address=200:1000,check_in=5:10"
         }, fallback: "subject=20:100,address=200:1000", valueName: "WHAT=RATE:BURST,…",
         help: "Calls a second, and how many at once: for each subject, each address, and for each subject by function."
     )

@@ -1,11 +1,11 @@
 package import Gateway
+import Glibc
+import JSON
 package import Listeners
 package import Postgres
 package import Supervision
 import Telemetry
 import Threads
-import Glibc
-import JSON
 
 /// The gateway with its listener: for `millrace gateway`, and for a worker that serves apps.
 package struct GatewayWiring: Sendable {
@@ -65,7 +65,9 @@ extension GatewayWiring {
                     ) { _ throws(PostgresError) in }
                 }
             } catch {
-                if !Task.isCancelled { service.log.warning("the gateway cannot tell that it lives", [("error", "\(error)")]) }
+                if !Task.isCancelled {
+                    service.log.warning("the gateway cannot tell that it lives", [("error", "\(error)")])
+                }
             }
             await signal.wait(for: .seconds(5))
         }
@@ -73,7 +75,9 @@ extension GatewayWiring {
         // Said also though the task is over.
         await Task {
             _ = try? await own.withConnection { connection throws(PostgresError) in
-                _ = try await connection.query("select millrace.gateway_leave($1)", [.text(name)], deadline: .seconds(3)) {
+                _ = try await connection.query(
+                    "select millrace.gateway_leave($1)", [.text(name)], deadline: .seconds(3)
+                ) {
                     _ throws(PostgresError) in
                 }
             }
@@ -112,7 +116,8 @@ extension Composer {
         options.signedRoutes = blobs(pool: own).routes
         let service = GatewayService(options, pool: calls, own: own, log: log)
         return GatewayWiring(
-            service: service, listener: try gatewayListener(service, access, connections: most), access: access, feed: feed,
+            service: service, listener: try gatewayListener(service, access, connections: most), access: access,
+            feed: feed,
             jobs: jobs, calls: calls, own: own)
     }
 

@@ -8,7 +8,7 @@ import Workers
 extension Command {
     static let gateway = Command(
         ["gateway"],
-        summary: "Serve apps: calls, streams and offline work over HTTP, with the tokens of their sign-in",
+        summary: "Serve apps over HTTP: calls, streams, and work done offline",
         discussion: """
             Each request shows a web token (JWT) of your sign-in, or a device's token. Say whose tokens are good with \
             MILLRACE_GATEWAY_JWT_SECRET or SUPABASE_JWT_SECRET (HS256), or with the addresses of published keys in \

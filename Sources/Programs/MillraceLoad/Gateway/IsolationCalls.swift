@@ -16,7 +16,7 @@ struct IsolationCall: Sendable {
 
     enum Way: Sendable {
         case call
-        /// Reads a stream until so many changes have come.
+        /// Reads a stream until this number of changes has come.
         case stream(Int)
     }
 

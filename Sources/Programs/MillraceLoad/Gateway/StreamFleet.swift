@@ -125,7 +125,7 @@ private struct StreamLoop {
     private var away: [Int]
     private var calmUntil = Int64.max
     private var space = [UInt8](repeating: 0, count: 65_536)
-    /// So many at most wait for their head at once.
+    /// The most that wait for their head at once.
     private static let mostOpening = 100
 
     init(port: UInt16, people: [Int], token: @escaping @Sendable (Int) -> String) {
