@@ -45,6 +45,8 @@ async def main(address, directory):
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(timeout=httpx.Timeout(10, read=60), limits=limits) as client:
         tasks = [asyncio.create_task(follow(client, address, *one, seen)) for one in people]
+        # Who started us may have blocked it.
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
         end = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end.set)
         await end.wait()

@@ -218,7 +218,13 @@ private struct GatewayStreamsScenario: Sendable {
         if other != nil { invocation.console.print("\(others.count) streams were followed by another client, too") }
         for seen in results.seen + others {
             let wanted = (of[seen.person] ?? []).filter { $0 > (seen.start ?? .max) }
-            if seen.start == nil || seen.seqs != wanted { missed += 1 }
+            guard seen.start == nil || seen.seqs != wanted else { continue }
+            missed += 1
+            guard missed <= 5 else { continue }
+            let (has, had) = (Set(seen.seqs), Set(wanted))
+            invocation.console.print(
+                "person-\(seen.person), from \(seen.start ?? -1): lacks \(had.subtracting(has).sorted()), has \(has.subtracting(had).sorted()) too many, \(seen.seqs.count - has.count) twice"
+            )
         }
         return (missed, rows.count, results)
     }
