@@ -374,7 +374,7 @@ let package = Package(
             name: "CorporaTests",
             dependencies: [
                 "Calendars", "Gateway", "JSON", "Listeners", "MillraceCommand", "Postgres", "Signatures", "Telemetry",
-                "Templates", "TestSupport",
+                "Templates", "Threads", "TestSupport",
             ], swiftSettings: strict),
         .testTarget(name: "ModelTests", dependencies: ["Queues", "Threads", "Workers"], swiftSettings: strict),
         .testTarget(

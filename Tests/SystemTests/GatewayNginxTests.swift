@@ -225,8 +225,8 @@ final class NginxBeforeGateways: @unchecked Sendable {  // used by one test at a
     func killFirstGateway() { gateways[0].signal(SIGKILL) }
 
     func stop() async throws {
-        process.terminate()
-        process.waitUntilExit()
+        kill(process.processIdentifier, SIGTERM)
+        try await eventually("nginx has ended") { !process.isRunning }
         for gateway in gateways {
             gateway.signal(SIGKILL)
             _ = try await gateway.ended()
@@ -266,8 +266,6 @@ final class CurlStream: @unchecked Sendable {  // used by one test at a time
     }
 
     func end() {
-        guard process.isRunning else { return }
-        process.terminate()
-        process.waitUntilExit()
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
     }
 }

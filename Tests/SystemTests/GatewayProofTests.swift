@@ -19,12 +19,12 @@ import Testing
         #expect(code == 0, "\(said)")
     }
 
-    @Test(arguments: ["documents", "feed"]) func `the search notices a right that is missing`(right: String)
+    @Test(arguments: ["documents", "people"]) func `the search notices a right that is missing`(right: String)
         async throws
     {
         let (code, said) = try await Self.load(
             ["gateway-isolation", "--users", "20", "--calls", "15", "--doors", "0", "--break", right, "--strict"])
-        #expect(code == 1 && said.contains("came back"), "\(said)")
+        #expect(code == 1 && (said.contains("came back") || said.contains("a stranger's call was answered")), "\(said)")
     }
 
     @Test func `offline batches end alike in any order, by two devices at once, while the gateway is killed`()

@@ -103,7 +103,7 @@ struct GatewayIsolationScenario: Sendable {
 
 /// A right without which answers hold what is another's.
 enum IsolationBreak: String, CaseIterable {
-    case documents, jobs, people, feed
+    case documents, jobs, people
 
     var script: SQL {
         switch self {
@@ -118,14 +118,6 @@ enum IsolationBreak: String, CaseIterable {
         case .people:
             """
             create or replace function millrace.quest_acts_as(actor text, person text, caller name) returns void language sql as 'select null::void'
-            """
-        case .feed:
-            """
-            create or replace function millrace.feed_mine(since bigint default 0, topics text[] default null, page int default 100, actor text default null,
-                caller millrace.caller_name default current_user)
-            returns table (seq bigint, at timestamptz, topic text, ref text, change text, data jsonb)
-            language sql volatile security definer set search_path = pg_catalog, pg_temp as
-            'select f.seq, f.at, f.topic, f.ref, f.change, f.data from millrace.feed f where f.seq is not null order by f.seq limit page'
             """
         }
     }
