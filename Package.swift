@@ -417,9 +417,9 @@ let package = Package(
         .testTarget(
             name: "MillraceCommandTests",
             dependencies: [
-                "Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Encodings", "Encryption", "Faults",
-                "Gateway", "Jobs", "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices", "Postgres",
-                "Queues",
+                "Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Documents", "Encodings", "Encryption",
+                "Faults", "Gateway", "Jobs", "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices",
+                "Postgres", "Queues",
                 "Schema", "Signatures", "Supervision", "Telemetry", "TestSupport", "Workers",
             ], exclude: ["Recorded"],
             swiftSettings: strict),

@@ -123,6 +123,21 @@ import Testing
         }
     }
 
+    @Test func `what a killed put leaves goes after an hour, and one that goes on keeps what it has`() async throws {
+        try await withStore(.postgres) { store, _, connection, _ in
+            let killed = try await connection.int("select millrace.blob_upload()")
+            let slow = try await connection.int("select millrace.blob_upload()")
+            for upload in [killed, slow] { try await connection.run("select millrace.blob_stage(\(upload), 0, 'a')") }
+            try await connection.run("select millrace.test_clock_advance('50 min')")
+            #expect(try await store.clean(grace: .seconds(86_400)) == 0)
+            try await connection.run("select millrace.blob_stage(\(slow), 1, 'b')")
+            try await connection.run("select millrace.test_clock_advance('11 min')")
+            #expect(try await store.clean(grace: .seconds(86_400)) == 1)
+            #expect(try await connection.column("select distinct upload from millrace.blob_piece") == ["\(slow)"])
+            #expect(try await connection.bool("select millrace.blob_store(\(slow), sha256('ab'), 2)"))
+        }
+    }
+
     @Test(arguments: Kind.allCases) func `a sweep takes what nobody refers to, after the grace`(_ kind: Kind)
         async throws
     {

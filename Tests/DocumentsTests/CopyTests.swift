@@ -91,6 +91,43 @@ func replaced(_ bytes: [UInt8], _ old: String, _ new: String) -> [UInt8] {
         }
     }
 
+    @Test func `pages that a PDF does not count are read, copied and found`() async throws {
+        try await withDocuments { bench in
+            for bytes in [
+                threePages(count: "1"), threePages(count: "9"),
+                replaced(threePages(), "/Root 1 0 R>>", "/Root 1 0 R/Something[>>"),
+            ] {
+                let (id, ended) = try await bench.read(bytes)
+                #expect(ended == "completed")
+                #expect(try await bench.pages(id) == ["1 done", "2 done", "3 done"])
+                #expect(try await bench.text(id).contains("Page number 3"))
+                let copy = try await judged(try await bench.output(id, "pdf"))
+                #expect(copy.pages == "3" && copy.isSound && copy.text.contains("Page number 3"), "\(copy)")
+            }
+        }
+    }
+
+    @Test func `a page of which nothing could be drawn is not called empty, and an empty one is`() async throws {
+        func page(_ more: String, _ content: String) -> [UInt8] {
+            pdf([
+                "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+                "<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Contents 4 0 R/Resources<</XObject<</I 5 0 R>>>>>>",
+                stream("", content), stream("/Type/XObject/Subtype/Image\(more)", "not a picture"),
+            ])
+        }
+        let drawing = "q 300 0 0 200 0 0 cm /I Do Q"
+        let lost = page("/Width 99/Height 99/BitsPerComponent 1/ColorSpace/DeviceGray/Filter/JBIG2Decode", drawing)
+        let unknown = page("/Width 99/Height 99/BitsPerComponent 8/ColorSpace/DeviceGray/Filter/JPXDecode", drawing)
+        try await withDocuments { bench in
+            for bytes in [lost, unknown] {
+                let id = try await bench.read(bytes).id
+                #expect(try await bench.pages(id) == ["1 failed undrawable"])
+            }
+            let empty = try await bench.read(page("", "")).id
+            #expect(try await bench.pages(empty) == ["1 done"])
+        }
+    }
+
     @Test func `a copy that cannot be opened again, or has other pages, is not taken`() async throws {
         for (name, bytes) in [
             ("nothing", [] as [UInt8]), ("a part of a PDF", Array(threePages().prefix(200))),

@@ -211,6 +211,22 @@ import Testing
         }
     }
 
+    @Test func `what never ends, or is too large, is refused while it is read, and leaves nothing`() async throws {
+        try await withDatabase { database in
+            let submit = try MillraceProcess(
+                ["documents", "submit", "/dev/zero"], database: database.url,
+                environment: ["MILLRACE_DOCUMENT_BYTES": "1MB"])
+            #expect(try await submit.ended() == 2, "\(submit.output)")
+            #expect(submit.output.contains("more than 1000000 bytes"), "\(submit.output)")
+            let connection = try await database.connect()
+            let left = ["blob", "blob_upload", "blob_piece", "document"].map {
+                "(select count(*) from millrace.\($0))"
+            }
+            #expect(try await connection.int("select \(left.joined(separator: " + "))") == 0)
+            await connection.close()
+        }
+    }
+
     @Test func `a newcomer submits, watches, reads, searches, fetches and deletes`() async throws {
         try await withDatabase { database in
             let worker = try await MillraceProcess.worker("one", database: database.url)

@@ -91,6 +91,6 @@ package struct DirectoryStore: BlobStore {
     }
 
     package func clean(grace: Duration) async throws -> Int {
-        try await FileHand().removeOld(in: directory + "/tmp", age: grace)
+        try await FileHand().removeOld(in: directory + "/tmp", age: min(grace, .seconds(3600)))
     }
 }

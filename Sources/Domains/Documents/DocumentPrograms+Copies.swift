@@ -32,12 +32,7 @@ extension DocumentPrograms {
             } catch {
                 spent = Worked((), spent).adding(error.usage)
                 failure = error
-                // Another way would not help.
-                if error.isCancelled || error.mayGoWell || error.reason == .timeout || error.reason == .encrypted
-                    || error.reason == .wrongPassword
-                {
-                    break
-                }
+                if !error.allowsAnotherMaking { break }
             }
         }
         failure.usage = spent
@@ -185,5 +180,12 @@ extension DocumentPrograms {
         }
         let spent = Worked((), usage).adding(try await verify(output, pages: reported.pages))
         return Worked(reported, spent, refusedLayers: refused)
+    }
+}
+
+extension DocumentFailure {
+    /// Whether a copy that failed so may succeed when it is made in another way.
+    var allowsAnotherMaking: Bool {
+        !isCancelled && !mayGoWell && reason != .timeout && reason != .encrypted && reason != .wrongPassword
     }
 }

@@ -66,7 +66,10 @@ extension DocumentPrograms {
                             let raster = try await self.raster(file, inspection, page: page, password: password)
                             spent = raster.usage
                             if PageAssessment(inspection.pages[page - 1], own: nil, drawn: raster.value) == .blank {
-                                return (page, engine, .success(PageText(blank: raster.value)), spent)
+                                let text = try Self.checked(Usage()) { () throws(DocumentRefusal) in
+                                    try PageText(blank: raster.value)
+                                }
+                                return (page, engine, .success(text), spent)
                             }
                             return (
                                 page, engine, .success(try await engine.read(raster.value, finds: true, progress: nil)),

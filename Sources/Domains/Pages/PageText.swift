@@ -125,7 +125,13 @@ package struct PageText: Codable, Sendable, Equatable {
         self.blocks = blocks
     }
 
-    package init(blank raster: Raster) {
+    /// An empty page, if it is known to be one: programs that draw leave out what they do not understand.
+    package init(blank raster: Raster) throws(DocumentRefusal) {
+        if let errors = raster.head.errors, errors > 0 {
+            throw DocumentRefusal(
+                .undrawable,
+                "nothing of the page could be drawn, and the program that draws found \(errors) errors in it")
+        }
         self.init(
             origin: .read, width: Double(raster.width), height: Double(raster.height), dpi: raster.head.dpi, blocks: [])
     }

@@ -12,6 +12,8 @@ package enum Reason: String, Codable, Sendable, CaseIterable {
     case timeout
     case memory
     case crash
+    /// Its file says more than could be drawn, so its emptiness says nothing.
+    case undrawable
     case engine
     case `internal`
 }

@@ -34,6 +34,8 @@ begin
     if not found then
         perform millrace.refuse('this upload was given up: it took longer than the sweep allows', 'upload', 'Upload it again.', '55000', 'conflict');
     end if;
+    -- A put of many pieces is alive for as long as they come.
+    update millrace.blob_upload u set at = millrace.now() where u.id = the_upload and u.at < millrace.now() - interval '10 minutes';
     insert into millrace.blob_piece (upload, n, bytes) values (the_upload, the_n, the_bytes);
 end $$;
 
@@ -144,6 +146,7 @@ begin
     return true;
 end $$;
 
+-- Puts that were broken off: of theirs nothing has come for an hour. Nobody can refer to them, so they need no longer grace.
 create or replace function millrace.blob_uploads_expire(grace interval) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -151,7 +154,7 @@ declare
 begin
     with old as (
         delete from millrace.blob_upload u
-         where u.id = any (array(select x.id from millrace.blob_upload x where x.at <= millrace.now() - grace order by x.id limit 1000 for update skip locked))
+         where u.id = any (array(select x.id from millrace.blob_upload x where x.at <= millrace.now() - least(grace, interval '1 hour') order by x.id limit 1000 for update skip locked))
         returning u.id
     )
     select coalesce(array_agg(o.id), '{}') into gone from old o;

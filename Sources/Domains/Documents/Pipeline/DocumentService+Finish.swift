@@ -57,18 +57,45 @@ extension DocumentService {
         _ sheet: SharedFile, _ inspection: Inspection, _ document: DocumentStore.Taken, _ own: DocumentPrograms,
         _ job: DocumentJob
     ) async throws -> (output: Output, cpu: Duration) {
+        let output = try await fileCache.blank()
+        func make(_ texts: [Int: PageText], _ ways: [DocumentPrograms.Making]?) async throws(DocumentFailure)
+            -> Duration
+        {
+            try await own.assemble(
+                sheet.descriptor, inspection, texts: texts, into: output.descriptor, password: document.password,
+                ways: ways
+            ).usage.cpu
+        }
+        guard inspection.kind == .pdf else {
+            let cpu = try await make(try await texts(of: job, onlyRead: true), nil)
+            return (try await stored(output, "pdf"), cpu)
+        }
+        var spent = Duration.zero
+        if inspection.isOnlyDrawn != true {
+            // Pages keep the text that they have themselves.
+            let read = try await texts(of: job, onlyRead: true)
+            do {
+                spent = try await make(read, [.whole, .pages])
+                return (try await stored(output, "pdf"), spent)
+            } catch let failure as DocumentFailure {
+                guard failure.allowsAnotherMaking else { throw failure }
+                spent = failure.usage.cpu
+            }
+        }
+        let all = try await texts(of: job, onlyRead: false)
+        spent += try await make(all, [.drawn])
+        return (try await stored(output, "pdf"), spent)
+    }
+
+    private nonisolated func texts(of job: DocumentJob, onlyRead: Bool) async throws -> [Int: PageText] {
         var texts: [Int: PageText] = [:]
         var next = 1
         while true {
-            let page = try await table.contents(job.document, from: next, most: 50, onlyRead: true)
+            let page = try await table.contents(job.document, from: next, most: 50, onlyRead: onlyRead)
             for one in page { texts[one.page] = try JSONDecoder().decode(PageText.self, from: Data(one.content)) }
-            guard let last = page.last else { break }
+            guard let last = page.last else { return texts }
             next = last.page + 1
         }
-        let output = try await fileCache.blank()
-        let made = try await own.assemble(
-            sheet.descriptor, inspection, texts: texts, into: output.descriptor, password: document.password)
-        return (try await stored(output, "pdf"), made.usage.cpu)
     }
 
     /// The first page that can be drawn, in the size of a screen.

@@ -47,8 +47,10 @@ extension DocumentService {
             spent += drawn.usage.cpu
             warn(drawn.refusedLayers)
             if PageAssessment(inspection.pages[page - 1], own: nil, drawn: drawn.value) == .blank {
-                return try await put(
-                    job, PageResult(page, PageText(blank: drawn.value), cpu: spent), cpu: spent)
+                let text = try DocumentPrograms.checked(Usage()) { () throws(DocumentRefusal) in
+                    try PageText(blank: drawn.value)
+                }
+                return try await put(job, PageResult(page, text, cpu: spent), cpu: spent)
             }
             return try await recognise(drawn.value, page, document, job, &spent)
         } catch let failure as DocumentFailure {

@@ -1,6 +1,7 @@
 import Blobs
 import Documents
 import FoundationEssentials
+import Pages
 import Postgres
 
 extension Command {
@@ -73,8 +74,16 @@ extension Invocation {
         } catch {
             throw Failure(.misused, "\(Secrets.quoted(name)) \(error.complaint)")
         }
+        // What a worker would refuse is not stored first, whether it ends or not.
+        let limit = workshop.quotas.bytes
         return try await withBlobStore { store in
-            try await store.put(FilePieces(chunks: chunks), limit: .max).id.description
+            do {
+                return try await store.put(FilePieces(chunks: chunks), limit: limit).id.description
+            } catch BlobError.tooLarge {
+                throw Failure(
+                    .misused, "\(Secrets.quoted(name)) has more than \(limit) bytes, the most of a document",
+                    hint: "MILLRACE_DOCUMENT_BYTES allows more, here and for the workers")
+            }
         }
     }
 
