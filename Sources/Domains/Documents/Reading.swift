@@ -67,7 +67,7 @@ extension DocumentPrograms {
                             spent = raster.usage
                             if PageAssessment(inspection.pages[page - 1], own: nil, drawn: raster.value) == .blank {
                                 let text = try Self.checked(Usage()) { () throws(DocumentRefusal) in
-                                    try PageText(blank: raster.value)
+                                    try PageText(blank: raster.value, of: inspection.pages[page - 1])
                                 }
                                 return (page, engine, .success(text), spent)
                             }

@@ -126,8 +126,8 @@ package struct PageText: Codable, Sendable, Equatable {
     }
 
     /// An empty page, if it is known to be one: programs that draw leave out what they do not understand.
-    package init(blank raster: Raster) throws(DocumentRefusal) {
-        if let errors = raster.head.errors, errors > 0 {
+    package init(blank raster: Raster, of page: Inspection.Page) throws(DocumentRefusal) {
+        if page.pictures > 0, let errors = raster.head.errors, errors > 0 {
             throw DocumentRefusal(
                 .undrawable,
                 "nothing of the page could be drawn, and the program that draws found \(errors) errors in it")

@@ -48,7 +48,7 @@ extension DocumentService {
             warn(drawn.refusedLayers)
             if PageAssessment(inspection.pages[page - 1], own: nil, drawn: drawn.value) == .blank {
                 let text = try DocumentPrograms.checked(Usage()) { () throws(DocumentRefusal) in
-                    try PageText(blank: drawn.value)
+                    try PageText(blank: drawn.value, of: inspection.pages[page - 1])
                 }
                 return try await put(job, PageResult(page, text, cpu: spent), cpu: spent)
             }
