@@ -8,8 +8,8 @@ declare
     viewer text := millrace.role_name('viewer');
     operator text := millrace.role_name('operator');
     gateway text := millrace.role_name('gateway');
-    -- The gateway's login also is a member of the clients' role, which it takes on for each call.
-    doors_gateway text[] := array['now', 'schema_state', 'error_map', 'sync_device_claims', 'gateway_take', 'gateway_doors', 'gateway_beat', 'gateway_leave', 'feed_new', 'jobs_followed'];
+    -- The gateway's login also is a member of the clients' role, which it takes on for each call. It serves signed links to files itself.
+    doors_gateway text[] := array['now', 'schema_state', 'error_map', 'sync_device_claims', 'gateway_take', 'gateway_doors', 'gateway_beat', 'gateway_leave', 'feed_new', 'jobs_followed', 'blob', 'blob_upload', 'blob_stage', 'blob_store', 'blob_put', 'blob_drop', 'blob_open', 'blob_piece', 'blob_touch', 'blob_keep', 'blob_release', 'blob_allow', 'upload_arrived', 'upload_reserve', 'upload_renew', 'upload_release'];
     -- People at the console. A viewer reads what is redacted and masked; an operator also acts, and reads what stands in documents.
     doors_viewer text[] := array['now', 'right_view', 'schema_state', 'depths', 'queue_overview', 'queue_list', 'queue_load', 'rates', 'orphans', 'troubles', 'retrying', 'rooms', 'room_lanes', 'measures', 'measures_fleet', 'outstanding',
         'blocked_count', 'parked_count', 'dead_count', 'limit_list', 'pins', 'sizes', 'partitions', 'sealed_keys', 'retentions', 'names_known', 'why', 'why_queue',

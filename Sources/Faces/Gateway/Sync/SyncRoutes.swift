@@ -88,10 +88,10 @@ package struct SyncRoutes: Sendable {
         ) { call in
             let since = try Self.number(call.request.query("since"), "since", 0...Int64.max) ?? 0
             let limit = try Self.number(call.request.query("limit"), "limit", 1...Int64(Self.mostEvents)) ?? 500
-            // The position is read first: what comes between is given twice rather than not at all.
+            // `newest` is no place to read from: it may be ahead of what can be seen.
             let answers = try await database.run(
                 [
-                    Statement("select jsonb_build_array(p.newest, p.oldest)::text from millrace.feed_position() p"),
+                    Statement("select jsonb_build_array(p.oldest)::text from millrace.feed_position() p"),
                     Statement(
                         """
                         select coalesce(jsonb_agg(jsonb_build_object('seq', f.seq, 'at', f.at, 'topic', f.topic, 'ref', f.ref, 'change', f.change, 'data', f.data) order by f.seq), '[]')::text
@@ -101,11 +101,10 @@ package struct SyncRoutes: Sendable {
             ) { _, row throws(PostgresError) in try row.string(0) }
             let place = try JSONValue.read(answers[0].first ?? "[]")
             let events = try JSONValue.read(answers[1].first ?? "[]")
-            let newest = place.items?.first?.integer ?? 0
-            let oldest = place.items?.last?.integer ?? 0
+            let oldest = place.items?.first?.integer ?? 0
             let last = events.items?.last?["seq"]?.integer
             let hasMore = events.items?.count == Int(limit)
-            let position = hasMore ? last ?? Int(since) : max(last ?? 0, newest, Int(since))
+            let position = last ?? max(oldest, Int(since))
             return Self.json([
                 "events": events, "position": .int(position), "more": .bool(hasMore),
                 "reset": .bool(since > 0 && since < Int64(oldest)),
