@@ -34,6 +34,7 @@ enum LoadVerbs {
         .loadLedger,
         .loadUpgrade,
         .loadSupervisor, .loadMail,
-        .loadQuests, .loadPeople, .loadGatewayStreams, .loadHostile, .loadCheckIns, .loadPush, .loadDocuments, .loadStalls,
+        .loadQuests, .loadPeople, .loadGatewayStreams, .loadHostile, .loadCheckIns, .loadPush, .loadDocuments,
+        .loadStalls,
     ]
 }
