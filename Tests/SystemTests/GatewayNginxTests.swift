@@ -47,7 +47,8 @@ struct GatewayNginxTests {
         func change() async throws {
             made += 1
             try await connection.run(
-                "select millrace.check_in_set_interval('ada', interval '1 day' + interval '\(made) min')")
+                "select millrace.check_in_set_interval('ada', interval '1 day' + interval '\(made) min', actor => 'ada')"
+            )
         }
 
         let stream = try nginx.stream("/v1/me/events?topics=check-ins")
