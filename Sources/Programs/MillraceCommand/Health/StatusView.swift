@@ -137,7 +137,8 @@ struct StatusView {
                 .array(
                     rows.map {
                         [
-                            "name": .string($0.name), "address": JSONValue($0.address), "version": JSONValue($0.version),
+                            "name": .string($0.name), "address": JSONValue($0.address),
+                            "version": JSONValue($0.version),
                             "streams": .int($0.streams), "requests": .int($0.requests), "silent": .bool($0.isSilent),
                             "started_at": JSONValue($0.startedAt), "beat_at": JSONValue($0.beatAt),
                         ]

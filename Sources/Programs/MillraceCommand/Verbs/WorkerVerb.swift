@@ -18,7 +18,8 @@ extension Command {
         flags: [
             Setting.queues.flag, Setting.slots.flag, Setting.build.flag, Setting.drainTimeout.flag, Setting.poll.flag,
             Setting.practice.flag, Setting.questsOn.flag, Setting.checkInsOn.flag, Setting.noticesOn.flag,
-            Setting.webhooksOn.flag, Setting.consoleOn.flag, Setting.gatewayOn.flag, Setting.listen.flag, Setting.token.flag,
+            Setting.webhooksOn.flag, Setting.consoleOn.flag, Setting.gatewayOn.flag, Setting.listen.flag,
+            Setting.token.flag,
             Setting.encryptionKeys.flag, Setting.directURL.flag, Setting.logLevel.flag, Setting.logFormat.flag,
             .single(
                 "name", "NAME", environment: .named("MILLRACE_WORKER_NAME"),
