@@ -103,6 +103,10 @@ import Testing
             let other = try await world.call("mood_log", mood, as: "bob")
             #expect([403, 404].contains(other.status), "\(other.text)")
             #expect(other.header("content-type") == "application/problem+json")
+            // Its word is no class; what it says reaches the caller all the same.
+            let state = try await world.call("check_in_arm", #"{"person": "ada"}"#)
+            #expect(state.status == 409 && state.word("class") == "conflict" && state.word("field") == "person")
+            #expect(state.word("detail") == "no contact of this person has a verified address", "\(state.text)")
             let nobody = try await world.call("mood_log", mood, as: nil)
             #expect(nobody.status == 401 && nobody.word("class") == "authentication")
             #expect(nobody.header("www-authenticate") == "Bearer error=\"invalid_token\"")

@@ -67,8 +67,10 @@ extension GatewayProblem {
     /// A refusal of a door says its class itself, in its DETAIL.
     private static func refusal(_ error: PostgresError.ServerError) -> GatewayProblem? {
         guard let detail = error.detail, detail.hasPrefix("{"), let value = try? JSONValue.read(detail),
-            let word = value["error"]?.text, let kind = ErrorClass(rawValue: word)
+            let word = value["error"]?.text
         else { return nil }
+        // A word that is no class, such as `wrong_state`, is of the class of its code; what it says is for the caller all the same.
+        let kind = ErrorClass(rawValue: word) ?? meaning(of: error)?.class ?? .invalid
         var problem = GatewayProblem(kind, error.message, field: value["field"]?.text, hint: error.hint)
         if kind == .quota {
             problem.limit = value["limit"]?.compact

@@ -18,7 +18,7 @@ struct OpenAPI: Sendable {
                 "title": "Millrace", "version": .string(version),
                 "description": .string(
                     "The door for apps. A function does what the database allows the person of the token to do."),
-                "license": ["name": "See the project's LICENSE", "url": "https://example.invalid/license"],
+                "license": ["name": "Apache License 2.0", "identifier": "Apache-2.0"],
             ],
             "servers": [["url": "/"]],
             "security": [["token": []]],
