@@ -10,7 +10,6 @@
 #include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
@@ -43,11 +42,6 @@ extern long syscall(long number, ...);
 /// A descriptor that becomes readable when the process has ended. Not in Debian 12's glibc headers, and syscall is variadic.
 static inline int millrace_pidfd(int process) {
     return (int)syscall(SYS_pidfd_open, process, 0);
-}
-
-/// Asks the kernel to signal this process when its parent dies. prctl is variadic, which Swift cannot call.
-static inline int millrace_die_with_parent(int signal) {
-    return prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0);
 }
 
 /// Glibc's Swift module leaves <sys/epoll.h> out, and its event is a packed union.
