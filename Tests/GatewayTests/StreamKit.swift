@@ -114,7 +114,12 @@ struct StreamGateway: Sendable {
         listening.headPatience = .seconds(300)
         listening.stallPatience = .seconds(300)
         listening.grace = .seconds(300)
-        listener = try Listener(listening, routes: streams.routes { try Self.caller(of: $0) }, log: .silent)
+        var served = GatewayService.Options(access: { try Self.caller(of: $0) }, role: role, version: "0")
+        served.rates.subject = nil
+        served.rates.address = nil
+        served.routes = streams.table
+        let service = GatewayService(served, pool: pool, own: pool, log: .silent)
+        listener = try Listener(listening, routes: service.routes, log: .silent)
     }
 
     func run() async throws {

@@ -130,7 +130,7 @@ import Testing
         options.perPerson = 2
         try await StreamKit.with(options: options) { kit in
             for (path, status) in [
-                ("/v1/me/events?topics=gossip", 500), ("/v1/me/events?topics=", 400), ("/v1/me/events?since=x", 400),
+                ("/v1/me/events?topics=gossip", 400), ("/v1/me/events?topics=", 400), ("/v1/me/events?since=x", 400),
                 ("/v1/me/events?since=-1", 400), ("/v1/me/events?wait=61", 400), ("/v1/me/events?wait=0", 400),
             ] {
                 let stream = try kit.stream(path)

@@ -2,7 +2,7 @@ import JSON
 import Listeners
 import Signatures
 
-/// What the database is told of a checked token: its own claims, with `sub`, and with `tenant` where another claim names it. Pure.
+/// What the database is told of a checked token: its own claims without `device`, and with `tenant` where another claim names it. Pure.
 struct GatewayClaims: Sendable {
     /// Dots lead inside.
     let tenantClaim: String
@@ -19,6 +19,8 @@ struct GatewayClaims: Sendable {
             throw GatewayAccess.refusal(
                 "the token is refused: its sub has more than \(Self.longestName) characters, or control characters")
         }
+        // In the database this claim says that a device's token was shown, which no issuer may say.
+        members.removeAll { $0.key == "device" }
         let tenant = try tenant(in: token.claims)
         if tenantClaim != "tenant" {
             members.removeAll { $0.key == "tenant" }

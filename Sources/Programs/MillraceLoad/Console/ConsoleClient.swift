@@ -13,7 +13,7 @@ enum ConsoleClient {
     /// One page, on a connection of its own.
     static func get(_ path: String, port: UInt16) -> Answer {
         let began = ContinuousClock.now
-        guard let client = connection(to: port) else { return Answer(body: "nobody listens") }
+        guard let client = Loopback.connection(to: port) else { return Answer(body: "nobody listens") }
         defer { close(client) }
         send("GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", on: client)
         var bytes: [UInt8] = []
@@ -35,7 +35,7 @@ enum ConsoleClient {
         private let ended = Atomic(false)
 
         fileprivate init(_ count: Int, port: UInt16) {
-            let clients = (0..<count).compactMap { _ in ConsoleClient.connection(to: port) }
+            let clients = (0..<count).compactMap { _ in Loopback.connection(to: port) }
             for client in clients {
                 ConsoleClient.send(
                     "GET /console/live?topic=fleet HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n",
@@ -71,25 +71,6 @@ enum ConsoleClient {
     }
 
     static func stream(_ count: Int, port: UInt16) -> Streams { Streams(count, port: port) }
-
-    private static func connection(to port: UInt16) -> Int32? {
-        let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        guard client >= 0 else { return nil }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        let connected = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                connect(client, pointer, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard connected == 0 else {
-            close(client)
-            return nil
-        }
-        return client
-    }
 
     private static func send(_ text: String, on client: Int32) {
         let bytes = Array(text.utf8)

@@ -95,7 +95,7 @@ final class GatewayCrowd: Sendable {
     }
 
     private func join(_ member: inout Member) {
-        guard let client = GatewayClient.connection(to: port) else { return }
+        guard let client = Loopback.connection(to: port) else { return }
         if member.manner == .slow {
             var small: Int32 = 4096
             setsockopt(client, SOL_SOCKET, SO_RCVBUF, &small, socklen_t(MemoryLayout<Int32>.size))

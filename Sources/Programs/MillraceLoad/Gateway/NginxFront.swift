@@ -60,7 +60,7 @@ final class NginxFront: Sendable {
         child.withLock { $0 = pid }
         let deadline = ContinuousClock.now + .seconds(10)
         while true {
-            if let client = GatewayClient.connection(to: port) {
+            if let client = Loopback.connection(to: port) {
                 close(client)
                 return
             }
