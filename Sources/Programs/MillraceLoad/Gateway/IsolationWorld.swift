@@ -211,7 +211,10 @@ struct IsolationWorld: Sendable {
     }
 
     /// Each person's calls, on connections that stay open.
-    func play(calls: Int, threads: Int = 8) async -> IsolationJudge.Tally {
+    /// Most wait for a stream that has nothing more to say, so there are many more threads than processors.
+    func play(calls: Int, threads: Int = 64, passed: @escaping @Sendable (Int) -> Void = { _ in }) async
+        -> IsolationJudge.Tally
+    {
         let judge = judge
         let tallies = await OnThreads.each(Array(0..<threads), threads: threads) { thread in
             var tally = IsolationJudge.Tally()
@@ -226,6 +229,7 @@ struct IsolationWorld: Sendable {
                     let answer = make(call, token: choices[place].token, client)
                     judge.judge(call, answer, reader: choices[place].user, step: step, into: &tally)
                 }
+                passed(choices.count)
             }
             return tally
         }
@@ -255,7 +259,7 @@ struct IsolationWorld: Sendable {
         case .call:
             return client.send(call.method, call.path, token: call.token ?? token, body: call.body?.compact)
         case .stream(let wanted):
-            return GatewayClient.stream(call.path, token: call.token ?? token, port: port, patience: 2) { events in
+            return GatewayClient.stream(call.path, token: call.token ?? token, port: port, patience: 1) { events in
                 events.count { $0.event == "change" } >= wanted
             }.answer
         }

@@ -1,5 +1,6 @@
 import MillraceCommand
 import Postgres
+import Synchronization
 
 extension Command {
     static let loadGatewayIsolation = Command(
@@ -60,8 +61,15 @@ struct GatewayIsolationScenario: Sendable {
         await connection.close()
         invocation.console.note("there are \(Humane.count(world.closed.count)) names that are no doors for apps")
         let doors = await world.tryDoors(most: invocation.parsed.integer("doors") ?? 1_000_000)
-        let began = ContinuousClock.now
-        let played = await world.play(calls: calls)
+        let (began, console) = (ContinuousClock.now, invocation.console)
+        let progress = Mutex((done: 0, tenths: Tenths()))
+        let played = await world.play(calls: calls) { some in
+            let done: Int? = progress.withLock { at in
+                at.done += some
+                return at.tenths.pass(at.done, of: users * calls) ? at.done : nil
+            }
+            if let done { console.note("\(Humane.count(done)) of \(Humane.count(users * calls)) calls") }
+        }
         let seconds = began.duration(to: .now) / .seconds(1)
         guard gateway.isAlive else { throw Failure("the gateway ended: \(gateway.said)") }
         try await gateway.stop()
