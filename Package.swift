@@ -375,7 +375,7 @@ let package = Package(
             dependencies: [
                 "Calendars", "Gateway", "JSON", "Listeners", "MillraceCommand", "Postgres", "Signatures", "Telemetry",
                 "Templates", "Threads", "TestSupport",
-            ], swiftSettings: strict),
+            ], exclude: ["Fuzz.swift"], swiftSettings: strict),
         .testTarget(name: "ModelTests", dependencies: ["Queues", "Threads", "Workers"], swiftSettings: strict),
         .testTarget(
             name: "MillraceMailTests", dependencies: ["Millrace", "MillraceMail", "Postgres", "TestSupport"],
@@ -433,21 +433,21 @@ let package = Package(
     ],
 )
 
-// deploy/fuzz builds this instead: a main of libFuzzer's that feeds the corpora's entry points.
+// deploy/fuzz builds this instead: a main of libFuzzer's that feeds the corpora's entry points. The tools of the build have mains of their
+// own, so the sanitizer is not for all targets.
 if Context.environment["MILLRACE_FUZZ"] != nil {
     package.targets.removeAll { $0.isTest || $0.name == "TestSupport" }
     package.products = [.executable(name: "millrace-fuzz", targets: ["Fuzz"])]
+    for target in package.targets where target.type == .regular {
+        target.swiftSettings = (target.swiftSettings ?? []) + [.unsafeFlags(["-sanitize=fuzzer"])]
+    }
     package.targets.append(
         .executableTarget(
             name: "Fuzz",
             dependencies: [
                 "Calendars", "Gateway", "JSON", "Listeners", "MillraceCommand", "Postgres", "Signatures", "Telemetry",
                 "Templates",
-            ], path: "Tests",
-            sources: [
-                "Fuzz/Fuzz.swift", "CorporaTests/Target.swift", "CorporaTests/Target+Command.swift",
-                "CorporaTests/Target+Gateway.swift", "CorporaTests/Target+Template.swift",
-                "CorporaTests/Target+Token.swift",
-            ],
-            swiftSettings: strict))
+            ], path: "Tests/CorporaTests", exclude: ["CorporaTests.swift"],
+            swiftSettings: strict + [.unsafeFlags(["-sanitize=fuzzer", "-parse-as-library"])],
+            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer"])]))
 }
