@@ -70,6 +70,7 @@ import Testing
             #expect(quota.status == 429 && quota.word("class") == "quota", "\(quota.text)")
             #expect(quota.json["limit"] == .number("100") && quota.json["used"] == .number("100.5"))
             #expect(quota.word("reset_date")?.hasPrefix("2030-02-01") == true)
+            #expect(quota.header("Retry-After") == "86400")
             #expect(quota.word("user_message") == "The limit for this service is reached. We have been told.")
             let invalid = try await world.call("own_jobs", #"{"page": 0}"#)
             #expect(invalid.status == 400 && invalid.word("field") == "page", "\(invalid.text)")

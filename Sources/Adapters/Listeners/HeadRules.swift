@@ -7,20 +7,23 @@ struct HeadRules: Sendable {
 
     let routes: [Route]
     let token: AccessToken?
+    var refusing: (@Sendable (ErrorAnswer, [Header]) -> Response)?
     var largestHead = 16_384
 
     func decide(_ head: RequestHead) -> Decision {
         if let refusal = malformed(head) {
-            return .answer(refusal.response, pattern: nil)
+            return .answer(response(to: refusal, head, by: nil), pattern: nil)
         }
         if head.method == "OPTIONS", head.target == "*" { return .answer(allowing(everyMethod), pattern: "*") }
         guard head.path.hasPrefix("/") else {
-            return .answer(ErrorAnswer(.invalid, "the path must begin with a slash").response, pattern: nil)
+            let refusal = ErrorAnswer(.invalid, "the path must begin with a slash")
+            return .answer(response(to: refusal, head, by: nil), pattern: nil)
         }
         let path = head.path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
         let here = routes.compactMap { route in route.match(path).map { (route, $0) } }
         guard let pattern = here.first?.0.pattern else {
-            return .answer(ErrorAnswer(.notFound, "there is nothing here").response, pattern: nil)
+            let refusal = ErrorAnswer(.notFound, "there is nothing here")
+            return .answer(response(to: refusal, head, by: nil), pattern: nil)
         }
         let allowed = allow(here.map(\.0.method))
         if head.method == "OPTIONS", !here.contains(where: { $0.0.method == .options }) {
@@ -60,7 +63,7 @@ struct HeadRules: Sendable {
     }
 
     private func response(to refusal: ErrorAnswer, _ head: RequestHead, by route: Route?) -> Response {
-        route?.refusing?(refusal, head.headers) ?? refusal.response
+        (route?.refusing ?? refusing)?(refusal, head.headers) ?? refusal.response
     }
 
     private func refused(_ head: RequestHead, by route: Route) -> ErrorAnswer? {

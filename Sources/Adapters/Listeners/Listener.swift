@@ -19,6 +19,10 @@ package final class Listener: Sendable {
         package var connectionMemory = 65_536
         /// How long requests may continue when it stops.
         package var grace = Duration.seconds(10)
+        /// Called when it stops and takes no further connections: what has no end of its own, such as a stream, is ended here.
+        package var closing: (@Sendable () async -> Void)?
+        /// The form of an error where no route says it; nil: the usual one.
+        package var refusing: (@Sendable (ErrorAnswer, [Header]) -> Response)?
         package var headPatience = Duration.seconds(15)
         package var stallPatience = Duration.seconds(20)
 
@@ -65,7 +69,7 @@ package final class Listener: Sendable {
         let tally = AnswerTally(log)
         self.tally = tally
         daemon = Daemon(
-            HeadRules(routes: routes, token: options.token), openConnections,
+            HeadRules(routes: routes, token: options.token, refusing: options.refusing), openConnections,
             serve: { exchange, route, request in
                 Task { await Self.serve(exchange, route, request, log) }  // each is cancelled when its own client goes
             },
@@ -101,6 +105,7 @@ package final class Listener: Sendable {
 
     private func close() async {
         daemon.quiesce()
+        await options.closing?()
         await quiet(for: options.grace)
         let late = daemon.exchanges
         if !late.isEmpty { log.warning("cutting requests that do not end", [("requests", "\(late.count)")]) }

@@ -181,7 +181,7 @@ package struct GatewayService: Sendable {
     }
 
     /// What the listener refuses before a handler is called, in the form of the rest.
-    private func refused(_ refusal: ErrorAnswer, _ headers: [Header]) -> Response {
+    package func refused(_ refusal: ErrorAnswer, _ headers: [Header]) -> Response {
         let requestID = RequestID.of(headers)
         var response = GatewayProblem(refusal).response(requestID: requestID)
         response.headers.append(Header("X-Request-Id", requestID))

@@ -1,4 +1,5 @@
 import Faults
+import FoundationEssentials
 package import JSON
 package import Listeners
 package import Postgres
@@ -76,8 +77,16 @@ extension GatewayProblem {
             problem.limit = value["limit"]?.compact
             problem.used = value["used"]?.compact
             problem.resetDate = value["reset_date"]?.compact
+            problem.retryAfter = value["reset_date"]?.text.flatMap { Self.seconds(until: $0, from: Date()) }
         }
         return problem
+    }
+
+    /// Seconds until a time as Postgres writes it, at most a day: who waits longer asks again anyway. nil: it is over, or no time.
+    static func seconds(until text: String, from now: Date) -> Int? {
+        guard let time = try? Date(text, strategy: .iso8601) else { return nil }
+        let seconds = time.timeIntervalSince(now).rounded(.up)
+        return seconds > 0 ? Int(min(seconds, 86_400)) : nil
     }
 
     /// What Postgres or the app's own triggers say. Their sentences are for who wrote the trigger, but the names of tables and
