@@ -116,7 +116,8 @@ extension Composer {
         options.signedRoutes = blobs(pool: own).routes
         let service = GatewayService(options, pool: calls, own: own, log: log)
         return GatewayWiring(
-            service: service, listener: try gatewayListener(service, access, feed, jobs, connections: most), access: access,
+            service: service, listener: try gatewayListener(service, access, feed, jobs, connections: most),
+            access: access,
             feed: feed,
             jobs: jobs, calls: calls, own: own)
     }
