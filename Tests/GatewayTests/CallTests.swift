@@ -72,6 +72,16 @@ import Testing
         }
     }
 
+    @Test func `a path that is not there, and a method that it does not take, are problems as well`() async throws {
+        try await GatewayWorld.with { world in
+            for (method, path, status) in [("GET", "/v1/nothing", 404), ("PATCH", "/v1/sync", 405)] {
+                let answer = try await world.ask(method, path)
+                #expect(answer.status == status && answer.header("Content-Type") == "application/problem+json")
+                #expect(answer.word("request_id") == answer.header("X-Request-Id"), "\(answer.text)")
+            }
+        }
+    }
+
     @Test func `what is not on the list is not there, and nobody names another caller`() async throws {
         try await GatewayWorld.with { world in
             for name in [

@@ -12,7 +12,7 @@ import Testing
             returns int language plpgsql as $$ begin
             raise exception using errcode = code, message = message, detail = detail, hint = hint; end $$;
         create function millrace.fail_quota() returns void language plpgsql as $$ begin
-            perform millrace.refuse_quota('too many pages', 'tenant', 'Wait.', 100, 100.5, '2030-02-01'); end $$;
+            perform millrace.refuse_quota('too many pages', 'tenant', 'Wait.', 100, 100.5, '2030-02-01 00:00:00.25'); end $$;
         create function millrace.fail_read(d date, t text default null) returns date language sql as $$ select d $$;
         create table millrace.app_thing (id int primary key, other int references millrace.app_thing, small int check (small < 5), needed int not null);
         create function millrace.app_put(id int, other int default null, small int default 1, needed int default 1) returns void

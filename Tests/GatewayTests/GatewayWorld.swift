@@ -66,11 +66,10 @@ struct GatewayWorld: Sendable {
         let own = Pool(place, size: 2)
         let service = GatewayService(options, pool: pool, own: own, log: setup.log)
         var listening = Listener.Options(address: try #require(ListenAddress("127.0.0.1:0")), token: nil)
-        listening.isGuarded = true
         listening.grace = .seconds(1)
         listening.headPatience = .seconds(300)
         listening.stallPatience = .seconds(300)
-        let listener = try Listener(listening, routes: service.routes, log: setup.log)
+        let listener = try service.listener(listening)
         let world = GatewayWorld(
             database: database, owner: owner, service: service, role: role, port: listener.address.port)
         async let answering: Void = listener.run()

@@ -119,7 +119,7 @@ struct StreamGateway: Sendable {
         served.rates.address = nil
         served.routes = streams.table
         let service = GatewayService(served, pool: pool, own: pool, log: .silent)
-        listener = try Listener(listening, routes: service.routes, log: .silent)
+        listener = try service.listener(listening)
     }
 
     func run() async throws {

@@ -224,6 +224,17 @@ import Testing
         }
     }
 
+    @Test func `a listener that stops answers its long polls at once`() async throws {
+        var options = FeedHub.Options()
+        options.tick = .seconds(86_400)  // so that no clock ends them
+        try await StreamKit.with(options: options) { kit in
+            let poll = try kit.stream("/v1/me/events?wait=30")
+            try await eventually("it has joined") { await kit.hub.streams == 1 }
+            kit.gateways[0].listener.stop()
+            #expect(try await poll.body().contains(#""events":[]"#))
+        }
+    }
+
     @Test func `writers are asked to tell only while somebody reads`() async throws {
         try await StreamKit.with { kit in
             let held =

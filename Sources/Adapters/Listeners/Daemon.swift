@@ -158,7 +158,10 @@ final class Daemon: Sendable {
     /// library's goes nowhere.
     fileprivate func refuseWhatIsMalformed() {
         for exchange in exchanges {
-            exchange.refuseBeforeItBegins { reception.malformed(HeaderReading(of: $0).headers) }
+            exchange.refuseBeforeItBegins {
+                let headers = HeaderReading(of: $0).headers
+                return reception.malformed(headers).map { reception.response(to: $0, headers) }
+            }
         }
     }
 

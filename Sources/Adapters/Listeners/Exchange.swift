@@ -95,14 +95,14 @@ package final class Exchange: Sendable {
     }
 
     /// Answers on the socket itself, before the library does, and cuts the connection; only while the library reads the head.
-    func refuseBeforeItBegins(_ judge: (OpaquePointer) -> ErrorAnswer?) {
+    func refuseBeforeItBegins(_ judge: (OpaquePointer) -> Response?) {
         guard !hasBegun.withLock({ $0 }) else { return }
         guard let connection = state.withLock({ $0.connection }), let refusal = judge(connection.pointer) else {
             return
         }
         note.withLock { $0.status = refusal.status }
         let socket = millrace_mhd_socket(connection.pointer)
-        let bytes = refusal.response.wholeMessage
+        let bytes = refusal.wholeMessage
         _ = send(socket, bytes, bytes.count, Int32(truncatingIfNeeded: MSG_NOSIGNAL | MSG_DONTWAIT))
         shutdown(socket, Int32(SHUT_RDWR))
     }

@@ -12,18 +12,18 @@ struct HeadRules: Sendable {
 
     func decide(_ head: RequestHead) -> Decision {
         if let refusal = malformed(head) {
-            return .answer(response(to: refusal, head, by: nil), pattern: nil)
+            return .answer(response(to: refusal, head.headers), pattern: nil)
         }
         if head.method == "OPTIONS", head.target == "*" { return .answer(allowing(everyMethod), pattern: "*") }
         guard head.path.hasPrefix("/") else {
             let refusal = ErrorAnswer(.invalid, "the path must begin with a slash")
-            return .answer(response(to: refusal, head, by: nil), pattern: nil)
+            return .answer(response(to: refusal, head.headers), pattern: nil)
         }
         let path = head.path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
         let here = routes.compactMap { route in route.match(path).map { (route, $0) } }
         guard let pattern = here.first?.0.pattern else {
             let refusal = ErrorAnswer(.notFound, "there is nothing here")
-            return .answer(response(to: refusal, head, by: nil), pattern: nil)
+            return .answer(response(to: refusal, head.headers), pattern: nil)
         }
         let allowed = allow(here.map(\.0.method))
         if head.method == "OPTIONS", !here.contains(where: { $0.0.method == .options }) {
@@ -37,7 +37,7 @@ struct HeadRules: Sendable {
             let refusal = ErrorAnswer(
                 .invalid, "this path does not take \(head.method.prefix(20))", status: 405,
                 headers: [Header("Allow", allowed)])
-            return .answer(response(to: refusal, head, by: here.first?.0), pattern: pattern)
+            return .answer(response(to: refusal, head.headers), pattern: pattern)
         }
         return admit(head, to: route, raw)
     }
@@ -47,23 +47,25 @@ struct HeadRules: Sendable {
         for (name, value) in raw {
             guard let decoded = Escapes.decoded(value) else {
                 let refusal = ErrorAnswer(.invalid, "the path cannot be decoded", field: name)
-                return .answer(response(to: refusal, head, by: route), pattern: route.pattern)
+                return .answer(response(to: refusal, head.headers), pattern: route.pattern)
             }
             parameters[name] = decoded
         }
         guard let query = Escapes.query(head.query) else {
             let refusal = ErrorAnswer(.invalid, "the query cannot be decoded")
-            return .answer(response(to: refusal, head, by: route), pattern: route.pattern)
+            return .answer(response(to: refusal, head.headers), pattern: route.pattern)
         }
-        if let refusal = refused(head, by: route) { return .answer(refusal.response, pattern: route.pattern) }
+        if let refusal = refused(head, by: route) {
+            return .answer(response(to: refusal, head.headers), pattern: route.pattern)
+        }
         if let length = head.length, length > route.limit {
-            return .answer(response(to: .tooLarge(route.limit), head, by: route), pattern: route.pattern)
+            return .answer(response(to: .tooLarge(route.limit), head.headers), pattern: route.pattern)
         }
         return .serve(route, parameters: parameters, query: query)
     }
 
-    private func response(to refusal: ErrorAnswer, _ head: RequestHead, by route: Route?) -> Response {
-        (route?.refusing ?? refusing)?(refusal, head.headers) ?? refusal.response
+    func response(to refusal: ErrorAnswer, _ headers: [Header]) -> Response {
+        refusing?(refusal, headers) ?? refusal.response
     }
 
     private func refused(_ head: RequestHead, by route: Route) -> ErrorAnswer? {

@@ -19,9 +19,7 @@ package final class Listener: Sendable {
         package var connectionMemory = 65_536
         /// How long requests may continue when it stops.
         package var grace = Duration.seconds(10)
-        /// Called when it stops and takes no further connections: what has no end of its own, such as a stream, is ended here.
-        package var closing: (@Sendable () async -> Void)?
-        /// The form of an error where no route says it; nil: the usual one.
+        /// The form of an error that the listener finds before a handler is called; nil: that of `ErrorAnswer`.
         package var refusing: (@Sendable (ErrorAnswer, [Header]) -> Response)?
         package var headPatience = Duration.seconds(15)
         package var stallPatience = Duration.seconds(20)
@@ -105,7 +103,6 @@ package final class Listener: Sendable {
 
     private func close() async {
         daemon.quiesce()
-        await options.closing?()
         await quiet(for: options.grace)
         let late = daemon.exchanges
         if !late.isEmpty { log.warning("cutting requests that do not end", [("requests", "\(late.count)")]) }

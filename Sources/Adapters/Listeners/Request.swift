@@ -46,6 +46,9 @@ package struct Request: Sendable {
     package func parameter(_ name: String) -> String { parameters[name] ?? "" }
     package func query(_ name: String) -> String? { query.first { $0.name == name }?.value }
 
+    /// Called once when the listener closes: an answer that waits for something should be given then, or it is cut after the grace.
+    package func whenClosing(_ call: @escaping @Sendable () -> Void) { body.exchange.whenClosing(call) }
+
     /// Adds a word to the line that the log gets when this request has been answered.
     package func note(_ name: String, _ value: String) {
         body.exchange.note.withLock { $0.additions.append((name, value)) }

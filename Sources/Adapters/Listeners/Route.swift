@@ -15,8 +15,6 @@ package struct Route: Sendable {
     package let access: Access
     /// The most bytes of a body.
     package let limit: Int
-    /// The form of an error that the listener finds before the handler is called; nil: the form of every other route.
-    package var refusing: (@Sendable (ErrorAnswer, [Header]) -> Response)?
     package let handle: @Sendable (Request) async throws -> Response
     let parts: [Part]
 

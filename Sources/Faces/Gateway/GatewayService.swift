@@ -66,15 +66,20 @@ package struct GatewayService: Sendable {
         addresses = ClientAddress(proxies: options.proxies)
     }
 
-    /// For a listener whose routes check their callers themselves.
-    package var routes: [Route] {
+    /// A listener for its routes, which check their callers themselves, and for more.
+    package func listener(_ given: Listener.Options, with more: [Route] = []) throws(ListenerError) -> Listener {
+        var options = given
+        options.isGuarded = true
+        options.refusing = { refusal, headers in refused(refusal, headers) }
+        return try Listener(options, routes: more + routes, log: log)
+    }
+
+    private var routes: [Route] {
         let table = table
         var routes = table.map { route in
-            var made = Route(route.method, route.path, access: .verified, limit: route.limit) { request in
+            Route(route.method, route.path, access: .verified, limit: route.limit) { request in
                 await answer(request, by: route)
             }
-            made.refusing = { refusal, headers in refused(refusal, headers) }
-            return made
         }
         var paths: [String] = []
         for route in table where !paths.contains(route.path) { paths.append(route.path) }
@@ -181,7 +186,7 @@ package struct GatewayService: Sendable {
     }
 
     /// What the listener refuses before a handler is called, in the form of the rest.
-    package func refused(_ refusal: ErrorAnswer, _ headers: [Header]) -> Response {
+    private func refused(_ refusal: ErrorAnswer, _ headers: [Header]) -> Response {
         let requestID = RequestID.of(headers)
         var response = GatewayProblem(refusal).response(requestID: requestID)
         response.headers.append(Header("X-Request-Id", requestID))

@@ -77,15 +77,16 @@ extension GatewayProblem {
             problem.limit = value["limit"]?.compact
             problem.used = value["used"]?.compact
             problem.resetDate = value["reset_date"]?.compact
-            problem.retryAfter = value["reset_date"]?.text.flatMap { Self.seconds(until: $0, from: Date()) }
+            problem.retryAfter = value["reset_date"]?.text.flatMap { Self.seconds(until: $0) }
         }
         return problem
     }
 
-    /// Seconds until a time as Postgres writes it, at most a day: who waits longer asks again anyway. nil: it is over, or no time.
-    static func seconds(until text: String, from now: Date) -> Int? {
-        guard let time = try? Date(text, strategy: .iso8601) else { return nil }
-        let seconds = time.timeIntervalSince(now).rounded(.up)
+    /// Seconds until a time as Postgres writes it in JSON, at most a day. nil: it is over, or no time.
+    private static func seconds(until text: String) -> Int? {
+        let forms = [true, false].map { Date.ISO8601FormatStyle(includingFractionalSeconds: $0) }
+        guard let time = forms.lazy.compactMap({ try? Date(text, strategy: $0) }).first else { return nil }
+        let seconds = time.timeIntervalSinceNow.rounded(.up)
         return seconds > 0 ? Int(min(seconds, 86_400)) : nil
     }
 

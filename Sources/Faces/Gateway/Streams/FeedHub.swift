@@ -102,16 +102,8 @@ package actor FeedHub {
             await read()
             group.cancelAll()
         }
-        close()
-    }
-
-    /// Ends all streams and long polls, and those that come from now on.
-    package func close() {
         isOver = true
-        for (number, reader) in readers {
-            leave(number)
-            reader.reader.end(.closing)
-        }
+        for reader in readers.values { reader.reader.end(.closing) }
         answerWaiting(upTo: .max, with: false)
     }
 }
@@ -158,10 +150,6 @@ extension FeedHub {
     ) -> Joined {
         guard let position, let missed = ring.entries(of: filter, after: start) else { return .farBehind }
         guard missed.isEmpty else { return .behind(missed, position: position) }
-        guard !isOver else {
-            reader.end(.closing)
-            return .joined(0)
-        }
         nextReader += 1
         readers[nextReader] = Reader(
             reader: reader, filter: filter, position: max(start, position), expires: expires, until: until)

@@ -19,7 +19,7 @@ package struct FeedStreams: Sendable {
     /// Everything that concerns the caller: `/v1/me/events`.
     package func mine(_ request: Request, as caller: GatewayCaller) async throws -> Response {
         let query = try StreamQuery(request)
-        return try await answer(query, try filter(caller, topics: query.topics), caller)
+        return try await answer(request, query, try filter(caller, topics: query.topics), caller)
     }
 
     /// `/v1/documents/{id}/events`
@@ -29,7 +29,7 @@ package struct FeedStreams: Sendable {
             throw ErrorAnswer(.notFound, "there is no such document", field: "id")
         }
         return try await answer(
-            try StreamQuery(request), try filter(caller, topics: ["documents"], ref: id), caller)
+            request, try StreamQuery(request), try filter(caller, topics: ["documents"], ref: id), caller)
     }
 
     /// `/v1/lessons/{id}/events`
@@ -39,7 +39,7 @@ package struct FeedStreams: Sendable {
             throw ErrorAnswer(.notFound, "there is no such lesson", field: "id")
         }
         let query = try StreamQuery(request)
-        return try await answer(query, try filter(caller, topics: query.topics, lesson: id), caller)
+        return try await answer(request, query, try filter(caller, topics: query.topics, lesson: id), caller)
     }
 
     /// The tenant is found as `millrace.caller_tenant` finds it.
@@ -54,10 +54,12 @@ package struct FeedStreams: Sendable {
         return FeedFilter(person: caller.subject, tenant: tenant, topics: topics, ref: ref, lesson: lesson)
     }
 
-    private func answer(_ query: StreamQuery, _ filter: FeedFilter, _ caller: GatewayCaller) async throws -> Response {
+    private func answer(
+        _ request: Request, _ query: StreamQuery, _ filter: FeedFilter, _ caller: GatewayCaller
+    ) async throws -> Response {
         try await hub.admit(caller.subject)
         let opening = try await opening(query, filter, caller)
-        if let wait = query.wait { return try await poll(opening, filter, caller, wait) }
+        if let wait = query.wait { return try await poll(request, opening, filter, caller, wait) }
         return Response(
             headers: EventStream.headers,
             body: .stream { writer in try await stream(opening, filter, caller, writer) })
@@ -135,12 +137,12 @@ extension FeedStreams {
     }
 
     private func poll(
-        _ opening: Opening, _ filter: FeedFilter, _ caller: GatewayCaller, _ wait: Duration
+        _ request: Request, _ opening: Opening, _ filter: FeedFilter, _ caller: GatewayCaller, _ wait: Duration
     ) async throws -> Response {
         var (pieces, position) = (opening.entries.map(\.piece), opening.position)
         let until = ContinuousClock.now + wait
         while pieces.isEmpty, !opening.isReset, !Task.isCancelled {
-            let poll = LongPoll(most: FeedStore.page)
+            let poll = LongPoll(request, most: FeedStore.page)
             switch await hub.join(poll, filter, from: position, expires: caller.expires, until: until) {
             case .joined(let number):
                 await poll.wait()

@@ -80,13 +80,8 @@ package actor JobHub {
             log.warning("followed jobs wait for the database", [("error", "\(error)")])
             return .pause
         }
-        close()
-    }
-
-    /// Ends all streams and long polls, and those that come from now on.
-    package func close() {
         isOver = true
-        for number in Array(followers.keys) { end(number, .closing) }
+        for follower in followers.values { follower.reader.end(.closing) }
     }
 
     func admit(_ person: String) throws(ErrorAnswer) {
@@ -106,10 +101,6 @@ package actor JobHub {
         _ job: Int64, _ reader: any StreamReader, from position: Int64, _ caller: GatewayCaller,
         until: ContinuousClock.Instant? = nil
     ) -> Int {
-        guard !isOver else {
-            reader.end(.closing)
-            return 0
-        }
         next += 1
         followers[next] = Follower(
             job: job, reader: reader, person: caller.subject, expires: caller.expires, until: until,

@@ -31,7 +31,7 @@ package struct JobStreams: Sendable {
                     await hub.leave(number)
                 })
         }
-        let poll = LongPoll(most: 1)
+        let poll = LongPoll(request, most: 1)
         let number = await hub.follow(id, poll, from: since, caller, until: .now + wait)
         await poll.wait()
         await hub.leave(number)

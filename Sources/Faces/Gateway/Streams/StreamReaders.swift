@@ -55,8 +55,9 @@ final class LongPoll: StreamReader {
     private let found = Mutex<[StreamPiece]>([])
     private let ended = Signal()
 
-    init(most: Int) {
+    init(_ request: Request, most: Int) {
         self.most = most
+        request.whenClosing { [ended] in ended.fire() }
     }
 
     var pieces: [StreamPiece] { found.withLock { $0 } }

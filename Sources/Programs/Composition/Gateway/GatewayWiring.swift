@@ -116,30 +116,20 @@ extension Composer {
         options.signedRoutes = blobs(pool: own).routes
         let service = GatewayService(options, pool: calls, own: own, log: log)
         return GatewayWiring(
-            service: service, listener: try gatewayListener(service, access, feed, jobs, connections: most),
-            access: access,
-            feed: feed,
-            jobs: jobs, calls: calls, own: own)
+            service: service, listener: try gatewayListener(service, access, connections: most), access: access,
+            feed: feed, jobs: jobs, calls: calls, own: own)
     }
 
     private func gatewayListener(
-        _ service: GatewayService, _ access: GatewayAccess, _ feed: FeedHub, _ jobs: JobHub, connections: Int
+        _ service: GatewayService, _ access: GatewayAccess, connections: Int
     ) throws(Failure) -> Listener {
         var options = Listener.Options(address: try settings.address(.gatewayListen, of: "the gateway"), token: nil)
-        // Each caller shows a token of its own.
-        options.isGuarded = true
         options.connections = connections
         // 10,000 open streams: 418 MB, and 590 with twice as much.
         options.connectionMemory = 32_768
         // Behind a proxy all come from one address; the rates of the service tell its clients apart.
         options.perAddress = connections
         options.grace = min(settings.drainTimeout, .seconds(10))
-        // Streams have no end of their own; a client opens its stream again elsewhere, and misses nothing.
-        options.closing = {
-            await feed.close()
-            await jobs.close()
-        }
-        options.refusing = { refusal, headers in service.refused(refusal, headers) }
         let alive = Route(.get, "/livez", access: .everyone) { _ in .json("{\"live\":true}\n") }
         let ready = Route(.get, "/readyz", access: .everyone) { _ in
             let reason = await GatewayWiring.reason(service, access)
@@ -148,7 +138,7 @@ extension Composer {
                 status: reason == nil ? 200 : 503)
         }
         do {
-            return try Listener(options, routes: [alive, ready] + service.routes, log: log)
+            return try service.listener(options, with: [alive, ready])
         } catch {
             throw Failure(error.needsCare ? .misused : .failed, error.description, hint: error.hint)
         }

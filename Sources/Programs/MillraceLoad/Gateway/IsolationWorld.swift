@@ -212,9 +212,10 @@ struct IsolationWorld: Sendable {
 
     /// Each person's calls, on connections that stay open.
     /// Most wait for a stream that has nothing more to say, so there are many more threads than processors.
-    func play(calls: Int, threads: Int = 64, passed: @escaping @Sendable (Int) -> Void = { _ in }) async
-        -> IsolationJudge.Tally
-    {
+    /// - Parameter passed: told of each round of calls that is over.
+    func play(
+        calls: Int, threads: Int = 64, passed: @escaping @Sendable (Int) -> Void
+    ) async -> IsolationJudge.Tally {
         let judge = judge
         let tallies = await OnThreads.each(Array(0..<threads), threads: threads) { thread in
             var tally = IsolationJudge.Tally()
