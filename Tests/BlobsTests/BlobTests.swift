@@ -230,7 +230,7 @@ import Testing
             async let again = store.put(bytes)
             try await eventually("the put waits for the sweep") {
                 try await connection.bool(
-                    "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%blob_touch%')"
+                    "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%blob_touch%')"
                 )
             }
             try await sweeper.run("commit")

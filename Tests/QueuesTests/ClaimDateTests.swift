@@ -18,7 +18,10 @@ import Testing
             async let taken = worker.claim(number: 16)
             try await eventually("the claim waits for the table") {
                 try await watcher.int(
-                    "select count(*) from pg_locks where not granted and relation = 'millrace.ready'::regclass") == 1
+                    """
+                    select count(*) from pg_locks where not granted and relation = 'millrace.ready'::regclass
+                       and database = (select oid from pg_database where datname = current_database())
+                    """) == 1
             }
             let back = try await holder.enqueue()
             let there = try #require(try await holder.value("select clock_timestamp()"))

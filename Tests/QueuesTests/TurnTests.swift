@@ -36,7 +36,8 @@ import Testing
             select count(pg_advisory_lock(class)) from generate_series(1297239619, 1297239642) class;
             select count(pg_advisory_lock(hashtextextended('millrace.template ' || name, 0))) from unnest(array['welcome', 'bill']) name;
             select count(pg_advisory_lock(session)) from generate_series(1, 3) session;
-            select count(pg_try_advisory_lock(classid::int, objid::int)) from pg_locks where locktype = 'advisory' and objsubid = 2
+            select count(pg_try_advisory_lock(classid::int, objid::int)) from pg_locks
+             where locktype = 'advisory' and objsubid = 2 and database = (select oid from pg_database where datname = current_database())
             """)
     }
 

@@ -34,8 +34,11 @@ import Testing
             async let stolen: Void = thief.run("select pg_advisory_lock(\(session))")
             try await waitUntilBlocked(process, seenBy: connection)
             let listener = try await connection.int(
-                "select l.pid from pg_locks l where l.locktype = 'advisory' and l.granted and l.objsubid = 1 and l.classid::bigint << 32 | l.objid::bigint = \(session)"
-            )
+                """
+                select l.pid from pg_locks l
+                 where l.locktype = 'advisory' and l.granted and l.objsubid = 1 and l.classid::bigint << 32 | l.objid::bigint = \(session)
+                   and l.database = (select oid from pg_database where datname = current_database())
+                """)
             try await connection.run("select pg_terminate_backend(\(listener))")
             try await stolen
             try await eventually("the worker listens again; it says: \(worker.output)") {

@@ -19,7 +19,7 @@ import Testing
                 environment: ["NOTIFY_SOCKET": manager.name])
             try await eventually("the worker waits for the table; it says: \(worker.output)") {
                 try await other.bool(
-                    "select exists (select from pg_stat_activity where query like '%session_open%' and wait_event_type = 'Lock')"
+                    "select exists (select from pg_stat_activity where datname = current_database() and query like '%session_open%' and wait_event_type = 'Lock')"
                 )
             }
             #expect(!manager.heard("READY=1"))

@@ -130,7 +130,8 @@ import Testing
             let listener = Task { await hearing.run() }
             try await eventually("somebody listens") {
                 try await connection.bool(
-                    "select count(*) > 0 from pg_stat_activity where query ilike 'listen %millrace_templates%'")
+                    "select count(*) > 0 from pg_stat_activity where datname = current_database() and query ilike 'listen %millrace_templates%'"
+                )
             }
             for (text, store) in [("2", deaf), ("3", hearing), ("4", hearing), ("5", deaf)] {
                 _ = try await store.render("hello", data: [:])

@@ -34,6 +34,10 @@ import Testing
         try write(
             "func long() {\n" + String(repeating: "    print(1)\n", count: 80) + "}\n",
             to: "Sources/Engine/Queues/Five.swift")
+        try write(
+            "let count = \"select count(*) from \" + \"x\"\nlet all = \"select count(*) from pg_\u{6c}ocks\"\n"
+                + "let mine = \"select 1 from pg_\u{6c}ocks where database = current_database()\"\n",
+            to: "Tests/QueuesTests/Six.swift")
         let outcome = try await Program.run(
             "python3", [root.appending(path: "deploy/check-house").path], errors: true)
         #expect(outcome.status == 1)
@@ -41,7 +45,8 @@ import Testing
             "the type Twice stands in Jobs and Mail", "Two.swift imports C: CZlib",
             "Two.swift imports another domain: Quests", "Three.swift (Engine) imports Mail (Domains)",
             "Three.swift:2 says", "Four.swift has 401 lines", "Five.swift:1 is 82 lines long",
-            "the lock 1297239619, 0 has 2 purposes",
+            "the lock 1297239619, 0 has 2 purposes", "Six.swift:2 asks the whole server",
         ] { #expect(outcome.text.contains(words), "\(words): \(outcome.text)") }
+        #expect(!outcome.text.contains("Six.swift:1") && !outcome.text.contains("Six.swift:3"), "\(outcome.text)")
     }
 }
