@@ -64,6 +64,7 @@ package enum Schema {
         Script(name: "055_console", bytes: Embedded._055_console),
         Script(name: "056_feed", bytes: Embedded._056_feed),
         Script(name: "057_gateway", bytes: Embedded._057_gateway),
+        Script(name: "058_document_choices", bytes: Embedded._058_document_choices),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

@@ -37,6 +37,36 @@ begin
     return d;
 end $$;
 
+-- The choices among the options, without those that are the default:
+--   mode      skip: a page's own text counts; force: every page is read in its picture; redo: so is a page that was read before
+--   format    pdf; pdfa-2b: a copy for an archive
+--   level     true: pages askew are levelled in the copy
+--   clean     true: pages are cleaned in the copy
+--   pictures  keep; lossless: smaller without loss; small: smaller with some loss
+--   split     off; separators: a page with a separating barcode ends a document
+create or replace function millrace.document_choices(given jsonb) returns jsonb
+language plpgsql immutable as $$
+declare
+    rule record;
+    choices jsonb := '{}';
+begin
+    for rule in
+        select * from (values ('mode', '["skip", "force", "redo"]'::jsonb), ('format', '["pdf", "pdfa-2b"]'), ('level', '[false, true]'), ('clean', '[false, true]'),
+            ('pictures', '["keep", "lossless", "small"]'), ('split', '["off", "separators"]')) r (name, known)
+    loop
+        if given ? rule.name then
+            if not rule.known @> jsonb_build_array(given -> rule.name) then
+                perform millrace.refuse(format('options.%s is unknown', rule.name), 'options.' || rule.name, format('Known are %s.',
+                    (select string_agg(k, ', ') from jsonb_array_elements_text(rule.known) k)));
+            end if;
+            if given -> rule.name <> rule.known -> 0 then
+                choices := choices || jsonb_build_object(rule.name, given -> rule.name);
+            end if;
+        end if;
+    end loop;
+    return choices;
+end $$;
+
 create or replace function millrace.document_options(given jsonb, out languages text[], out policy text, out dpi int, out outputs text[])
 language plpgsql immutable as $$
 declare
@@ -48,9 +78,9 @@ begin
     if jsonb_typeof(given) is distinct from 'object' then
         perform millrace.refuse('options is not a JSON object', 'options', 'Give an object such as {"languages": ["eng"]}.');
     end if;
-    select k into name from jsonb_object_keys(given) k where k not in ('languages', 'policy', 'dpi', 'outputs') limit 1;
+    select k into name from jsonb_object_keys(given) k where k not in ('languages', 'policy', 'dpi', 'outputs', 'mode', 'format', 'level', 'clean', 'pictures', 'split') limit 1;
     if found then
-        perform millrace.refuse(format('options.%s is unknown', left(name, 60)), 'options', 'Known are languages, policy, dpi and outputs.');
+        perform millrace.refuse(format('options.%s is unknown', left(name, 60)), 'options', 'Known are languages, policy, dpi, outputs, mode, format, level, clean, pictures and split.');
     end if;
     if given ? 'languages' and (jsonb_typeof(given -> 'languages') <> 'array' or jsonb_array_length(given -> 'languages') not between 1 and 8
         or exists (select from jsonb_array_elements(given -> 'languages') e where jsonb_typeof(e) <> 'string' or e #>> '{}' !~ '^[a-z]{3}(_[A-Za-z]{1,12})?$'))
@@ -174,9 +204,10 @@ begin
             the_size := b.size;
         end if;
         insert into millrace.document (id, title, mime_type, size, blob, source, lesson_id, tenant, owner, caller, status, stage, languages, policy, dpi, outputs,
-            created_at, changed_at, digest)
+            choices, created_at, changed_at, digest)
         values (the_id, document_register.title, lower(document_register.mime_type), the_size, the_blob, case when the_blob is null then storage_url end,
-            document_register.lesson_id, the_tenant, me, document_register.caller, 'processing', 'receive', o.languages, o.policy, o.dpi, o.outputs, t, t, the_digest)
+            document_register.lesson_id, the_tenant, me, document_register.caller, 'processing', 'receive', o.languages, o.policy, o.dpi, o.outputs,
+            millrace.document_choices(coalesce(document_register.options, '{}')), t, t, the_digest)
             on conflict do nothing;
         if found then
             if not millrace.quota_use(the_tenant, 'documents', 1) then

@@ -1,4 +1,5 @@
 import Blobs
+import FoundationEssentials
 import Jobs
 import Pages
 package import Postgres
@@ -33,6 +34,12 @@ package struct DocumentStore: Sendable {
         var cpu: Duration
         /// The CPU seconds that its tenant has left; nil: no limit.
         var cpuLeft: Double?
+        var choicesJSON: [UInt8]?
+
+        /// For a page, with its own mode.
+        func choices() throws -> DocumentChoices {
+            try choicesJSON.map { try JSONDecoder().decode(DocumentChoices.self, from: Data($0)) } ?? DocumentChoices()
+        }
     }
 
     /// nil: there is nothing left to do.
@@ -40,7 +47,7 @@ package struct DocumentStore: Sendable {
         try await ask(
             """
             select title, source, encode(blob, 'hex'), size, inspection, languages, policy, dpi, outputs, tenant, coalesce(pages, 0), pages_done, pages_failed,
-                   signed, encrypted, password, tries, cpu_ms, cpu_left
+                   signed, encrypted, password, tries, cpu_ms, cpu_left, choices
               from millrace.document_take($1, $2::text::uuid, $3, $4)
             """, job.named + [.int4(job.page)]
         ) { row throws(PostgresError) in
@@ -52,7 +59,8 @@ package struct DocumentStore: Sendable {
                 outputs: try row.strings(8), tenant: row.optionalString(9), pages: Int(try row.int(10)),
                 done: Int(try row.int(11)), failed: Int(try row.int(12)), isSigned: try row.bool(13),
                 isEncrypted: try row.bool(14), password: row.optionalString(15), tries: Int(try row.int(16)),
-                cpu: .milliseconds(try row.int(17)), cpuLeft: row.optionalDouble(18))
+                cpu: .milliseconds(try row.int(17)), cpuLeft: row.optionalDouble(18),
+                choicesJSON: row.optionalJSON(19))
         }.first
     }
 
