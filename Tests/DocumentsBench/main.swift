@@ -4,7 +4,8 @@ import Glibc
 import Pages
 import Sandbox
 
-// documents-bench <jobs> <models> <file> <output.pdf>: one document through all stages, what it took as JSON, its text beside the PDF.
+// documents-bench <jobs> <models> <file> <output.pdf>: one document through all stages, what it took as JSON, its text and the structure of
+// its pages beside the PDF.
 
 func complain(_ text: String) -> Never {
     let bytes = Array("error: \(text)\n".utf8)
@@ -59,6 +60,10 @@ do {
     reading.usage[.assemble] = assembled.usage
     let text = reading.texts.sorted { $0.key < $1.key }.map(\.value.text).joined(separator: "\u{c}")
     try Data(text.utf8).write(to: URL(filePath: words[4] + ".txt"))
+    let structures = reading.texts.sorted { $0.key < $1.key }.map { PageStructure(of: $0.value) }
+    try JSONEncoder().encode(structures).write(to: URL(filePath: words[4] + ".structure.json"))
+    try JSONEncoder().encode(reading.texts.sorted { $0.key < $1.key }.map(\.value)).write(
+        to: URL(filePath: words[4] + ".pages.json"))
     var own = rusage()
     getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &own)
     let parent =

@@ -21,6 +21,13 @@ extension OwnText {
                 }
             }
         }
+        out.add(text.rulings == nil ? 0 : 1)
+        if let rulings = text.rulings {
+            for lines in [rulings.across, rulings.down] {
+                out.add(lines.count)
+                for box in lines { for edge in [box.left, box.top, box.right, box.bottom] { out.add(edge) } }
+            }
+        }
         return out.bytes
     }
 
@@ -49,6 +56,7 @@ extension OwnText {
             }
             text.blocks.append(block)
         }
+        if try rest.number() == 1 { text.rulings = Rulings(across: try rest.boxes(), down: try rest.boxes()) }
         guard rest.isEmpty else { throw DocumentRefusal(.internal, "a page's text has more to it than it says") }
         self.text = text
     }
@@ -83,6 +91,14 @@ private struct Unpacker {
         guard count <= bytes.count - at else { throw DocumentRefusal(.internal, "a page's text ends too early") }
         defer { at += count }
         return at..<at + count
+    }
+
+    mutating func boxes() throws(DocumentRefusal) -> [Box] {
+        var boxes: [Box] = []
+        for _ in 0..<(try count(ofAtLeast: 32)) {
+            boxes.append(Box(try double(), try double(), try double(), try double()))
+        }
+        return boxes
     }
 
     mutating func number() throws(DocumentRefusal) -> Int {

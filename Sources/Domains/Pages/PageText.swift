@@ -116,6 +116,8 @@ package struct PageText: Codable, Sendable, Equatable {
     package var preparation = "plain"
     /// The file's own text flow, kept where it is better than the order of the boxes.
     package var flow: String?
+    /// Ruled lines, looked for where segments of lines stand below each other.
+    package var rulings: Rulings?
 
     package init(origin: Origin, width: Double, height: Double, dpi: Double, blocks: [Block]) {
         self.origin = origin
@@ -157,6 +159,11 @@ package struct PageText: Codable, Sendable, Equatable {
             guard word.box.isSound, (0...100).contains(word.confidence) else {
                 throw DocumentRefusal(.internal, "the engine said something impossible about a word")
             }
+        }
+        if let rulings {
+            guard rulings.across.count + rulings.down.count <= Rulings.most,
+                rulings.across.allSatisfy(\.isSound), rulings.down.allSatisfy(\.isSound)
+            else { throw DocumentRefusal(.internal, "the engine said something impossible about ruled lines") }
         }
         guard letters <= Self.mostText else { throw DocumentRefusal(.quota, "the page has too much text") }
         for line in blocks.flatMap(\.lines) {

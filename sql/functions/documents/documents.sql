@@ -88,9 +88,9 @@ begin
         perform millrace.refuse('options.languages is not a list of 1 to 8 languages', 'options.languages', 'Give names of models such as ["eng", "deu"].');
     end if;
     if given ? 'outputs' and (jsonb_typeof(given -> 'outputs') <> 'array'
-        or exists (select from jsonb_array_elements(given -> 'outputs') e where coalesce(e #>> '{}', '') not in ('text', 'json', 'pdf', 'preview', 'report')))
+        or exists (select from jsonb_array_elements(given -> 'outputs') e where coalesce(e #>> '{}', '') not in ('text', 'json', 'pdf', 'preview', 'report', 'markdown', 'hocr', 'alto')))
     then
-        perform millrace.refuse('options.outputs may hold only text, json, pdf, preview and report', 'options.outputs');
+        perform millrace.refuse('options.outputs may hold only text, json, pdf, preview, report, markdown, hocr and alto', 'options.outputs');
     end if;
     languages := array(select jsonb_array_elements_text(coalesce(given -> 'languages', '["eng"]')));
     policy := coalesce(given ->> 'policy', 'partial');

@@ -80,10 +80,11 @@ declare
     me text := millrace.document_actor(document_link.actor, caller => document_link.caller);
     d millrace.document;
     content bytea;
-    the_type text := case kind when 'original' then null when 'preview' then 'image/png' else 'application/pdf' end;
+    the_type text := case kind when 'original' then null when 'preview' then 'image/png' when 'markdown' then 'text/markdown; charset=utf-8'
+        when 'hocr' then 'application/xhtml+xml' when 'alto' then 'application/xml' else 'application/pdf' end;
 begin
-    if kind is null or kind not in ('original', 'pdf', 'preview', 'report') then
-        perform millrace.refuse('kind is not known', 'kind', 'Give original, pdf, preview or report.');
+    if kind is null or kind not in ('original', 'pdf', 'preview', 'report', 'markdown', 'hocr', 'alto') then
+        perform millrace.refuse('kind is not known', 'kind', 'Give original, pdf, preview, report, markdown, hocr or alto.');
     end if;
     if valid is null or valid not between interval '1 minute' and interval '1 day' then
         perform millrace.refuse('valid is out of range', 'valid', 'Give 1 minute to 1 day.');
@@ -104,7 +105,8 @@ begin
     end if;
     return millrace.blob_link(content, the_type,
         left(coalesce(nullif(btrim(d.title), ''), 'document'), 100) || case the_type when 'application/pdf' then case when d.title ~* '[.]pdf$' then '' else '.pdf' end
-            when 'image/png' then case when d.title ~* '[.]png$' then '' else '.png' end else '' end, valid);
+            when 'image/png' then case when d.title ~* '[.]png$' then '' else '.png' end else case kind when 'markdown' then '.md' when 'hocr' then '.hocr' when 'alto' then '.alto.xml'
+            else '' end end, valid);
 end $$;
 
 -- The pages that have been read so far, from first to last, with a form feed between them. At most 100 MB.

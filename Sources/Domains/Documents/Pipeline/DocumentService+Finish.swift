@@ -5,7 +5,7 @@ import Pages
 import Sandbox
 
 extension DocumentService {
-    private struct Output: Encodable {
+    struct Output: Encodable {
         var kind: String
         var blob: String
         var size: Int
@@ -26,15 +26,19 @@ extension DocumentService {
         var outputs: [Output] = []
         var trouble: DocumentFailure?
         var spent = Duration.zero
-        for (index, kind) in ["pdf", "preview", "report"].enumerated() where document.outputs.contains(kind) {
-            job.context.progress(Double(index) / 3, stage: kind == "pdf" ? "assemble" : kind)
-            guard try await table.stage(job, kind == "pdf" ? "assemble" : kind) else { return .done }
+        let kinds = ["pdf", "preview", "report"] + StructureFormat.allCases.map(\.rawValue)
+        for (index, kind) in kinds.enumerated() where document.outputs.contains(kind) {
+            let format = StructureFormat(rawValue: kind)
+            let stage = kind == "pdf" ? "assemble" : format == nil ? kind : "report"
+            job.context.progress(Double(index) / Double(kinds.count), stage: stage)
+            guard try await table.stage(job, stage) else { return .done }
             do {
                 let made: (output: Output, cpu: Duration)
                 switch kind {
                 case "pdf": made = try await searchable(sheet, inspection, document, own, job)
                 case "preview": made = try await preview(drawable, inspection, document, own)
-                default: made = try await report(inspection, document, own, blob, job)
+                case "report": made = try await report(inspection, document, own, blob, job)
+                default: made = (try await written(format ?? .markdown, document, job), .zero)
                 }
                 outputs.append(made.output)
                 spent += made.cpu
@@ -149,7 +153,7 @@ extension DocumentService {
         return (try await stored(output, "report"), made.usage.cpu)
     }
 
-    private nonisolated func stored(_ sheet: SharedFile, _ kind: String) async throws -> Output {
+    nonisolated func stored(_ sheet: SharedFile, _ kind: String) async throws -> Output {
         let (id, size) = try await store.put(fileCache.pieces(of: sheet), limit: .max)
         return Output(kind: kind, blob: id.description, size: size)
     }

@@ -95,6 +95,7 @@ final class PageReader {
             origin: .read, width: Double(picture.width), height: Double(picture.height), dpi: ownDPI,
             blocks: blocks)
         text.preparation = preparation.rawValue
+        if TableFinder.mayHaveTables(text) { text.rulings = picture.rulings(dpi: dpi)?.scaled(by: 1 / scale) }
         let letters = text.words.reduce(0) { $0 + $1.text.count }
         let weighed = text.words.reduce(0) { $0 + $1.confidence * Double($1.text.count) }
         text.confidence = letters > 0 ? weighed / Double(letters) : 0

@@ -130,7 +130,30 @@ func read(_ document: millrace_document_ref, page: Int) throws(DocumentRefusal) 
     while taken.text.last?.isWhitespace == true { taken.text.removeLast() }
     // It would end at the first U+0000. The words do not.
     if !taken.isCut { text.flow = taken.text }
+    if TableFinder.mayHaveTables(text) { text.rulings = rulings(document, page: page) }
     return text
+}
+
+/// The ruled lines of a page, as a coarse picture of it shows them. nil: none, or it can not be drawn.
+func rulings(_ document: millrace_document_ref, page: Int) -> Rulings? {
+    var about = millrace_page()
+    guard millrace_document_page(document, Int32(page - 1), &about), about.width > 0, about.height > 0 else {
+        return nil
+    }
+    let dpi = min(96, (4_000_000 / (about.width * about.height / 5184)).squareRoot())
+    guard dpi >= 60 else { return nil }
+    var picture = millrace_picture()
+    guard millrace_document_draw(document, Int32(page - 1), dpi, false, &picture), let pixels = picture.pixels else {
+        return nil
+    }
+    defer { millrace_picture_free(&picture) }
+    let (width, height, stride) = (Int(picture.width), Int(picture.height), Int(picture.stride))
+    guard width > 0, height > 0, width * height <= 6_000_000 else { return nil }
+    var all: [UInt8] = []
+    all.reserveCapacity(width * height)
+    for row in 0..<height { all += UnsafeBufferPointer(start: pixels + row * stride, count: width) }
+    let found = Rulings(in: all, width: width, height: height, dpi: dpi, unit: 72 / dpi)
+    return found.isEmpty ? nil : found
 }
 
 func answer(_ bytes: [UInt8]) throws(DocumentRefusal) {

@@ -30,8 +30,9 @@ extension Command {
                 "dpi", "N", .integer(72...600), environment: .none,
                 help: "The highest resolution of drawn pages; 300 if not given."),
             .repeated(
-                "output", "KIND", .choice(["text", "json", "pdf", "preview", "report"]), environment: .none,
-                help: "Which outputs to make; all if not given."),
+                "output", "KIND", .choice(["text", "json", "pdf", "preview", "report", "markdown", "hocr", "alto"]),
+                environment: .none,
+                help: "Which outputs to make; all but markdown, hocr and alto if not given."),
             .single("password-file", "FILE", .path, environment: .none, help: "A file that holds its password."),
             .single("id", "UUID", .messageID, environment: .none, help: "Its id; a new one if not given."),
             .toggle("watch", environment: .none, help: "Follow it to its end."), Setting.blobs.flag,

@@ -2,6 +2,7 @@ import Blobs
 import Documents
 import FoundationEssentials
 import Glibc
+import Pages
 import Postgres
 
 extension Command {
@@ -99,15 +100,30 @@ extension Command {
     static let documentsText = Command(
         ["documents", "text"],
         summary: "Print the text of a document that has been read so far",
-        discussion: "Pages are separated by a form feed. With --json the words, their places and how certain they are.",
+        discussion:
+            "Pages are separated by a form feed. With --json the words, their places and how certain they are, and the structure: headings, paragraphs, lists and tables.",
         arguments: [Argument("id", .one, .messageID, help: "the document's id")],
-        flags: [.single("page", "N", .integer(1...1_000_000), environment: .none, help: "Only this page.")],
-        examples: [Example("millrace documents text 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e --page 3", "one page")]
+        flags: [
+            .single("page", "N", .integer(1...1_000_000), environment: .none, help: "Only this page."),
+            .single(
+                "as", "FORM", .choice(["text", "markdown", "hocr", "alto"]), environment: .none, fallback: "text",
+                help: "How to write it: hocr and alto have the places of words, too."),
+        ],
+        examples: [
+            Example("millrace documents text 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e --page 3", "one page"),
+            Example("millrace documents text 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e --as markdown", "with its tables"),
+        ]
     ) { invocation in
         let id = invocation.parsed.string("id") ?? ""
         let page = invocation.parsed.integer("page")
         if invocation.console.format != .human {
             return try await invocation.json(of: id, only: page) { text in invocation.console.output.write(text) }
+        }
+        if let form = invocation.parsed.string("as").flatMap({ StructureFormat(rawValue: $0) }) {
+            let isTerminal = invocation.console.output.isTerminal
+            return try await invocation.structured(form, of: id, only: page) { text in
+                invocation.console.output.write(isTerminal ? text.harmlessLines : text)
+            }
         }
         let text = try await invocation.withSchema { connection in
             try await DocumentAdmin.text(id, first: page ?? 1, last: page, on: connection)
@@ -173,8 +189,10 @@ extension Command {
         arguments: [Argument("id", .one, .messageID, help: "the document's id")],
         flags: [
             .single(
-                "as", "KIND", .choice(["pdf", "text", "json", "report", "preview", "original"]), environment: .none,
-                fallback: "pdf", help: "Which output."),
+                "as", "KIND",
+                .choice(
+                    ["pdf", "text", "json", "report", "preview", "original", "markdown", "hocr", "alto"]),
+                environment: .none, fallback: "pdf", help: "Which output."),
             .single("output", short: "o", "FILE", .path, environment: .none, help: "Write here; must not exist yet."),
             Setting.blobs.flag,
         ],
@@ -194,7 +212,15 @@ extension Command {
                 throw Failure("\(Secrets.quoted(path)) cannot be made: \(Descriptor.sentence(errno))")
             }
         }
+        let form = StructureFormat(rawValue: kind)
         switch kind {
+        case _ where form != nil:
+            try open()
+            let sink = descriptor
+            defer { if path != nil { close(sink) } }
+            _ = try await invocation.structured(form ?? .markdown, of: id, only: nil) {
+                try invocation.write(Array($0.utf8), to: sink)
+            }
         case "text", "json":
             try open()
             let sink = descriptor
@@ -290,32 +316,6 @@ extension Invocation {
     fileprivate func write(_ bytes: [UInt8], to descriptor: Int32) throws(Failure) {
         if let number = Descriptor.write(bytes, to: descriptor) {
             throw Failure("the content cannot be written: \(Descriptor.sentence(number))")
-        }
-    }
-
-    /// An object whose pages are written one after the other, because a document may have more of them than fit in memory.
-    fileprivate func json(of id: String, only: Int?, _ write: (String) throws -> Void) async throws -> ExitCode {
-        try await withSchema { connection in
-            guard try await DocumentAdmin.find(id, on: connection) != nil else {
-                throw Failure(.notFound, "there is no document \(id)", hint: "see millrace documents list")
-            }
-            try write(#"{"version":1,"id":"\#(id)","pages":["#)
-            var next = only ?? 1
-            var isFirst = true
-            reading: while true {
-                let pages = try await DocumentAdmin.contents(id, from: next, most: only == nil ? 25 : 1, on: connection)
-                for page in pages {
-                    if let only, page.page != only { break reading }
-                    try write(
-                        (isFirst ? "\n" : ",\n")
-                            + #"{"page":\#(page.page),"content":\#(String(decoding: page.content, as: UTF8.self))}"#)
-                    isFirst = false
-                }
-                guard only == nil, let last = pages.last else { break }
-                next = last.page + 1
-            }
-            try write("\n]}\n")
-            return .done
         }
     }
 
