@@ -77,9 +77,12 @@ import Testing
         }
         #expect(try OwnText(packed: OwnText(page: 1, text: nil).packed()) == OwnText(page: 1, text: nil))
         // A count that nothing could follow asks for no memory.
-        var bytes = OwnText(page: 1, text: PageText(origin: .own, width: 1, height: 1, dpi: 72, blocks: [])).packed()
-        bytes.replaceSubrange(bytes.count - 4..<bytes.count, with: [0xff, 0xff, 0xff, 0xff])
-        #expect(throws: DocumentRefusal.self) { try OwnText(packed: bytes) }
+        let empty = OwnText(page: 1, text: PageText(origin: .own, width: 1, height: 1, dpi: 72, blocks: [])).packed()
+        for end in [empty.count - 4, empty.count] {
+            var bytes = empty
+            bytes.replaceSubrange(end - 4..<end, with: [0xff, 0xff, 0xff, 0xff])
+            #expect(throws: DocumentRefusal.self) { try OwnText(packed: bytes) }
+        }
     }
 
     @Test func `what a page says itself is painted over, and what is read beside it stands in the page's own measure`()

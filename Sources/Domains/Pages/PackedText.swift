@@ -56,7 +56,11 @@ extension OwnText {
             }
             text.blocks.append(block)
         }
-        if try rest.number() == 1 { text.rulings = Rulings(across: try rest.boxes(), down: try rest.boxes()) }
+        switch try rest.number() {
+        case 0: break
+        case 1: text.rulings = Rulings(across: try rest.boxes(), down: try rest.boxes())
+        default: throw DocumentRefusal(.internal, "a page's text ends with something else than ruled lines")
+        }
         guard rest.isEmpty else { throw DocumentRefusal(.internal, "a page's text has more to it than it says") }
         self.text = text
     }

@@ -28,7 +28,22 @@ package struct TextLayer: Sendable {
     }
 
     /// Programs that extract a page's text see two words where the gap is more than a fifth of a letter's height.
-    private static let gap = 0.22
+    fileprivate static let gap = 0.22
+
+    /// A word as it was drawn.
+    private struct Placed {
+        var left: Double
+        var right: Double
+        var base: Double
+        var size: Double
+
+        /// Where the next word may begin. At about the same height, and not far left of this one, it would be taken for a part of this
+        /// word: on a poor scan words lie on each other.
+        func clear(_ next: Double, _ base: Double) -> Double {
+            abs(base - self.base) < 0.55 * size && next > left - 0.25 * size
+                ? max(next, right + TextLayer.gap * size) : next
+        }
+    }
 
     /// The drawing of a page's words. A letter is half as wide as high, and is stretched until its word has its width, or the width that
     /// the next word leaves.
@@ -36,20 +51,25 @@ package struct TextLayer: Sendable {
         let map = Map(text, page, isPixels: isPixels, dpi: dpi)
         var content = "q BT 3 Tr /\(Self.fontName) 1 Tf\n"
         let lines = text.blocks.flatMap(\.lines)
-        for (line, height) in zip(lines, LetterSizes.of(lines)) where height > 0 {
+        var before: Placed?
+        for (line, found) in zip(lines, LetterSizes.of(lines)) {
+            let height = found > 0 ? found : max(1, text.height / 100)
             let box = line.box
             for (index, word) in line.words.enumerated() {
                 let (hex, count) = string(word.text + (index == line.words.count - 1 ? "" : " "))
                 let letters = index == line.words.count - 1 ? count : count - 1
-                guard letters > 0, word.box.width > 0 else { continue }
+                guard letters > 0 else { continue }
                 let base = Self.base(line, at: word.box, in: box, height)
+                let left = before.map { $0.clear(word.box.left, base) } ?? word.box.left
                 let room =
                     index == line.words.count - 1
-                    ? .infinity : line.words[index + 1].box.left - word.box.left - Self.gap * height
-                let width = min(word.box.width, max(room, word.box.width / 2))
+                    ? .infinity : line.words[index + 1].box.left - left - Self.gap * height
+                let least = max(word.box.width, 0.02 * height)
+                let width = min(least, max(room, least / 2))
                 let stretch = width / (Double(letters) * 0.5 * height) * 100
-                content += map.matrix(x: word.box.left, y: base, size: height, slope: line.slope)
+                content += map.matrix(x: left, y: base, size: height, slope: line.slope)
                 content += " Tm \(short(stretch)) Tz <\(hex)> Tj\n"
+                before = Placed(left: left, right: left + width, base: base, size: height)
             }
         }
         return content + "ET Q\n"
@@ -93,9 +113,11 @@ package struct TextLayer: Sendable {
 }
 
 extension TextLine {
-    /// The fall of the line for each pixel across.
+    /// The fall of the line for each pixel across. A line so steep was measured wrongly, or it is a speck.
     var slope: Double {
-        baseline.count == 2 && box.width > 0 ? (baseline[1] - baseline[0]) / box.width : 0
+        guard baseline.count == 2, box.width > 0 else { return 0 }
+        let slope = (baseline[1] - baseline[0]) / box.width
+        return abs(slope) < 0.35 ? slope : 0
     }
 }
 

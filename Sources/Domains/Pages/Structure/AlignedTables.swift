@@ -19,7 +19,8 @@ enum AlignedTables {
             defer { (current, gap) = ([], []) }
             guard var first = current.first, var last = current.last, current.count >= 2 else { return }
             let (left, right) = (current.map { rows[$0].left }.min() ?? 0, current.map { rows[$0].right }.max() ?? 0)
-            let usual = median(zip(current, current.dropFirst()).map { gapBefore($1, after: $0) })
+            let gaps = zip(current, current.dropFirst()).map { gapBefore($1, after: $0) }.sorted()
+            let wide = gaps[gaps.count * 9 / 10]
             func isPart(_ index: Int) -> Bool {
                 rows[index].left >= left - 1 && rows[index].right <= right + 1
                     && rows[index].right - rows[index].left < 0.6 * (right - left)
@@ -29,12 +30,12 @@ enum AlignedTables {
                 runs.last?.last.map({ $0.bottom < rows[first - 1].top }) ?? true
             {
                 let space = gapBefore(first, after: first - 1)
-                let isCentred = rows[first - 1].left > left + size(first - 1) && space < max(usual, 0) * 1.3 + 1
+                let isCentred = rows[first - 1].left > left + size(first - 1) && space < max(wide, 0) * 1.3 + 1
                 guard space < 0.35 * size(first) && size(first - 1) < 1.15 * size(first) || isCentred else { break }
                 first -= 1
             }
             while last + 1 < rows.count, rows[last + 1].segments.count == 1, isPart(last + 1),
-                gapBefore(last + 1, after: last) < min(0.4 * size(last), max(0.25 * size(last), 0.7 * usual))
+                gapBefore(last + 1, after: last) < min(0.4 * size(last), max(0.25 * size(last), 0.7 * wide))
             {
                 last += 1
             }
@@ -72,6 +73,7 @@ struct AlignedTable {
     private var rows: [SegmentRow]
     private var columns: [Column] = []
     private var size: Double
+    private var edges: [Double] = []
     private static let mostColumns = 40
 
     init?(_ rows: [SegmentRow]) {
@@ -79,6 +81,7 @@ struct AlignedTable {
         let sizes = rows.flatMap(\.segments).map(\.size).sorted()
         size = sizes[sizes.count / 2]
         guard findColumns(), isTable() else { return nil }
+        edges = Self.edges(columns, rows, size)
     }
 
     /// Narrow segments first: they are in one column. A wider one that reaches into two columns spans them.
@@ -176,30 +179,46 @@ struct AlignedTable {
         return first == last && row <= 1 ? centred(segment, first, in: row) : first...last
     }
 
-    /// In the head, a segment may stand over the middle of several columns.
+    /// In the head, a segment may stand over the middle of several columns: over the fewest that fit, if it stands alone.
     private func centred(_ segment: Segment, _ column: Int, in row: Int) -> ClosedRange<Int> {
         let others = rows[row].segments.filter { $0.order != segment.order }
         func isFree(_ index: Int) -> Bool { others.allSatisfy { columns[index].overlap($0.box) <= 0.2 * size } }
         let own = columns[column]
         let middle = (own.left + own.right) / 2
-        if min(abs(own.left - segment.box.left), abs(own.right - segment.box.right), abs(middle - segment.center)) < 0.4
-            * size
-        {
-            return column...column
-        }
+        let offset = min(
+            abs(own.left - segment.box.left), abs(own.right - segment.box.right), abs(middle - segment.center))
+        let isAlone = others.isEmpty && row == 0 && rows.count > 1 && rows[1].top - rows[0].bottom > 0.3 * size
+        if !isAlone, offset < 0.4 * size { return column...column }
         var best = column...column
-        var least = 0.6 * size
+        var least = isAlone ? .infinity : 1.2 * size
         var first = column
         while first > 0, isFree(first - 1) { first -= 1 }
         var last = column
         while last + 1 < columns.count, isFree(last + 1) { last += 1 }
         for from in first...column {
             for to in column...last where to > from {
-                let distance = abs((columns[from].left + columns[to].right) / 2 - segment.center)
+                let distance = abs((edges[from] + edges[to + 1]) / 2 - segment.center)
                 if distance < least { (best, least) = (from...to, distance) }
             }
         }
         return best
+    }
+
+    /// Where cells probably begin and end: beside the straight side of a column.
+    private static func edges(_ columns: [Column], _ rows: [SegmentRow], _ size: Double) -> [Double] {
+        func isStraight(_ column: Column, _ place: (Segment) -> Double) -> Bool {
+            let all = column.members.map { place(rows[$0.row].segments[$0.segment]) }.sorted()
+            let middle = all[all.count / 2]
+            return all.count { abs($0 - middle) < 0.3 * size } * 10 >= all.count * 7
+        }
+        let space = 0.5 * size
+        var edges = [columns[0].left - space]
+        for (column, next) in zip(columns, columns.dropFirst()) {
+            let (ends, begins) = (isStraight(column) { $0.box.right }, isStraight(next) { $0.box.left })
+            let (one, other) = (column.right + space, next.left - space)
+            edges.append(begins && !ends ? other : ends && !begins ? one : (one + other) / 2)
+        }
+        return edges + [(columns.last?.right ?? 0) + space]
     }
 
     /// For each row whether it goes on with the cells of the row before.

@@ -11,7 +11,7 @@ struct Segment {
     var center: Double { (box.left + box.right) / 2 }
 
     /// A gap in a line that is wider than this many letter sizes separates cells.
-    static let gap = 0.85
+    static let gap = 0.7
 
     static func all(of lines: [PlacedLine]) -> [Segment] {
         var segments: [Segment] = []

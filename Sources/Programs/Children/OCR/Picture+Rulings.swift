@@ -2,7 +2,7 @@ import CTesseract
 import Pages
 
 extension Picture {
-    /// The ruled lines across and down. nil: none, or so many that they are something else.
+    /// The ruled lines across and down. nil: none, or too many for tables.
     func rulings(dpi: Double) -> Rulings? {
         guard let binary else { return nil }
         let length = Int32(max(12, dpi / 5))

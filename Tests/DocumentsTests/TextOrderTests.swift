@@ -1,0 +1,69 @@
+import Documents
+import Foundation
+import Pages
+import TestSupport
+import Testing
+
+@Suite struct TextOrderTests {
+    private func copied(_ text: PageText) async throws -> String {
+        let rows = (0..<Int(text.height)).map { _ in [UInt8](repeating: 255, count: Int(text.width)) }
+        return try await withFile(png(width: Int(text.width), height: Int(text.height), rows: rows)) { file in
+            let inspection = try await workshop.probe(file).value
+            return try await withFile([]) { output in
+                _ = try await workshop.assemble(file, inspection, texts: [1: text], into: output)
+                return try await withPath(bytes(of: output)) { path in
+                    try await Program.run("pdftotext", ["-raw", path, "-"]).text
+                }
+            }
+        }
+    }
+
+    private func words(_ text: String) -> [String] { text.split(whereSeparator: \.isWhitespace).map(String.init) }
+
+    private func page(_ lines: [TextLine]) -> PageText {
+        PageText(origin: .read, width: 800, height: 1000, dpi: 100, blocks: [Block(lines)])
+    }
+
+    @Test func `words that lie on each other stay words, in their order`() async throws {
+        let text = page([
+            TextLine([
+                Word("one", Box(50, 50, 120, 70)), Word("two", Box(100, 50, 150, 70)),
+                Word("three", Box(101, 51, 160, 71)),
+            ]),
+            TextLine([
+                Word("four", Box(80, 55, 140, 75)), Word("five", Box(141, 55, 141, 75)),
+                Word("six", Box(143, 55, 190, 75)),
+            ]),
+            TextLine([Word("seven", Box(60, 60, 200, 60)), Word("eight", Box(50, 61, 300, 90))]),
+        ])
+        #expect(try await words(copied(text)) == words(text.text))
+    }
+
+    /// A poor scan: lines askew and across each other, words too close, too narrow, too high.
+    @Test func `the text of the copy is the text of the page, on the poorest page`() async throws {
+        var state: UInt64 = 11
+        func random(_ below: Int) -> Double {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return Double(Int(state >> 33) % below)
+        }
+        for round in 0..<4 {
+            let lines = (0..<40).map { number in
+                let top = 20 + Double(number) * 18 + random(16)
+                var left = 20 + random(200)
+                let found = (0..<(1 + Int(random(8)))).map { index in
+                    let width = random(70)
+                    let height = 4 + random(24)
+                    defer { left += width + random(12) - 4 }
+                    return Word("w\(round)x\(number)x\(index)", Box(left, top, left + width, top + height))
+                }
+                return TextLine(found, baseline: random(2) == 0 ? [] : [top + 14, top + 14 + random(10)])
+            }
+            let text = page(lines)
+            let (want, got) = (words(text.text), words(try await copied(text)))
+            let first = zip(want, got).enumerated().first { $1.0 != $1.1 }
+            #expect(
+                want == got,
+                "\(want.count) and \(got.count) words; the first that differs: \(String(describing: first))")
+        }
+    }
+}
