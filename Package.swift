@@ -26,6 +26,7 @@ let package = Package(
         .executable(name: "millrace-assemble", targets: ["AssembleChild"]),
         .executable(name: "millrace-heic", targets: ["HEICChild"]),
         .executable(name: "millrace-report", targets: ["ReportChild"]),
+        .executable(name: "millrace-codes", targets: ["CodesChild"]),
         .executable(name: "documents-bench", targets: ["DocumentsBench"]),
     ],
     targets: [
@@ -118,7 +119,11 @@ let package = Package(
             name: "CPango", path: "Sources/System/CPango", pkgConfig: "pangocairo",
             providers: [.apt(["libpango1.0-dev"])]),
         .target(name: "CPoppler", path: "Sources/System/CPoppler", linkerSettings: [.linkedLibrary("poppler-cpp")]),
+        .target(name: "CZXing", path: "Sources/System/CZXing", linkerSettings: [.linkedLibrary("ZXing")]),
         .target(name: "Pages", path: "Sources/Domains/Pages", swiftSettings: strict),
+        .executableTarget(
+            name: "CodesChild", dependencies: ["CZXing", "ChildSandbox", "ChildProtocol", "Pages"],
+            path: "Sources/Programs/Children/Codes", swiftSettings: strict),
         .executableTarget(
             name: "RasterChild", dependencies: ["CPoppler", "ChildSandbox", "ChildProtocol", "Pages"],
             path: "Sources/Programs/Children/Raster",
@@ -314,7 +319,8 @@ let package = Package(
         .testTarget(
             name: "DocumentsTests",
             dependencies: [
-                "AssembleChild", "Blobs", "CZlib", "Documents", "HEICChild", "OCRChild", "Pages", "PictureChild",
+                "AssembleChild", "Blobs", "CZlib", "CodesChild", "Documents", "HEICChild", "OCRChild", "Pages",
+                "PictureChild",
                 "Postgres", "Prisoner", "ProbeChild", "RasterChild", "ReportChild", "Sandbox", "Telemetry",
                 "TestSupport", "Workers",
             ], swiftSettings: strict),

@@ -33,3 +33,5 @@ create table millrace.document_default (
 
 -- Its result has a column more.
 drop function if exists millrace.document_take(text, uuid, int, int);
+-- It has a parameter more.
+drop function if exists millrace.document_list(text, text, text, timestamptz, text, int, text, millrace.caller_name);

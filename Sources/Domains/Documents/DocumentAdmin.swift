@@ -33,16 +33,16 @@ package enum DocumentAdmin {
 
     package static func list(
         status: String?, lesson: String?, tenant: String?, since: Date?, after: String?, page: Int,
-        on connection: Connection
+        parent: String? = nil, on connection: Connection
     ) async throws(PostgresError) -> [Listed] {
         try await connection.query(
             """
             select id::text, title, status, stage, pages, pages_done, pages_failed, reason, created_at, to_jsonb(v)
-              from millrace.document_list($1, $2, $3, $4, $5, $6) v
+              from millrace.document_list($1, $2, $3, $4, $5, $6, parent => $7::text::uuid) v
             """,
             [
                 .text(status), .text(lesson), .text(tenant), .timestamp(since), .text(after),
-                .int4(Int32(clamping: page)),
+                .int4(Int32(clamping: page)), .text(parent),
             ], decode: listed)
     }
 

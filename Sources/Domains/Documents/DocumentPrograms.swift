@@ -42,7 +42,10 @@ package struct DocumentPrograms: Sendable {
     }
 
     package enum Stage: String, Sendable, CaseIterable {
-        case probe, raster, picture, heic, ocr, assemble, report
+        case probe, raster, picture, heic, ocr, assemble, report, codes
+
+        /// Without this one a worker reads documents all the same, and no codes.
+        package static let required = allCases.filter { $0 != .codes }
     }
 
     package func program(_ stage: Stage, _ arguments: [String] = []) -> SandboxedChild.Program {
@@ -70,6 +73,12 @@ package struct DocumentPrograms: Sendable {
             limits.wall = .seconds(40)
             limits.answer = mostPixels * 3 + 4096
             limits.note = 32 << 20
+        case .codes:
+            limits.memory = 1 << 30
+            limits.cpu = min(pageCPU, .seconds(10))
+            limits.wall = .seconds(40)
+            limits.niceness = niceness
+            limits.answer = 8 << 20
         case .ocr:
             limits.memory = 2 << 30
             limits.cpu = pageCPU * enginePages

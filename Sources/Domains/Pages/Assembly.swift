@@ -21,6 +21,8 @@ package struct AssemblyRequest: Codable, Sendable {
     package var pictures: [Picture] = []
     /// Of a PDF, only its pages are taken into a new document.
     package var takesPagesOnly: Bool?
+    /// With `takesPagesOnly`: these of its pages; nil: all.
+    package var taken: ClosedRange<Int>?
 
     package struct Picture: Codable, Sendable {
         package var page: Int

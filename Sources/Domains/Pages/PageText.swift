@@ -118,6 +118,8 @@ package struct PageText: Codable, Sendable, Equatable {
     package var flow: String?
     /// Ruled lines, looked for where segments of lines stand below each other.
     package var rulings: Rulings?
+    /// The bar codes and their like on it; nil: none were found, or none were looked for.
+    package var codes: [PageCode]?
 
     package init(origin: Origin, width: Double, height: Double, dpi: Double, blocks: [Block]) {
         self.origin = origin

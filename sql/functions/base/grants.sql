@@ -51,7 +51,7 @@ declare
         'points_award', 'notice_send', 'notice_cancel', 'notice_move', 'quest_rollover', 'quest_rollover_due', 'quest_state', 'quest_zones_check', 'quest_rules_set',
         'document_upload', 'document_register', 'document_delete', 'document_retry', 'document_text', 'document_search', 'document', 'document_list', 'document_link', 'document_feed', 'document_story', 'document_progress',
         'document_output_of', 'documents_changes', 'document_state', 'document_take', 'document_stage', 'document_received', 'document_inspected', 'document_waiting',
-        'document_cached', 'document_pages_put', 'document_spread', 'document_ended', 'document_contents', 'documents_check',
+        'document_cached', 'document_pages_put', 'document_spread', 'document_ended', 'document_codes', 'document_part', 'document_contents', 'documents_check',
         'check_in', 'check_in_arm', 'check_in_disarm', 'check_in_set_interval', 'check_in_pause', 'check_in_alarm', 'check_in_help', 'check_in_drill', 'check_in_contact',
         'check_in_contact_remove', 'check_in_consent_ask', 'check_in_accept', 'check_in_respond', 'check_in_show',
         'watch_step', 'watch_wanted', 'check_in_state', 'check_in_resolve', 'check_in_consent', 'check_in_confirm', 'alarm_page', 'checkin_changes', 'watch_contacts',

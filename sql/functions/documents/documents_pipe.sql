@@ -23,7 +23,7 @@ language plpgsql volatile as $$
 begin
     insert into millrace.document_change (at, document, lesson_id, tenant, owner, change, data)
     select millrace.now(), d.id, d.lesson_id, d.tenant, d.owner, the_change, jsonb_strip_nulls(jsonb_build_object('status', d.status, 'stage', d.stage, 'pages', d.pages, 'pages_done', d.pages_done,
-        'pages_failed', d.pages_failed, 'reason', d.reason, 'lesson_id', d.lesson_id, 'tenant', d.tenant))
+        'pages_failed', d.pages_failed, 'reason', d.reason, 'lesson_id', d.lesson_id, 'tenant', d.tenant, 'parent', d.parent))
       from millrace.document d where d.id = the_id;
 end $$;
 
@@ -194,7 +194,7 @@ begin
         returning p.page, g.status, p.cached, g.text, g.content, g.key
     ), kept as (
         insert into millrace.document_content (document, page, tenant, key, config, text, content, search)
-        select d.id, w.page, d.tenant, decode(w.key, 'hex'), c.config, w.text, w.content, to_tsvector(c.config::regconfig, left(w.text, 250000))
+        select d.id, w.page, d.tenant, decode(w.key, 'hex'), c.config, w.text, w.content, to_tsvector(c.config::regconfig, left(w.text, 250000) || millrace.document_code_texts(w.content))
           from written w cross join (select millrace.document_config(d.languages) as config) c
          where w.content is not null
             on conflict (document, page) do update
@@ -221,6 +221,13 @@ begin
     end if;
     return true;
 end $$;
+
+-- What is searched for beside a page's text.
+create or replace function millrace.document_code_texts(content jsonb) returns text
+language sql immutable as $$
+    select coalesce((select left(string_agg(' ' || (c.code ->> 'text'), ''), 20000)
+                       from jsonb_array_elements(case when jsonb_typeof(content -> 'codes') = 'array' then content -> 'codes' else '[]' end) c(code)), '')
+$$;
 
 create or replace function millrace.document_config(languages text[]) returns text
 language sql immutable as $$
@@ -300,7 +307,8 @@ begin
     delete from millrace.document_secret s where s.document = the_id;
     perform millrace.document_changed(the_id, 'processing_complete');
     perform millrace.event_say('com.classnotes.document.processed', '/millrace/documents', the_id::text, d.tenant,
-        jsonb_build_object('document_id', the_id, 'lesson_id', d.lesson_id, 'status', the_status, 'pages', coalesce(d.pages, 0), 'failed_pages', d.pages_failed));
+        jsonb_build_object('document_id', the_id, 'lesson_id', d.lesson_id, 'status', the_status, 'pages', coalesce(d.pages, 0), 'failed_pages', d.pages_failed)
+            || case when d.parent is null then '{}' else jsonb_build_object('parent', d.parent) end);
 end $$;
 
 -- Ends the document and the run. outputs: [{kind, blob (hex), size}]. A reason together with completed says what could not be made.

@@ -2,7 +2,7 @@
 
 create or replace view millrace.documents as
 select d.id, d.title, d.mime_type, d.size, encode(d.blob, 'hex') as sha256, d.lesson_id, d.tenant, d.owner, d.status, d.stage, d.pages, d.pages_done, d.pages_failed, d.cached,
-       d.reason, d.signed, d.languages, d.outputs, d.created_at, d.finished_at
+       d.reason, d.signed, d.languages, d.outputs, d.created_at, d.finished_at, d.parent
   from millrace.document d;
 
 create or replace view millrace.document_pages as
@@ -22,7 +22,7 @@ end $$;
 -- The newest first, after `after`.
 create or replace function millrace.document_list(
     status text default null, lesson_id text default null, tenant text default null, since timestamptz default null, after text default null, page int default 50,
-    actor text default null, caller millrace.caller_name default current_user
+    actor text default null, parent uuid default null, caller millrace.caller_name default current_user
 ) returns setof millrace.documents
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -42,6 +42,7 @@ begin
         select v.* from millrace.document d join millrace.documents v on v.id = d.id
          where (document_list.status is null or d.status = document_list.status) and (document_list.lesson_id is null or d.lesson_id = document_list.lesson_id)
            and (document_list.tenant is null or d.tenant = document_list.tenant) and (document_list.since is null or d.created_at >= document_list.since)
+           and (document_list.parent is null or d.parent = document_list.parent)
            and (last_seq is null or d.seq < last_seq) and millrace.document_sees(d, me, caller => document_list.caller)
          order by d.seq desc limit document_list.page;
 end $$;
@@ -51,6 +52,8 @@ create or replace function millrace.document_story(the_id uuid) returns jsonb
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select to_jsonb(v) || jsonb_build_object('policy', d.policy, 'dpi', d.dpi, 'sentence', d.sentence, 'encrypted', d.encrypted, 'active', coalesce(d.inspection -> 'active', '[]'),
         'cpu_ms', d.cpu_ms, 'round', d.round, 'job', d.job,
+        'parts', (select coalesce(jsonb_agg(jsonb_build_object('id', x.id, 'title', x.title, 'status', x.status, 'first', lower(x.parent_pages), 'last', upper(x.parent_pages) - 1)
+                                            order by x.parent_pages), '[]') from millrace.document x where x.parent = d.id),
         'made', (select coalesce(jsonb_agg(jsonb_build_object('kind', o.kind, 'blob', encode(o.blob, 'hex'), 'size', o.size) order by o.kind), '[]')
                    from millrace.document_output o where o.document = d.id),
         'page', (select coalesce(jsonb_agg(to_jsonb(p) - 'document' || jsonb_build_object('sentence', x.sentence) order by p.page), '[]')
@@ -177,7 +180,7 @@ begin
             select * from found f where millrace.document_sees(f.d, me, caller => document_search.caller) order by f.seq desc, f.page limit document_search.page
         )
         select s.document, s.page, s.title, s.lesson_id,
-               ts_headline(s.config::regconfig, left(c.text, 100000), websearch_to_tsquery(s.config::regconfig, document_search.query),
+               ts_headline(s.config::regconfig, left(c.text, 100000) || millrace.document_code_texts(c.content), websearch_to_tsquery(s.config::regconfig, document_search.query),
                    'StartSel=⟦, StopSel=⟧, MaxFragments=2, MinWords=5, MaxWords=18, FragmentDelimiter=" … "'),
                s.seq || '/' || s.page
           from shown s join millrace.document_content c on c.document = s.document and c.page = s.page

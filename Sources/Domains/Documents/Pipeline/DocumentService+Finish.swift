@@ -26,6 +26,17 @@ extension DocumentService {
         var outputs: [Output] = []
         var trouble: DocumentFailure?
         var spent = Duration.zero
+        if try document.choices().split == .separators {
+            guard try await table.stage(job, "split") else { return .done }
+            do {
+                guard try await split(sheet, inspection, document, own, job, &spent) else { return .done }
+            } catch let failure as DocumentFailure {
+                if failure.isCancelled || isWorthAnotherTry(failure, tries: job.context.attempt - 1) { throw failure }
+                spent += failure.usage.cpu
+                trouble = failure
+                if document.policy == "strict" { return try await fail(job, failure, cpu: spent) }
+            }
+        }
         let kinds = ["pdf", "preview", "report"] + StructureFormat.allCases.map(\.rawValue)
         for (index, kind) in kinds.enumerated() where document.outputs.contains(kind) {
             let format = StructureFormat(rawValue: kind)

@@ -3,6 +3,7 @@ import FoundationEssentials
 import Jobs
 import Pages
 import Sandbox
+import Telemetry
 
 extension DocumentService {
     /// Draws one page and reads it, unless the cache has a result for the same picture.
@@ -25,8 +26,9 @@ extension DocumentService {
         if document.tries > 0 { own.dpiCap = min(own.dpiCap, 150) }
         job.context.progress(0, stage: "raster")
         var said: PageText?
+        let splits = try document.choices().split == .separators
         do throws(DocumentFailure) {
-            if inspection.kind == .pdf, inspection.pages[page - 1].pictures > 0 {
+            if inspection.kind == .pdf, inspection.pages[page - 1].pictures > 0 || splits {
                 let texts = try await own.ownText(
                     sheet.descriptor, inspection, pages: [page], password: document.password)
                 spent += texts.usage.cpu
@@ -39,7 +41,14 @@ extension DocumentService {
         }
         do {
             if let said {
-                let text = try await both(said, sheet, inspection, page, document, own, job, &spent)
+                var text = try await both(said, sheet, inspection, page, document, own, job, &spent)
+                if splits {
+                    let drawn = try await own.raster(
+                        sheet.descriptor, inspection, page: page, password: document.password)
+                    spent += drawn.usage.cpu
+                    let found = try await codes(in: drawn.value, own, document, &spent)
+                    text = text.with(found, drawn: drawn.value)
+                }
                 return try await put(job, PageResult(page, text, cpu: spent), cpu: spent)
             }
             let drawn = try await own.raster(
@@ -52,7 +61,8 @@ extension DocumentService {
                 }
                 return try await put(job, PageResult(page, text, cpu: spent), cpu: spent)
             }
-            return try await recognise(drawn.value, page, document, job, &spent)
+            let found = try await codes(in: drawn.value, own, document, &spent)
+            return try await recognise(drawn.value, found, page, document, job, &spent)
         } catch let failure as DocumentFailure {
             if failure.isCancelled || failure.mayGoWell && failure.reason == .internal { throw failure }
             let cpu = spent + failure.usage.cpu
@@ -71,14 +81,15 @@ extension DocumentService {
 
     /// The text that an engine reads in a picture, or the cached result for the same picture.
     private nonisolated func recognise(
-        _ picture: Raster, _ page: Int, _ document: DocumentStore.Taken, _ job: DocumentJob, _ spent: inout Duration
+        _ picture: Raster, _ codes: [PageCode], _ page: Int, _ document: DocumentStore.Taken, _ job: DocumentJob,
+        _ spent: inout Duration
     ) async throws -> Verdict {
         let label = IdleEngines.Label(tenant: document.tenant, languages: document.languages)
         let engine = await idleEngines.take(label)
         let key = PageFingerprint.key(picture, engine: engine.name)
         if let known = try await table.cached(key, tenant: document.tenant) {
             await idleEngines.put(engine, label)
-            let text = try JSONDecoder().decode(PageText.self, from: Data(known))
+            let text = try JSONDecoder().decode(PageText.self, from: Data(known)).with(codes, drawn: picture)
             let result = PageResult(page, text, key: Hexadecimal.text(key), isCached: true, cpu: spent)
             return try await put(job, result, cpu: spent)
         }
@@ -95,7 +106,26 @@ extension DocumentService {
         spent += await engine.pageCPU
         await idleEngines.put(engine, label)
         return try await put(
-            job, PageResult(page, text, key: Hexadecimal.text(key), cpu: spent), cpu: spent)
+            job, PageResult(page, text.with(codes, drawn: picture), key: Hexadecimal.text(key), cpu: spent), cpu: spent)
+    }
+
+    /// The codes in a page's picture. A document that is to be split needs the program for it; elsewhere a page is only searched if it
+    /// seems to have codes, and a failure of the program is no failure of the page.
+    private nonisolated func codes(
+        in picture: Raster, _ own: DocumentPrograms, _ document: DocumentStore.Taken, _ spent: inout Duration
+    ) async throws -> [PageCode] {
+        let splits = try document.choices().split == .separators
+        guard splits || CodeGate.mayHaveCodes(picture) else { return [] }
+        do throws(DocumentFailure) {
+            let found = try await own.codes(in: picture)
+            spent += found.usage.cpu
+            return found.value
+        } catch {
+            spent += error.usage.cpu
+            if error.isCancelled || splits && isWorthAnotherTry(error, tries: document.tries) { throw error }
+            log.info("a page was not searched for codes", [("reason", error.description)])
+            return []
+        }
     }
 
     /// For a page with some text of its own and a picture: joins its text with the text read in the picture.
@@ -108,6 +138,7 @@ extension DocumentService {
         spent += rest.usage.cpu
         warn(rest.refusedLayers)
         guard let raster = rest.value else { return said }
+        let found = try await codes(in: raster, own, document, &spent)
         job.context.progress(0.1, stage: "ocr")
         let label = IdleEngines.Label(tenant: document.tenant, languages: document.languages)
         let engine = await idleEngines.take(label)
@@ -120,6 +151,7 @@ extension DocumentService {
         }
         await idleEngines.put(engine, label)
         return PageText(own: said, read: try outcome.get(), on: inspection.pages[page - 1])
+            .with(found, drawn: raster)
     }
 
     private nonisolated func put(_ job: DocumentJob, _ result: PageResult, cpu: Duration) async throws -> Verdict {

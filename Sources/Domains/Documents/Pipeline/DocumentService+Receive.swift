@@ -95,7 +95,8 @@ extension DocumentService {
         _ sheet: SharedFile, _ inspection: Inspection, _ document: DocumentStore.Taken, _ own: DocumentPrograms,
         _ job: DocumentJob
     ) async throws -> Bool {
-        guard inspection.kind == .pdf else { return true }
+        // Where separators are looked for, every page is drawn.
+        guard inspection.kind == .pdf, try document.choices().split == .off else { return true }
         var left = try await table.waiting(job)[...]
         while !left.isEmpty {
             try Task.checkCancellation()

@@ -133,6 +133,43 @@ package struct DocumentStore: Sendable {
         }
     }
 
+    /// The texts of the codes of each page that has some.
+    func codes(_ document: String) async throws -> [(page: Int, texts: [String])] {
+        try await ask("select page, texts from millrace.document_codes($1::text::uuid)", [.text(document)]) {
+            row throws(PostgresError) in (page: Int(try row.int(0)), texts: try row.strings(1))
+        }
+    }
+
+    /// A document that is a part of another.
+    struct Part: Sendable {
+        var pages: ClosedRange<Int>
+        var title: String
+        /// nil: only asks whether it is there.
+        var content: (blob: BlobID, size: Int, inspection: [UInt8])?
+    }
+
+    enum PartState: String, Sendable {
+        case missing, there
+        /// The whole document is no longer being worked on.
+        case over
+    }
+
+    func part(_ job: DocumentJob, _ part: Part) async throws -> PartState {
+        try await ask(
+            "select millrace.document_part($1, $2::text::uuid, $3, $4, $5, $6, $7, $8, $9)",
+            job.named + [
+                .int4(Int32(clamping: part.pages.lowerBound)), .int4(Int32(clamping: part.pages.upperBound)),
+                .text(part.title), .bytea(part.content.map { Array($0.blob.bytes) }),
+                .int8(part.content.map { Int64($0.size) }), .json(part.content?.inspection),
+            ]
+        ) { row throws(PostgresError) in
+            guard let state = PartState(rawValue: try row.string(0)) else {
+                throw .undecodable(column: 0, expected: "a part's state")
+            }
+            return state
+        }.first ?? .over
+    }
+
     /// Ends the document and the run. A failure of a completed document says which output could not be made.
     func end(
         _ job: DocumentJob, _ failure: DocumentFailure?, isFailed: Bool, outputs: [UInt8], cpu: Duration

@@ -52,10 +52,13 @@ struct PageResult: Encodable, Sendable {
 extension PageText {
     /// Postgres can store every character but one (NUL).
     var fitForPostgres: PageText {
-        guard text.unicodeScalars.contains("\0") || words.contains(where: { $0.text.unicodeScalars.contains("\0") })
+        guard
+            text.unicodeScalars.contains("\0") || words.contains(where: { $0.text.unicodeScalars.contains("\0") })
+                || codes?.contains(where: { $0.text.unicodeScalars.contains("\0") }) == true
         else { return self }
         var clean = self
         clean.flow = flow?.replacing("\0", with: "\u{FFFD}")
+        for code in clean.codes?.indices ?? 0..<0 { clean.codes?[code].text.replace("\0", with: "\u{FFFD}") }
         for block in clean.blocks.indices {
             for line in clean.blocks[block].lines.indices {
                 for word in clean.blocks[block].lines[line].words.indices {

@@ -35,10 +35,14 @@ final class PDF {
         }
     }
 
-    /// The pages of another document, which must stay until this one is written.
-    convenience init(pagesOf other: PDF) throws(DocumentRefusal) {
+    /// The pages of another document, which must stay until this one is written; or some of them, from 1.
+    convenience init(pagesOf other: PDF, _ taken: ClosedRange<Int>? = nil) throws(DocumentRefusal) {
         try self.init()
-        for index in 0..<other.pageCount {
+        let count = other.pageCount
+        guard taken.map({ $0.lowerBound >= 1 && $0.upperBound <= count }) ?? true else {
+            throw DocumentRefusal(.malformed, "the PDF has not the pages that are to be taken")
+        }
+        for index in taken.map({ $0.lowerBound - 1..<$0.upperBound }) ?? 0..<count {
             guard qpdf_add_page(handle, other.handle, other.page(index), QPDF_FALSE) & 2 == 0 else {
                 throw DocumentRefusal(.malformed, "page \(index + 1) could not be taken into a new PDF")
             }

@@ -22,7 +22,7 @@ func assemble(_ bytes: [UInt8]) throws(DocumentRefusal) -> Assembled {
     let original = request.kind == .pdf ? try PDF(file.bytes, password: request.password) : nil
     let pdf: PDF
     if let original {
-        pdf = request.takesPagesOnly == true ? try PDF(pagesOf: original) : original
+        pdf = request.takesPagesOnly == true ? try PDF(pagesOf: original, request.taken) : original
     } else {
         pdf = try PDF()
         try pdf.addImages(of: file.bytes, request, pixels)

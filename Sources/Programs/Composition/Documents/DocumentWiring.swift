@@ -77,7 +77,10 @@ extension DocumentPrograms {
     /// Without them, pages with Chinese, Japanese or Korean text in predefined encodings fail.
     package var lacksCharacterTables: Bool { access("\(characterTables)/cMap", R_OK) != 0 }
 
-    package var lacksPrograms: Bool { Stage.allCases.contains { access(program($0).path, X_OK) != 0 } }
+    /// Without it documents are read, but for those that are to be split.
+    package var lacksCodes: Bool { access(program(.codes).path, X_OK) != 0 }
+
+    package var lacksPrograms: Bool { Stage.required.contains { access(program($0).path, X_OK) != 0 } }
 }
 
 extension Composer {
@@ -98,7 +101,8 @@ extension Composer {
         if !missing.isEmpty {
             log.info(
                 workshop.lacksPrograms
-                    ? "documents are not read here: programs are missing" : "documents are read here without a model",
+                    ? "documents are not read here: programs are missing"
+                    : "documents are read here without a program for codes, or without a model",
                 [("missing", missing.joined(separator: " "))])
         }
         if !workshop.lacksPrograms, workshop.lacksCharacterTables {

@@ -21,7 +21,7 @@ extension Doctor {
             ? .ok("programs in \(workshop.children), models in \(workshop.models)")
             : .warning(
                 "not here: \(missing.joined(separator: ", "))",
-                advice: workshop.lacksPrograms
+                advice: workshop.lacksPrograms || workshop.lacksCodes
                     ? "install all programs beside each other, or set MILLRACE_CHILDREN"
                     : "install tesseract-ocr-eng, or set MILLRACE_TESSDATA")
     }

@@ -33,6 +33,9 @@ extension Command {
                 "output", "KIND", .choice(["text", "json", "pdf", "preview", "report", "markdown", "hocr", "alto"]),
                 environment: .none,
                 help: "Which outputs to make; all but markdown, hocr and alto if not given."),
+            .single(
+                "split", "HOW", .choice(["off", "separators"]), environment: .none, fallback: "off",
+                help: "separators: a page with a separating code ends a document."),
             .single("password-file", "FILE", .path, environment: .none, help: "A file that holds its password."),
             .single("id", "UUID", .messageID, environment: .none, help: "Its id; a new one if not given."),
             .toggle("watch", environment: .none, help: "Follow it to its end."), Setting.blobs.flag,
@@ -40,6 +43,7 @@ extension Command {
         examples: [
             Example("millrace documents submit scan.pdf --watch", "and see it being read"),
             Example("millrace documents submit letter.png --lang deu --lang eng", "in two languages"),
+            Example("millrace documents submit stack.pdf --split separators", "a document for each letter of a stack"),
         ]
     ) { invocation in
         let name = invocation.parsed.string("file") ?? "-"
@@ -106,6 +110,7 @@ extension Invocation {
         if !parsed.list("output").isEmpty {
             options.append(.init(key: "outputs", value: JSONValue(parsed.list("output"))))
         }
+        if parsed.string("split") == "separators" { options.append(.init(key: "split", value: "separators")) }
         if let dpi = parsed.integer("dpi") { options.append(.init(key: "dpi", value: .int(dpi))) }
         add("options", .object(options))
         return .object(members)

@@ -15,6 +15,7 @@ extension Command {
                 environment: .none, help: "Only documents with this status."),
             .single("lesson", "ID", environment: .none, help: "Only documents of this lesson."),
             .single("tenant", "TENANT", environment: .none, help: "Only documents of this tenant."),
+            .single("parent", "ID", .messageID, environment: .none, help: "Only the parts of this document."),
             .single("since", "TIME", .instant, environment: .none, help: "Only documents submitted since then."),
             .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many."),
             .single("after", "ID", .messageID, environment: .none, help: "Only documents older than this one."),
@@ -27,7 +28,8 @@ extension Command {
         let rows = try await invocation.withSchema { connection in
             try await DocumentAdmin.list(
                 status: parsed.string("status"), lesson: parsed.string("lesson"), tenant: parsed.string("tenant"),
-                since: since, after: parsed.string("after"), page: limit, on: connection)
+                since: since, after: parsed.string("after"), page: limit, parent: parsed.string("parent"),
+                on: connection)
         }
         var table = Table(
             [
@@ -67,12 +69,18 @@ extension Command {
         invocation.console.show(story) {
             guard case .object(let members) = story else { return }
             let console = invocation.console
-            for member in members where member.key != "page" && member.key != "made" && member.value != .null {
+            for member in members
+            where !["page", "made", "parts"].contains(member.key) && member.value != .null {
                 console.print("\(member.key)  \(DisplayWidth.harmless(member.value.text ?? member.value.compact))")
             }
             for made in story["made"]?.items ?? [] {
                 console.print(
                     "\(made["kind"]?.text ?? "?")  \(made["blob"]?.text ?? ""), \(made["size"]?.compact ?? "?") bytes")
+            }
+            for part in story["parts"]?.items ?? [] {
+                console.print(
+                    "part  \(part["id"]?.text ?? "?"), pages \(part["first"]?.compact ?? "?") to "
+                        + "\(part["last"]?.compact ?? "?"), \(part["status"]?.text ?? "?")")
             }
             var table = Table(
                 [
