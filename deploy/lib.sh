@@ -205,7 +205,7 @@ build() {
 }
 
 # The programs that read documents, beside `millrace`.
-readers=(millrace-probe millrace-raster millrace-picture millrace-heic millrace-ocr millrace-assemble millrace-report)
+readers=(millrace-probe millrace-raster millrace-picture millrace-heic millrace-ocr millrace-assemble millrace-report millrace-codes)
 
 # build_readers release|debug: leaves $binary as it was.
 build_readers() {

@@ -266,6 +266,8 @@ import Testing
                 "select millrace.document_spread('1-1-1', gen_random_uuid(), 1)",
                 "select millrace.document_ended('1-1-1', gen_random_uuid(), 1, 'failed', 'internal', 's', '[]', 1)",
                 "select millrace.document_contents(gen_random_uuid(), 1, 5, true)", "select millrace.documents_check()",
+                "select millrace.document_codes(gen_random_uuid())",
+                "select millrace.document_part('1-1-1', gen_random_uuid(), 1, 1, 1, 't')",
                 "select * from millrace.documents", "select * from millrace.document_pages",
                 "select * from millrace.quotas", "select millrace.document_search('word')",
                 "select millrace.device_add('p', 'fcm', 'token-0001')", "select millrace.device_list()",
