@@ -3,6 +3,7 @@ import Documents
 import Foundation
 import Pages
 import Postgres
+import Sandbox
 import TestSupport
 import Testing
 
