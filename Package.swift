@@ -114,6 +114,7 @@ let package = Package(
         .target(
             name: "CPictures", path: "Sources/System/CPictures",
             linkerSettings: [.linkedLibrary("tiff"), .linkedLibrary("png16")]),
+        .target(name: "CJPEG", path: "Sources/System/CJPEG", linkerSettings: [.linkedLibrary("jpeg")]),
         .systemLibrary(name: "CHEIF", path: "Sources/System/CHEIF"),
         .systemLibrary(
             name: "CPango", path: "Sources/System/CPango", pkgConfig: "pangocairo",
@@ -140,7 +141,8 @@ let package = Package(
             name: "PictureChild", dependencies: ["CLeptonica", "CPictures", "ChildSandbox", "ChildProtocol", "Pages"],
             path: "Sources/Programs/Children/Picture", swiftSettings: strict),
         .executableTarget(
-            name: "AssembleChild", dependencies: ["CLinux", "CQPDF", "ChildSandbox", "ChildProtocol", "Pages"],
+            name: "AssembleChild",
+            dependencies: ["CJPEG", "CLinux", "CQPDF", "ChildSandbox", "ChildProtocol", "Compression", "Pages"],
             path: "Sources/Programs/Children/Assemble", swiftSettings: strict),
         .executableTarget(
             name: "OCRChild", dependencies: ["CTesseract", "ChildSandbox", "ChildProtocol", "Pages"],

@@ -4,8 +4,8 @@ import Glibc
 import Pages
 import Sandbox
 
-// documents-bench <jobs> <models> <file> <output.pdf>: one document through all stages, what it took as JSON, its text and the structure of
-// its pages beside the PDF.
+// documents-bench <jobs> <models> <file> <output.pdf> [<choices>]: one document through all stages, what it took as JSON, its text and the
+// structure of its pages beside the PDF.
 
 func complain(_ text: String) -> Never {
     let bytes = Array("error: \(text)\n".utf8)
@@ -14,8 +14,15 @@ func complain(_ text: String) -> Never {
 }
 
 let words = CommandLine.arguments
-guard words.count == 5, let jobs = Int(words[1]), (1...64).contains(jobs) else {
-    complain("usage: documents-bench <jobs> <models> <file> <output.pdf>")
+guard words.count == 5 || words.count == 6, let jobs = Int(words[1]), (1...64).contains(jobs) else {
+    complain("usage: documents-bench <jobs> <models> <file> <output.pdf> [<choices as JSON>]")
+}
+var choices = DocumentChoices()
+if words.count == 6 {
+    guard let given = try? JSONDecoder().decode(DocumentChoices.self, from: Data(words[5].utf8)) else {
+        complain("\(words[5]) are no choices")
+    }
+    choices = given
 }
 var workshop = DocumentPrograms(environment: [:], beside: words[0])
 workshop.models = words[2]
@@ -35,6 +42,7 @@ struct Result: Encodable {
     var first: Double?
     var wall: Double
     var prepared: [String]
+    var about: CopyFacts?
 }
 
 func seconds(_ duration: Duration) -> Double {
@@ -56,7 +64,7 @@ do {
         let spent = await engine.end()
         reading.usage[.ocr] = Worked((), reading.usage[.ocr] ?? Usage()).adding(spent)
     }
-    let assembled = try await workshop.assemble(file, reading.inspection, texts: reading.texts, into: output)
+    let assembled = try await workshop.assemble(file, reading.inspection, texts: reading.texts, into: output, choices: choices)
     reading.usage[.assemble] = assembled.usage
     let text = reading.texts.sorted { $0.key < $1.key }.map(\.value.text).joined(separator: "\u{c}")
     try Data(text.utf8).write(to: URL(filePath: words[4] + ".txt"))
@@ -76,7 +84,8 @@ do {
         cpu: cpu, total: cpu.values.reduce(0, +) + parent, parent: parent,
         peak: Dictionary(uniqueKeysWithValues: reading.usage.map { ($0.key.rawValue, $0.value.peak >> 20) }),
         first: first.at.map { seconds($0 - began) }, wall: seconds(.now - began),
-        prepared: reading.texts.sorted { $0.key < $1.key }.map(\.value.preparation))
+        prepared: reading.texts.sorted { $0.key < $1.key }.map(\.value.preparation),
+        about: assembled.value.facts)
     print(String(decoding: try JSONEncoder().encode(result), as: UTF8.self))
 } catch {
     for engine in engines { _ = await engine.end() }

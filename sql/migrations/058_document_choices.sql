@@ -35,3 +35,6 @@ create table millrace.document_default (
 drop function if exists millrace.document_take(text, uuid, int, int);
 -- It has a parameter more.
 drop function if exists millrace.document_list(text, text, text, timestamptz, text, int, text, millrace.caller_name);
+
+-- What a copy is beside its bytes: its format, pages that became pictures, sizes of pictures before and after.
+alter table millrace.document_output add column about jsonb;

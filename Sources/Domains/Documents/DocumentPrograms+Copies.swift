@@ -19,13 +19,15 @@ extension DocumentPrograms {
     /// another way.
     package func assemble(
         _ file: Int32, _ inspection: Inspection, texts: [Int: PageText], into output: Int32, password: String? = nil,
-        ways: [Making]? = nil
+        ways: [Making]? = nil, choices: DocumentChoices = DocumentChoices(), title: String? = nil
     ) async throws(DocumentFailure) -> Worked<Assembled> {
         var spent = Usage()
         var failure = DocumentFailure(DocumentRefusal(.internal, "there is no way to make a copy"))
         for way in ways ?? Self.ways(inspection) {
             do throws(DocumentFailure) {
-                let made = try await assemble(way, file, inspection, texts, into: output, password)
+                let plan = CopyPlan(
+                    way: way, inspection: inspection, texts: texts, password: password, choices: choices, title: title)
+                let made = try await assemble(plan, file, into: output)
                 spent = Worked((), spent).adding(made.usage)
                 spent = Worked((), spent).adding(try await verify(output, pages: inspection.pages.count))
                 return Worked(made.value, spent, refusedLayers: made.refusedLayers)
@@ -49,90 +51,52 @@ extension DocumentPrograms {
     }
 
     private func assemble(
-        _ way: Making, _ file: Int32, _ inspection: Inspection, _ texts: [Int: PageText], into output: Int32,
-        _ password: String?
+        _ plan: CopyPlan, _ file: Int32, into output: Int32
     ) async throws(DocumentFailure) -> Worked<Assembled> {
-        guard ftruncate(output, 0) == 0, lseek(output, 0, SEEK_SET) == 0 else {
-            throw DocumentFailure(DocumentRefusal(.internal, "the file for the copy can not be written to"))
-        }
-        var request = AssemblyRequest(
-            kind: inspection.kind, password: password,
-            pages: texts.sorted { $0.key < $1.key }.compactMap { page, text in
-                (way == .drawn ? text : text.layer).map { .init(page: page, text: $0) }
-            }, inspection: inspection)
-        request.takesPagesOnly = way == .pages ? true : nil
+        var request = plan.request
         var pictures = Worked([UInt8](), Usage())
-        if way == .drawn { pictures = try await draw(file, &request, password) }
-        let (made, _, usage, refused) = try await ask(
-            .assemble, request, pictures.value, files: [file, output], as: Assembled.self)
-        let spent = Worked((), pictures.usage).adding(usage)
-        try Self.checked(spent) { () throws(DocumentRefusal) in
-            guard made.pages == inspection.pages.count, made.bytes > 0, made.removed >= 0 else {
+        if plan.way == .drawn {
+            pictures = try await draw(file, &request, plan)
+        } else {
+            try await draw(plan.pagesToClean, file, &request, &pictures, plan)
+        }
+        var (made, usage, refused) = try await ask(request, pictures.value, file, output)
+        pictures.add(usage)
+        if let unfit = made.unfit, !unfit.isEmpty, plan.way != .drawn, plan.inspection.kind == .pdf {
+            let known = Set(request.pictures.map(\.page))
+            try Self.checked(pictures.usage) { () throws(DocumentRefusal) in
+                guard unfit.allSatisfy({ plan.inspection.pages.indices.contains($0.page - 1) && !known.contains($0.page) })
+                else { throw DocumentRefusal(.malformed, "a page that is a picture can not be in an archive") }
+            }
+            request.draws(unfit.map(\.page), plan.texts)
+            try await draw(unfit.map(\.page), file, &request, &pictures, plan)
+            (made, usage, refused) = try await ask(request, pictures.value, file, output)
+            pictures.add(usage)
+            made.unfit = (made.unfit ?? []).isEmpty ? nil : made.unfit
+            made.facts = CopyFacts()
+            made.facts?.drawn = unfit
+        }
+        try Self.checked(pictures.usage) { () throws(DocumentRefusal) in
+            guard made.unfit?.isEmpty ?? true else {
+                throw DocumentRefusal(.malformed, "the copy can not be an archive")
+            }
+            guard made.pages == plan.inspection.pages.count, made.bytes > 0, made.removed >= 0 else {
                 throw DocumentRefusal(.malformed, "the copy has not as many pages as its original")
             }
         }
-        return Worked(made, spent, refusedLayers: refused)
+        made.facts = plan.facts(made)
+        return Worked(made, pictures.usage, refusedLayers: refused)
     }
 
-    /// Most bytes of the pictures of all pages.
-    private static let mostPictures = 256_000_000.0
-
-    /// Draws or decodes all pages, in colours if they have any. The request becomes one of an image with these frames.
-    private func draw(
-        _ file: Int32, _ request: inout AssemblyRequest, _ password: String?
-    ) async throws(DocumentFailure) -> Worked<[UInt8]> {
-        let inspection = request.inspection
-        var coarse = self
-        if inspection.kind == .pdf {
-            let area = inspection.pages.filter { $0.refusal == nil }.reduce(0) { $0 + $1.width * $1.height / 5184 }
-            coarse.dpiCap = min(150, (Self.mostPictures / 3 / max(area, 0.01)).squareRoot())
-            guard coarse.dpiCap >= Raster.caps.low else {
-                throw DocumentFailure(
-                    DocumentRefusal(.tooManyPages, "the document has too many pages for a copy made of pictures"))
-            }
+    private func ask(
+        _ request: AssemblyRequest, _ pictures: [UInt8], _ file: Int32, _ output: Int32
+    ) async throws(DocumentFailure) -> (Assembled, Usage, UInt32) {
+        guard ftruncate(output, 0) == 0, lseek(output, 0, SEEK_SET) == 0 else {
+            throw DocumentFailure(DocumentRefusal(.internal, "the file for the copy can not be written to"))
         }
-        var all = Worked([UInt8](), Usage())
-        for (index, place) in inspection.pages.enumerated() {
-            let raster: Raster
-            do throws(DocumentFailure) {
-                let drawn = try await coarse.raster(
-                    file, inspection, page: index + 1, password: password, keepsColor: true)
-                raster = drawn.value
-                all.add(drawn.usage)
-            } catch {
-                all.add(error.usage)
-                // A page of a PDF that cannot be drawn is empty in the copy, which still has all the others.
-                guard inspection.kind == .pdf, !error.isCancelled, !error.mayGoWell else {
-                    var failure = error
-                    failure.usage = all.usage
-                    throw failure
-                }
-                raster = Self.empty(place)
-            }
-            request.pictures.append(.init(page: index + 1, raster: raster.head))
-            all.value += raster.pixels
-            if inspection.kind == .pdf {
-                var page = Inspection.Page(width: Double(raster.width), height: Double(raster.height))
-                page.dpi = raster.head.dpi
-                request.inspection.pages[index] = page
-            }
-        }
-        if inspection.kind == .pdf {
-            request.kind = .tiff
-            request.inspection.kind = .tiff
-        }
-        return all
-    }
-
-    private static func empty(_ page: Inspection.Page) -> Raster {
-        let width = min(612, max(1, page.width.isFinite ? page.width : 612))
-        let height = min(792, max(1, page.height.isFinite ? page.height : 792))
-        var raster = Raster.white
-        raster.head.width = max(1, Int(width / 2))
-        raster.head.height = max(1, Int(height / 2))
-        raster.head.dpi = 36
-        raster.pixels = [UInt8](repeating: 255, count: raster.width * raster.height)[...]
-        return raster
+        let (made, _, usage, refused) = try await ask(
+            .assemble, CopyRequest.assemble(request), pictures, files: [file, output], as: Assembled.self)
+        return (made, usage, refused)
     }
 
     /// Opens a PDF that was made here as its readers will: by qpdf and by poppler, which share no code and have not written it.

@@ -90,7 +90,8 @@ package struct DocumentPrograms: Sendable {
             limits.cpu = .seconds(120)
             limits.wall = .seconds(240)
             limits.fileSize = 1 << 30
-            limits.answer = 1 << 20
+            // For the packed picture of a page.
+            limits.answer = stage == .assemble ? mostPixels * 3 + 4096 : 1 << 20
         }
         return limits
     }

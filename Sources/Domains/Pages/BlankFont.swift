@@ -1,4 +1,4 @@
-/// The smallest TrueType font: one glyph, which draws nothing. With it a PDF viewer does not look for a substitute.
+/// The smallest TrueType font: a glyph that draws nothing, after the one for missing glyphs. With it a PDF viewer does not look for a substitute.
 package enum BlankFont {
     package static let bytes: [UInt8] = make()
 
@@ -9,7 +9,7 @@ package enum BlankFont {
         func long(_ value: UInt32) -> [UInt8] {
             stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: value >> $0) }
         }
-        let metrics = words(500, 0)
+        let metrics = words(500, 0, 0)
         let tables: [(String, [UInt8])] = [
             ("cmap", words(0, 1, 1, 0, 0, 12, 6, 10, 0, 0, 0)),
             ("glyf", [0, 0, 0, 0]),
@@ -20,8 +20,8 @@ package enum BlankFont {
             ),
             ("hhea", long(0x0001_0000) + words(1000, 0, 0, 500, 0, 0, 500, 1, 0, 0, 0, 0, 0, 0, 0, 1)),
             ("hmtx", metrics),
-            ("loca", words(0, 0)),
-            ("maxp", long(0x0001_0000) + words(1, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)),
+            ("loca", words(0, 0, 0)),
+            ("maxp", long(0x0001_0000) + words(2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)),
             ("post", long(0x0003_0000) + long(0) + words(0, 0) + long(1) + long(0) + long(0) + long(0) + long(0)),
         ]
         func sum(_ bytes: [UInt8]) -> UInt32 {

@@ -101,8 +101,8 @@ package struct TextLayer: Sendable {
         return text + "endcmap CMapName currentdict /CMap defineresource pop end end\n"
     }
 
-    /// Every code draws the same glyph.
-    package var glyphs: [UInt8] { [UInt8](repeating: 0, count: 2 * (order.count + 1)) }
+    /// Every code draws the same glyph, which is not the one for missing glyphs.
+    package var glyphs: [UInt8] { [0, 0] + (0..<order.count).flatMap { _ in [0, 1] as [UInt8] } }
 
     package var isEmpty: Bool { order.isEmpty }
 

@@ -323,11 +323,12 @@ begin
         return false;
     end if;
     perform millrace.document_wants(document_ended.status <> 'completed' or d.inspection is not null and d.pages_done + d.pages_failed >= d.pages);
-    for one in select o.kind, decode(o.blob, 'hex') as blob, o.size from jsonb_to_recordset(document_ended.outputs) o(kind text, blob text, size bigint) loop
+    for one in select o.kind, decode(o.blob, 'hex') as blob, o.size, o.about from jsonb_to_recordset(document_ended.outputs) o(kind text, blob text, size bigint, about jsonb) loop
         perform millrace.document_output_drop(d.id, one.kind, one.blob);
         perform millrace.blob_keep(one.blob, 'document:' || d.id || ':' || one.kind);
         perform millrace.blob_allow(one.blob, d.caller, d.tenant);
-        insert into millrace.document_output (document, kind, blob, size) values (d.id, one.kind, one.blob, one.size) on conflict do nothing;
+        insert into millrace.document_output (document, kind, blob, size, about) values (d.id, one.kind, one.blob, one.size, one.about)
+            on conflict on constraint document_output_pkey do update set about = excluded.about;
     end loop;
     perform millrace.quota_use(d.tenant, 'cpu_seconds', spent / 1000.0, false);
     update millrace.document x set cpu_ms = x.cpu_ms + spent where x.id = d.id;

@@ -54,7 +54,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
         'cpu_ms', d.cpu_ms, 'round', d.round, 'job', d.job,
         'parts', (select coalesce(jsonb_agg(jsonb_build_object('id', x.id, 'title', x.title, 'status', x.status, 'first', lower(x.parent_pages), 'last', upper(x.parent_pages) - 1)
                                             order by x.parent_pages), '[]') from millrace.document x where x.parent = d.id),
-        'made', (select coalesce(jsonb_agg(jsonb_build_object('kind', o.kind, 'blob', encode(o.blob, 'hex'), 'size', o.size) order by o.kind), '[]')
+        'made', (select coalesce(jsonb_agg(jsonb_build_object('kind', o.kind, 'blob', encode(o.blob, 'hex'), 'size', o.size, 'about', o.about) order by o.kind), '[]')
                    from millrace.document_output o where o.document = d.id),
         'page', (select coalesce(jsonb_agg(to_jsonb(p) - 'document' || jsonb_build_object('sentence', x.sentence) order by p.page), '[]')
                    from millrace.document_pages p join millrace.document_page x on x.document = p.document and x.page = p.page where p.document = d.id))

@@ -9,6 +9,7 @@ extension DocumentService {
         var kind: String
         var blob: String
         var size: Int
+        var about: CopyFacts?
     }
 
     /// Makes the requested outputs from the pages. The original stays unchanged; outputs are stored beside it.
@@ -48,7 +49,9 @@ extension DocumentService {
                 switch kind {
                 case "pdf": made = try await searchable(sheet, inspection, document, own, job)
                 case "preview": made = try await preview(drawable, inspection, document, own)
-                case "report": made = try await report(inspection, document, own, blob, job)
+                case "report":
+                    let copy = outputs.first { $0.kind == "pdf" }?.about
+                    made = try await report(inspection, document, own, blob, job, copy)
                 default: made = (try await written(format ?? .markdown, document, job), .zero)
                 }
                 outputs.append(made.output)
@@ -73,33 +76,38 @@ extension DocumentService {
         _ job: DocumentJob
     ) async throws -> (output: Output, cpu: Duration) {
         let output = try await fileCache.blank()
-        func make(_ texts: [Int: PageText], _ ways: [DocumentPrograms.Making]?) async throws(DocumentFailure)
-            -> Duration
-        {
-            try await own.assemble(
-                sheet.descriptor, inspection, texts: texts, into: output.descriptor, password: document.password,
-                ways: ways
-            ).usage.cpu
+        let choices = try document.choices()
+        var spent = Duration.zero
+        func make(_ texts: [Int: PageText], _ ways: [DocumentPrograms.Making]?) async throws -> Output {
+            let made: Worked<Assembled>
+            do throws(DocumentFailure) {
+                made = try await own.assemble(
+                    sheet.descriptor, inspection, texts: texts, into: output.descriptor, password: document.password,
+                    ways: ways, choices: choices, title: document.title)
+            } catch {
+                spent += error.usage.cpu
+                throw error
+            }
+            spent += made.usage.cpu
+            var stored = try await stored(output, "pdf")
+            stored.about = made.value.facts
+            return stored
         }
         guard inspection.kind == .pdf else {
-            let cpu = try await make(try await texts(of: job, onlyRead: true), nil)
-            return (try await stored(output, "pdf"), cpu)
+            return (try await make(try await texts(of: job, onlyRead: true), nil), spent)
         }
-        var spent = Duration.zero
+        // Pages keep the text that they have themselves. Only where they become pictures it is laid over them.
+        let mayBecomePictures = choices.format == .archive || choices.clean
         if inspection.isOnlyDrawn != true {
-            // Pages keep the text that they have themselves.
-            let read = try await texts(of: job, onlyRead: true)
+            let read = try await texts(of: job, onlyRead: !mayBecomePictures)
             do {
-                spent = try await make(read, [.whole, .pages])
-                return (try await stored(output, "pdf"), spent)
+                return (try await make(read, [.whole, .pages]), spent)
             } catch let failure as DocumentFailure {
                 guard failure.allowsAnotherMaking else { throw failure }
-                spent = failure.usage.cpu
             }
         }
         let all = try await texts(of: job, onlyRead: false)
-        spent += try await make(all, [.drawn])
-        return (try await stored(output, "pdf"), spent)
+        return (try await make(all, [.drawn]), spent)
     }
 
     private nonisolated func texts(of job: DocumentJob, onlyRead: Bool) async throws -> [Int: PageText] {
@@ -133,7 +141,7 @@ extension DocumentService {
 
     private nonisolated func report(
         _ inspection: Inspection, _ document: DocumentStore.Taken, _ own: DocumentPrograms, _ blob: BlobID,
-        _ job: DocumentJob
+        _ job: DocumentJob, _ copy: CopyFacts?
     ) async throws -> (output: Output, cpu: Duration) {
         var pages: [Report.Page] = []
         var letters = 0
@@ -158,6 +166,7 @@ extension DocumentService {
         if !inspection.active.isEmpty {
             facts.append(.init("Taken out of the copy", inspection.active.joined(separator: ", ")))
         }
+        facts += copy?.reported ?? []
         let output = try await fileCache.blank()
         let made = try await own.report(
             Report(title: document.title ?? "Document", facts: facts, pages: pages), into: output.descriptor)
@@ -167,5 +176,28 @@ extension DocumentService {
     nonisolated func stored(_ sheet: SharedFile, _ kind: String) async throws -> Output {
         let (id, size) = try await store.put(fileCache.pieces(of: sheet), limit: .max)
         return Output(kind: kind, blob: id.description, size: size)
+    }
+}
+
+extension CopyFacts {
+    /// For the report.
+    var reported: [Report.Fact] {
+        var facts: [Report.Fact] = []
+        if format != nil { facts.append(.init("Copy", "PDF/A-2b")) }
+        if let drawn, !drawn.isEmpty {
+            let pages = drawn.prefix(50).map { "\($0.page) (\($0.cause.rawValue))" }.joined(separator: ", ")
+            facts.append(.init("Pages drawn as pictures", drawn.count > 50 ? "\(pages), …" : pages))
+        }
+        if isDrawn == true { facts.append(.init("Pages drawn as pictures", "all")) }
+        for (name, pages) in [("Pages cleaned", cleaned), ("Pages levelled", levelled)] {
+            if let pages { facts.append(.init(name, "\(pages.count)")) }
+        }
+        if let pictures {
+            facts.append(
+                .init(
+                    "Pictures",
+                    "\(pictures.before) bytes, in the copy \(pictures.after): \(pictures.replaced) of \(pictures.count) are smaller"))
+        }
+        return facts
     }
 }

@@ -8,14 +8,7 @@ extension PDF {
         for (index, place) in request.inspection.pages.enumerated() {
             var picture: Object?
             if let given = request.pictures.first(where: { $0.page == index + 1 }) {
-                let (pixels, overflow) = given.raster.width.multipliedReportingOverflow(by: given.raster.height)
-                guard !overflow, pixels > 0, pixels * given.raster.components <= rest.count else {
-                    throw DocumentRefusal(.internal, "the picture of page \(index + 1) is missing")
-                }
-                let bytes = rest.prefix(pixels * given.raster.components)
-                rest = rest.dropFirst(bytes.count)
-                let space = given.raster.components == 3 ? "/DeviceRGB" : "/DeviceGray"
-                picture = image(bytes, given.raster.width, given.raster.height, space)
+                picture = try self.picture(given, &rest)
             } else if request.kind == .jpeg {
                 picture = try jpeg(file)
             } else if request.kind == .png {
@@ -45,6 +38,37 @@ extension PDF {
         }
     }
 
+    /// One of the pictures that follow the request.
+    func picture(
+        _ given: AssemblyRequest.Picture, _ rest: inout ArraySlice<UInt8>
+    ) throws(DocumentRefusal) -> Object {
+        guard let count = given.count, count > 0, count <= rest.count else {
+            throw DocumentRefusal(.internal, "the picture of page \(given.page) is missing")
+        }
+        let bytes = rest.prefix(count)
+        rest = rest.dropFirst(count)
+        func space(_ components: Int) -> String { components == 3 ? "/DeviceRGB" : "/DeviceGray" }
+        guard let packed = given.packed else {
+            return image(bytes, given.raster.width, given.raster.height, space(given.raster.components))
+        }
+        let (filter, parameters) = Self.filter(packed)
+        return image(
+            bytes, packed.width, packed.height, space(packed.components), bits: packed.bits, filter: filter,
+            parameters: parameters)
+    }
+
+    static func filter(_ packed: PackedPicture) -> (filter: String, parameters: String) {
+        switch packed.form {
+        case .jpeg: ("/DCTDecode", "null")
+        case .fax: ("/CCITTFaxDecode", "<< /K -1 /Columns \(packed.width) /Rows \(packed.height) >>")
+        case .flate:
+            (
+                "/FlateDecode",
+                "<< /Predictor 15 /Colors \(packed.components) /BitsPerComponent \(packed.bits) /Columns \(packed.width) >>"
+            )
+        }
+    }
+
     /// The viewer turns the page after this, so a picture that lies across is mirrored from top to bottom.
     private func drawing(_ width: Double, _ height: Double, isMirrored: Bool, isAcross: Bool) -> String {
         let (width, height) = (round(width), round(height))
@@ -55,7 +79,7 @@ extension PDF {
         return "q \(matrix) cm /Picture Do Q\n"
     }
 
-    private func round(_ value: Double) -> String { String((value * 100).rounded() / 100) }
+    func round(_ value: Double) -> String { String((value * 100).rounded() / 100) }
 
     private func image(
         _ bytes: some Collection<UInt8>, _ width: Int, _ height: Int, _ space: String, bits: Int = 8,

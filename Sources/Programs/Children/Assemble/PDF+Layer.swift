@@ -7,13 +7,18 @@ extension PDF {
     func addLayer(_ request: AssemblyRequest) throws(DocumentRefusal) {
         var layer = TextLayer()
         var contents: [(page: Int, content: String)] = []
+        let levels = request.options.levels
         for page in request.pages {
             guard page.page >= 1, page.page <= request.inspection.pages.count, page.page <= pageCount else {
                 throw DocumentRefusal(.internal, "there is no page \(page.page) to lay a text under")
             }
             let place = request.inspection.pages[page.page - 1]
-            let content = layer.content(
+            var content = layer.content(
                 page.text, on: place, isPixels: request.kind.isImage, dpi: Raster.dpi(ofImage: place))
+            // The words were read on a level page, and are laid where they stand on this one.
+            if page.text.skew != 0, !levels {
+                content = turning(place, -page.text.skew, request.kind) + content + "Q\n"
+            }
             contents.append((page.page, content))
         }
         guard !layer.isEmpty else { return }
@@ -24,8 +29,8 @@ extension PDF {
             let array = qpdf_oh_new_array(handle)
             qpdf_oh_append_item(handle, array, under)
             let place = request.inspection.pages[number - 1]
-            let skew = request.pages.first { $0.page == number }?.text.skew ?? 0
-            if skew != 0 { qpdf_oh_append_item(handle, array, stream(straightening(place, skew, request.kind).utf8)) }
+            let skew = levels ? request.pages.first { $0.page == number }?.text.skew ?? 0 : 0
+            if skew != 0 { qpdf_oh_append_item(handle, array, stream(turning(place, skew, request.kind).utf8)) }
             if let old = value(page, "/Contents") {
                 if isArray(old) {
                     for index in 0..<qpdf_oh_get_array_n_items(handle, old) {
@@ -50,8 +55,9 @@ extension PDF {
         }
     }
 
-    /// Straightens a skewed page: its picture stays unchanged, and is placed where its words are.
-    private func straightening(_ page: Inspection.Page, _ degrees: Double, _ kind: Kind) -> String {
+    /// Turns what follows clockwise about the middle of the page. So the picture of a skewed page is placed where its words are, unchanged,
+    /// or its words where its picture is.
+    private func turning(_ page: Inspection.Page, _ degrees: Double, _ kind: Kind) -> String {
         let scale = kind.isImage ? 72 / Raster.dpi(ofImage: page) : 1
         let isTurned = page.rotation % 180 != 0
         let x = page.left + (isTurned ? page.height : page.width) * scale / 2

@@ -1,4 +1,5 @@
 import CQPDF
+import Glibc
 import Pages
 
 /// A document of qpdf's.
@@ -94,6 +95,46 @@ final class PDF {
         return String(cString: name)
     }
 
+    func number(_ object: Object, _ key: String) -> Int? {
+        guard let found = value(object, key) else { return nil }
+        defer { release(found) }
+        return qpdf_oh_is_integer(handle, found) != 0 ? Int(qpdf_oh_get_int_value(handle, found)) : nil
+    }
+
+    func name(_ object: Object, _ key: String) -> String? {
+        guard let found = value(object, key) else { return nil }
+        defer { release(found) }
+        return name(found)
+    }
+
+    func items(_ array: Object) -> [Object] {
+        isArray(array)
+            ? (0..<qpdf_oh_get_array_n_items(handle, array)).map { qpdf_oh_get_array_item(handle, array, $0) } : []
+    }
+
+    func remove(_ object: Object, _ key: String) { qpdf_oh_remove_key(handle, object, key) }
+
+    /// One number for an object that others refer to; nil for one that stands where it is.
+    func identity(_ object: Object) -> UInt64? {
+        let id = qpdf_oh_get_object_id(handle, object)
+        return id == 0
+            ? nil
+            : UInt64(UInt32(bitPattern: id)) << 32 | UInt64(UInt32(bitPattern: qpdf_oh_get_generation(handle, object)))
+    }
+
+    /// What a stream holds; nil if it cannot be decoded so far.
+    func data<Value>(
+        _ stream: Object, level: qpdf_stream_decode_level_e = qpdf_dl_generalized, most: Int = 1 << 28,
+        body: (UnsafeRawBufferPointer) -> Value
+    ) -> Value? {
+        var (isFiltered, bytes, count) = (QPDF_FALSE, UnsafeMutablePointer<UInt8>?.none, 0)
+        let code = qpdf_oh_get_stream_data(handle, stream, level, &isFiltered, &bytes, &count)
+        defer { free(bytes) }
+        if qpdf_has_error(handle) != 0 { _ = qpdf_get_error(handle) }
+        guard code & 2 == 0, level == qpdf_dl_none || isFiltered != QPDF_FALSE, count <= most else { return nil }
+        return body(UnsafeRawBufferPointer(start: bytes, count: count))
+    }
+
     func parse(_ text: String) -> Object { qpdf_oh_parse(handle, text) }
     func set(_ object: Object, _ key: String, _ value: Object) { qpdf_oh_replace_key(handle, object, key, value) }
 
@@ -113,7 +154,7 @@ final class PDF {
     }
 
     /// Into memory of qpdf's own, which is there for as long as this is: one more copy of a large document is more than the child may have.
-    func written(from original: File) throws(DocumentRefusal) -> UnsafeRawBufferPointer {
+    func written(from original: File, isArchive: Bool = false) throws(DocumentRefusal) -> UnsafeRawBufferPointer {
         guard qpdf_init_write_memory(handle) & 2 == 0 else {
             throw DocumentRefusal(.internal, "the PDF could not be begun")
         }
@@ -121,6 +162,10 @@ final class PDF {
         qpdf_set_object_stream_mode(handle, qpdf_o_generate)
         qpdf_set_compress_streams(handle, QPDF_TRUE)
         qpdf_set_deterministic_ID(handle, QPDF_TRUE)
+        if isArchive {
+            qpdf_set_newline_before_endstream(handle, QPDF_TRUE)
+            qpdf_force_pdf_version(handle, "1.7")
+        }
         guard qpdf_write(handle) & 2 == 0 else {
             throw DocumentRefusal(.malformed, "the PDF could not be written again")
         }

@@ -11,10 +11,10 @@ import Pages
 _ = mallopt(M_MMAP_THRESHOLD, 1 << 20)
 ChildSandbox().enter()
 
-func assemble(_ bytes: [UInt8]) throws(DocumentRefusal) -> Assembled {
-    var (request, pixels) = try FramePayload.open(bytes, as: AssemblyRequest.self)
-    // These pictures come as they are shown. What their files say of turning is done.
-    for picture in request.pictures where request.inspection.pages.indices.contains(picture.page - 1) {
+func assemble(_ request: AssemblyRequest, _ pixels: ArraySlice<UInt8>) throws(DocumentRefusal) -> Assembled {
+    var request = request
+    // These pictures of an image come as they are shown. What their files say of turning is done.
+    for picture in request.pictures where request.kind.isImage && request.inspection.pages.indices.contains(picture.page - 1) {
         request.inspection.pages[picture.page - 1].rotation = 0
         request.inspection.pages[picture.page - 1].isMirrored = nil
     }
@@ -29,8 +29,20 @@ func assemble(_ bytes: [UInt8]) throws(DocumentRefusal) -> Assembled {
     }
     try pdf.countPages()
     let removed = try Scrubber(pdf).scrub()
+    if original != nil { try pdf.drawPages(request, pixels) }
+    if request.options.isArchive {
+        let archive = Archive(pdf)
+        let unfit = archive.unfit()
+        guard unfit.isEmpty else {
+            var assembled = Assembled(bytes: 0, pages: pdf.pageCount, removed: removed)
+            assembled.unfit = unfit
+            return assembled
+        }
+        try archive.settle(title: request.options.title)
+    }
     try pdf.addLayer(request)
-    let written = try pdf.written(from: file)
+    let pictures = pdf.optimise(request.options, request.inspection)
+    let written = try pdf.written(from: file, isArchive: request.options.isArchive)
     var done = 0
     while done < written.count {
         let count = write(
@@ -39,13 +51,24 @@ func assemble(_ bytes: [UInt8]) throws(DocumentRefusal) -> Assembled {
         done += max(0, count)
     }
     withExtendedLifetime(original) {}
-    return Assembled(bytes: written.count, pages: pdf.pageCount, removed: removed)
+    var assembled = Assembled(bytes: written.count, pages: pdf.pageCount, removed: removed)
+    if request.options.pictures != .keep { assembled.pictures = pictures }
+    return assembled
+}
+
+func answer(_ bytes: [UInt8]) throws(DocumentRefusal) {
+    let (request, pixels) = try FramePayload.open(bytes, as: CopyRequest.self)
+    switch request {
+    case .assemble(let request): ChildSandbox.answer(.result, try FramePayload.make(try assemble(request, pixels)))
+    case .pack(let request):
+        let (packed, bytes) = try Packer.pack(request, pixels)
+        ChildSandbox.answer(.result, try FramePayload.make(packed, bytes))
+    }
 }
 
 while let bytes = ChildSandbox.request(longest: 1 << 30) {
     do throws(DocumentRefusal) {
-        let assembled = try assemble(bytes)
-        ChildSandbox.answer(.result, try FramePayload.make(assembled))
+        try answer(bytes)
     } catch {
         ChildSandbox.fail(error.reason.rawValue, error.sentence)
     }

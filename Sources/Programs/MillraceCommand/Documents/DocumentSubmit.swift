@@ -36,6 +36,14 @@ extension Command {
             .single(
                 "split", "HOW", .choice(["off", "separators"]), environment: .none, fallback: "off",
                 help: "separators: a page with a separating code ends a document."),
+            .single(
+                "format", "FORMAT", .choice(["pdf", "pdfa-2b"]), environment: .none, fallback: "pdf",
+                help: "What the searchable copy is: a PDF, or one for archives."),
+            .toggle("level", environment: .none, help: "Level pages that are askew, in the copy."),
+            .toggle("clean", environment: .none, help: "Make the paper of scans white in the copy, without specks."),
+            .single(
+                "pictures", "HOW", .choice(["keep", "lossless", "small"]), environment: .none, fallback: "keep",
+                help: "Make the copy's pictures smaller: without loss, or as JPEG of at most 300 dpi."),
             .single("password-file", "FILE", .path, environment: .none, help: "A file that holds its password."),
             .single("id", "UUID", .messageID, environment: .none, help: "Its id; a new one if not given."),
             .toggle("watch", environment: .none, help: "Follow it to its end."), Setting.blobs.flag,
@@ -111,6 +119,12 @@ extension Invocation {
             options.append(.init(key: "outputs", value: JSONValue(parsed.list("output"))))
         }
         if parsed.string("split") == "separators" { options.append(.init(key: "split", value: "separators")) }
+        for name in ["format", "pictures"] {
+            if let chosen = parsed.string(name) { options.append(.init(key: name, value: .string(chosen))) }
+        }
+        for name in ["level", "clean"] where parsed.isOn(name) {
+            options.append(.init(key: name, value: .bool(true)))
+        }
         if let dpi = parsed.integer("dpi") { options.append(.init(key: "dpi", value: .int(dpi))) }
         add("options", .object(options))
         return .object(members)

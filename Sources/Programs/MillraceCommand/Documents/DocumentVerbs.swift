@@ -75,7 +75,8 @@ extension Command {
             }
             for made in story["made"]?.items ?? [] {
                 console.print(
-                    "\(made["kind"]?.text ?? "?")  \(made["blob"]?.text ?? ""), \(made["size"]?.compact ?? "?") bytes")
+                    "\(made["kind"]?.text ?? "?")  \(made["blob"]?.text ?? ""), \(made["size"]?.compact ?? "?") bytes"
+                        + CopyWords.of(made["about"]))
             }
             for part in story["parts"]?.items ?? [] {
                 console.print(
